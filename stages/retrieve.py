@@ -12,6 +12,7 @@ import typer
 
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.terminal import say
 from pipeline_lib.params import load_params
 from pipeline_lib.retrieval.evaluation.rankings import retrieval_scores
 
@@ -20,7 +21,7 @@ def main(row: Annotated[str, typer.Option(help="A key of `retrieval` in params.y
     """Rank a collection's documents by the systems of one row, and score the rankings."""
     scores = retrieval_scores(load_params(), row, Layout())
     scores.write(Layout().retrieval(row))
-    typer.echo(
+    say(
         f"{row}: {len(scores.systems)} systems, {scores.queries:,} queries, "
         f"{scores.documents:,} documents"
     )

@@ -12,6 +12,7 @@ import typer
 
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.terminal import say
 from pipeline_lib.params import load_params
 from pipeline_lib.retrieval.evaluation.zero_shot_table import similarity_table
 
@@ -20,7 +21,7 @@ def main(row: Annotated[str, typer.Option(help="A key of `similarity` in params.
     """Score the untuned similarity of a task's pairs by the systems of one row."""
     scores = similarity_table(load_params(), row, Layout())
     scores.write(Layout().similarity(row))
-    typer.echo(f"{row}: {len(scores.systems)} systems scored on {scores.split}")
+    say(f"{row}: {len(scores.systems)} systems scored on {scores.split}")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,9 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from pipeline_lib.base.console import SafeConsole
+from pipeline_lib.base.unicode import printable
+
 LOG_SECONDS = 20.0
 RECORDS = "POTSTILL_PROGRESS"
 """The environment variable that asks for records."""
@@ -31,7 +34,7 @@ class Advance(Protocol):
 @contextmanager
 def show_progress(title: str, unit: str) -> Iterator[Advance]:
     """Yield the function to report progress to."""
-    console, start = Console(file=sys.stdout), time.monotonic()
+    console, start = SafeConsole(file=sys.stdout), time.monotonic()
     last, seconds = -math.inf, 0.0
     if os.environ.get(RECORDS):
         shown, seconds = nullcontext(_print_record), _RECORD_SECONDS
@@ -48,7 +51,7 @@ def show_progress(title: str, unit: str) -> Iterator[Advance]:
                 return
             last = now
             pace = _pace(done, total, done if counted is None else counted, start, unit)
-            show(done, total, pace, note)
+            show(done, total, pace, printable(note))
 
         yield advance
 

@@ -1,14 +1,13 @@
 """``distill explain``: which words matter to a prediction, for teacher, student and baseline."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.layout import student_place
+from pipeline_lib.base.terminal import say_json
 from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 if TYPE_CHECKING:
@@ -45,8 +44,7 @@ def explain(
     number is the rise of the prediction's entropy, in bits, followed by the class predicted without
     the word where that is another. For a regression, it is the change of the score.
     """
-    from rich.console import Console
-
+    from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.models.checks import is_regression, require_model
     from pipeline_lib.models.word_importance import as_json as json_of
     from pipeline_lib.models.word_importance import word_importance
@@ -56,7 +54,7 @@ def explain(
     from pipeline_lib.models.students.student import load_student
 
     student = load_student(model)
-    console, explained = Console(), []
+    console, explained = SafeConsole(), []
     regression = is_regression(student.label_names)
     models = dict(_models(model, student, teacher, baseline, params))
     for text in as_examples(texts, student.is_pair):
@@ -69,7 +67,7 @@ def explain(
         else:
             console.print(_heat_map(importances, student.label_names))
     if as_json:
-        typer.echo(json.dumps(explained, indent=2, ensure_ascii=False))
+        say_json(explained, indent=2)
 
 
 def _models(

@@ -13,6 +13,7 @@ from typer import Argument, Option
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import fresh_folder
+from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.options import (
     Device,
     Encoding,
@@ -209,7 +210,7 @@ def info(
 
     catalogue = Catalogue.open(index)
     for name, value in _facts(catalogue):
-        typer.echo(f"{name:<12} {value}")
+        say(f"{name:<12} {value}")
     if verify and (faults := catalogue.faults()):
         remedy = (
             "`distill index add` with any file of sentences builds an approximate index again. For "
@@ -218,7 +219,7 @@ def info(
         )
         raise DistilleryError("\n".join([*faults, remedy]))
     if verify:
-        typer.echo("verified     every file matches its digest")
+        say("verified     every file matches its digest")
 
 
 def _facts(catalogue: "Catalogue") -> Iterator[tuple[str, str]]:
@@ -307,7 +308,7 @@ def _progress() -> "Callable[[BuildReport], None]":
             last = now
             rate = report.rows_computed / (now - start)
             rows = report.rows_computed + report.rows_reused
-            typer.echo(f"{rows:,} sentences, {rate:,.0f} embedded per second", err=True)
+            say(f"{rows:,} sentences, {rate:,.0f} embedded per second", err=True)
 
     return on_segment
 
@@ -316,9 +317,9 @@ def _say_done(catalogue: "Catalogue", report: "BuildReport") -> None:
     left = ", ".join(f"{count:,} {why}" for why, count in report.left_out.items())
     before = "" if report.before is None else f" ({report.before:,} before)"
     rows = f"{len(catalogue):,} sentences{before}"
-    typer.echo(f"{catalogue.folder}: {rows}; {report}; left out: {left}")
+    say(f"{catalogue.folder}: {rows}; {report}; left out: {left}")
     if report.unknown:
-        typer.echo(
+        say(
             f"sentences without a word that the encoder knows: {report.unknown:,} of "
             f"{report.rows_computed:,}. No query finds them for what they say",
             err=True,

@@ -11,6 +11,7 @@ import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.terminal import say
 from pipeline_lib.base.workspace import check_pipeline, make_workspace
 from pipeline_lib.commands.options import (
     PARAMS,
@@ -95,8 +96,7 @@ def init(
     error that names the flag. Files outside `inputs` are copied there. What differs from the
     default is written to profiles/NAME.yaml, and params.yaml is generated from it.
     """
-    from rich.console import Console
-
+    from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.commands.check import checked_summary
     from pipeline_lib.commands.init_findings import show
     from pipeline_lib.commands.profile import find_profile, keep_own_changes, write_params
@@ -125,7 +125,7 @@ def init(
     check_pipeline(Path("."), force)
     if not (force or add):
         keep_own_changes(params)
-    base, console = read_values(default), Console()
+    base, console = read_values(default), SafeConsole()
     inspection = proposal.inspect_files(request, base, _ask)
     if leave_out:
         inspection = proposal.leave_out(inspection)
@@ -141,7 +141,7 @@ def init(
     written = _profile_text(profile, sections, default)
     _refuse_other(profile, written, force or add)
     for path in make_workspace(Path("."), not no_scm, force):
-        typer.echo(f"written   {path}")
+        say(f"written   {path}")
     files_written = [*proposed.placement.copies, *proposed.placement.tables]
     with taken_back([*files_written, profile, params]):
         proposed.placement.write(force)
@@ -150,10 +150,10 @@ def init(
         write_params(profile, params)
         summary = checked_summary(params)
     for path in files_written:
-        typer.echo(f"written   {path}")
-    typer.echo(f"written   {profile}; {params} from it (back: distill profile use default)\n")
+        say(f"written   {path}")
+    say(f"written   {profile}; {params} from it (back: distill profile use default)\n")
     for line in summary:
-        typer.echo(line)
+        say(line)
     _say_next(request.name, pair=len(inspection.understood.text) == 2)
 
 
@@ -196,9 +196,9 @@ def _ask(question: "Question") -> str:
 
     if not sys.stdin.isatty():
         return refuse(question)
-    typer.echo(question.text)
+    say(question.text)
     for number, choice in enumerate(question.choices, 1):
-        typer.echo(f"  {number}  {choice}")
+        say(f"  {number}  {choice}")
     chosen = 0
     while not 1 <= chosen <= len(question.choices):
         chosen = typer.prompt(f"1 to {len(question.choices)}", type=int)
@@ -251,7 +251,5 @@ def _refuse_other(profile: Path, text: str, force: bool) -> None:
 
 def _say_next(task: str, pair: bool) -> None:
     example = "$'one sentence\\tand another'" if pair else '"a sentence"'
-    typer.echo("\nNext:  distill run")
-    typer.echo(
-        f"       distill predict data/exports/{task} {example}    # the best student, in int8"
-    )
+    say("\nNext:  distill run")
+    say(f"       distill predict data/exports/{task} {example}    # the best student, in int8")

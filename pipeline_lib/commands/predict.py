@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.terminal import say
 from pipeline_lib.base.unicode import as_utf8
 from pipeline_lib.commands.options import (
     PARAMS,
@@ -127,7 +127,7 @@ def predict(
 
     def show(answers: "AnsweredBatch") -> None:
         for line in printed(answers):
-            typer.echo(line)
+            say(line)
 
     written = prefix, types, raw_cells
     writing: AbstractContextManager[Callable[[AnsweredBatch], None]]
@@ -136,7 +136,7 @@ def predict(
         counts = _answer_all(batches, student, router, write, out is not None)
     for what, numbers in counts.items():
         if numbers:
-            typer.echo(f"{what}: {len(numbers):,}, the first is row {numbers[0]}", err=True)
+            say(f"{what}: {len(numbers):,}, the first is row {numbers[0]}", err=True)
 
 
 NO_SENTENCE = "rows without a sentence, which get no answer"

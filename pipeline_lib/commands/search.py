@@ -1,16 +1,15 @@
 """``distill search``: finds the sentences of an index that are nearest to a query."""
 
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.terminal import say, say_json
 from pipeline_lib.base.unicode import as_utf8
 from pipeline_lib.commands.options import (
     Device,
@@ -137,7 +136,7 @@ def search(
             else:
                 _print_table(catalogue, asked, name, hits)
     for line in unknown.lines():
-        typer.echo(line, err=True)
+        say(line, err=True)
 
 
 class UnknownQueries:
@@ -228,15 +227,15 @@ def _print_lines(catalogue: "Catalogue", query: str, name: str | None, hits: "li
     for rank, hit in enumerate(hits, 1):
         sentence = {"id": catalogue.id(hit.row), "text": catalogue.text(hit.row)}
         line = {**asked, "rank": rank, **sentence, "score": round(hit.score, 6)}
-        typer.echo(json.dumps(line, ensure_ascii=False))
+        say_json(line)
 
 
 def _print_table(catalogue: "Catalogue", query: str, name: str | None, hits: "list[Hit]") -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.base.unicode import printable
 
     table = Table(
@@ -251,4 +250,4 @@ def _print_table(catalogue: "Catalogue", query: str, name: str | None, hits: "li
     for rank, hit in enumerate(hits, 1):
         cells = str(rank), f"{hit.score:.4f}", str(catalogue.id(hit.row)), catalogue.text(hit.row)
         table.add_row(*(Text(printable(cell)) for cell in cells))
-    Console().print(table)
+    SafeConsole().print(table)

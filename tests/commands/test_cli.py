@@ -11,6 +11,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from ruamel.yaml import YAML
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 from pipeline_lib import cli
 from pipeline_lib.base.files import write_json
@@ -191,9 +193,10 @@ class TestPredict:
         def logits(texts: Sequence[str]) -> np.ndarray:
             return np.array([[0.0, 2.0 if "good" in text else -2.0] for text in texts], np.float32)
 
-        student = SimpleNamespace(
-            logits=logits, label_names=["negative", "positive"], is_pair=False, tokenizer=None
-        )
+        # Without an unknown word it knows everything.
+        tokenizer, reader = Tokenizer(WordLevel({"a": 0}, "a")), SimpleNamespace(max_words=9)
+        own = {"label_names": ["negative", "positive"], "is_pair": False}
+        student = SimpleNamespace(logits=logits, tokenizer=tokenizer, reader=reader, **own)
         monkeypatch.setattr(
             "pipeline_lib.models.students.student.load_student", lambda folder: student
         )

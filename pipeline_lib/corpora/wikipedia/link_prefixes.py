@@ -9,7 +9,8 @@ archivo arquivo archief attēls berkas bestand afbeelding bild billede datei dat
 dosiero dosya resim fail failas vaizdas ficheiro imagem fichier fil fișier fişier imagine fitxer
 imatge fitxategi irudi fájl kép hình tập|tin gambar immagine imaxe mynd kuva tiedosto pilt plik
 grafika slika skrá soubor súbor obrázok íomhá delwedd skeudenn εικόνα αρχείο датотека слика
-изображение файл зображення выява малюнак сурет պատկեր ფაილი სურათი קובץ תמונה ملف صورة پرونده تصویر چتر
+изображение файл зображення выява малюнак сурет պատկեր
+ფაილი სურათი קובץ תמונה ملف صورة پرونده تصویر چتر
 चित्र छवि चित्र ছবি চিত্র படிமம் దస్త్రం ಚಿತ್ರ ചിത്രം ภาพ ไฟล์ រូបភាព ፋይል ファイル 画像 文件 檔案
 图像 圖像 图片 圖片 파일 그림
 categoria categoría catégorie categorie kategorie kategoria kategooria kategori kategorija

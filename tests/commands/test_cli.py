@@ -194,7 +194,8 @@ class TestPredict:
             return np.array([[0.0, 2.0 if "good" in text else -2.0] for text in texts], np.float32)
 
         # Without an unknown word it knows everything.
-        tokenizer, reader = Tokenizer(WordLevel({"a": 0}, "a")), SimpleNamespace(max_words=9)
+        tokenizer = Tokenizer(WordLevel({"a": 0}, "a"))
+        reader = SimpleNamespace(max_words=9, characters_read=lambda text: (len(text),))
         own = {"label_names": ["negative", "positive"], "is_pair": False}
         student = SimpleNamespace(logits=logits, tokenizer=tokenizer, reader=reader, **own)
         monkeypatch.setattr(
@@ -242,7 +243,9 @@ class TestPredict:
             predict=predict,
             label_names=["negative", "positive"],
             model=SimpleNamespace(config=SimpleNamespace(to_dict=dict)),
-            pieces=SimpleNamespace(mask_sign="<mask>"),
+            pieces=SimpleNamespace(
+                mask_sign="<mask>", characters_read=lambda text, limit: (len(text),)
+            ),
         )
         target = "pipeline_lib.models.serving.load_teacher"
         monkeypatch.setattr(target, lambda *_: own)

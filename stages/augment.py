@@ -18,6 +18,7 @@ from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import fresh_folder, link_or_copy, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.seals import check_sealed, write_seal
+from pipeline_lib.base.terminal import say
 from pipeline_lib.corpora.augmentation.lexicon import count_words, read_lexicon, write_lexicon
 from pipeline_lib.corpora.augmentation.transfer_sets import AugmentationPass, check_cap
 from pipeline_lib.params import Params, load_params
@@ -52,7 +53,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         augmentation = AugmentationPass.of(rules, blocks, lexicon)
         manifest, report = run_pass(augmentation, examples, layout.transfer(task, recipe), engine)
         seconds = time.monotonic() - start
-        typer.echo(
+        say(
             f"{task} {recipe}: {manifest.rows:,} rows in {len(manifest.shards)} shards, "
             f"{manifest.rows / seconds:,.0f} rows/s; {manifest.counts['duplicates']:,} duplicates "
             f"dropped; computed {report.computed} blocks, reused {report.reused}"
@@ -82,7 +83,7 @@ def make_lexicon(params: Params, task: str, layout: Layout) -> Path:
         link_or_copy(supplied, target)
     write_seal(target.parent)
     lexicon = read_lexicon(target)
-    typer.echo(f"{task}: {len(lexicon.words):,} words under {len(lexicon.tag_numbers)} tags")
+    say(f"{task}: {len(lexicon.words):,} words under {len(lexicon.tag_numbers)} tags")
     return target
 
 

@@ -13,6 +13,7 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.seals import write_seal
+from pipeline_lib.base.terminal import say
 from pipeline_lib.evaluation.evaluate import evaluate_task
 from pipeline_lib.params import load_params
 
@@ -26,9 +27,7 @@ def main(task: Annotated[str, typer.Option(help="A task of params.yaml.")]) -> N
     explained = write_importance(params, task, layout, scores)
     write_seal(layout.results(task))
     splits = ", ".join(scores.scored_splits) or "no split: nothing is labelled"
-    typer.echo(
-        f"{task}: {len(scores.methods)} methods scored on {splits}; {explained} rows explained"
-    )
+    say(f"{task}: {len(scores.methods)} methods scored on {splits}; {explained} rows explained")
 
 
 if __name__ == "__main__":

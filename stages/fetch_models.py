@@ -10,11 +10,10 @@ data/raw/sentence_vectors.
 
 from pathlib import Path
 
-import typer
-
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.terminal import say
 from pipeline_lib.params import Params, SentenceVectorFiles, load_params
 from pipeline_lib.sources.files import existing_file, fetch_vectors, write_source
 from pipeline_lib.sources.models import fetch_models
@@ -44,7 +43,7 @@ def fetch_sentence_vectors(params: Params, layout: Layout) -> None:
     vectors = gather(files, Vectors(settings), folder)
     write_source(folder, settings.model_dump(mode="json"))
     counts = ", ".join(f"{count:,} {what}" for what, count in vectors.counts.items() if count)
-    typer.echo(f"sentence vectors of {vectors.width:,} values: {counts}")
+    say(f"sentence vectors of {vectors.width:,} values: {counts}")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import fresh_folder, link_or_copy
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.seals import write_seal
+from pipeline_lib.base.terminal import say
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.engine import make_engine
 from pipeline_lib.shards.training_records import AnswersRecord, LabelsRecord, TeacherRecord
@@ -45,7 +46,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     for name, record in records.items():
         best = record.best_dev
         scored = "no answers to score" if best is None else f"{record.metric} {best:.4f}"
-        typer.echo(f"{task} {name}: {scored} on dev")
+        say(f"{task} {name}: {scored} on dev")
 
 
 def finetune(
@@ -107,10 +108,10 @@ def take_answers(params: Params, task: str, name: str, folder: Path) -> AnswersR
     record = describe_answers(answers, params.task(task), splits)
     record.write(folder / "training.json")
     counts = ", ".join(f"{count:,} {what}" for what, count in answers.counts.items() if count)
-    typer.echo(f"{task} {name}: {counts.replace('_', ' ')}")
+    say(f"{task} {name}: {counts.replace('_', ' ')}")
     correlation = record.predicted_from_words
     if warning := unrelated_warning(f"{task} {name}", "answers", correlation):
-        typer.echo(warning)
+        say(warning)
     return record
 
 

@@ -14,6 +14,7 @@ from pipeline_lib.base.devices import resolve_device
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import fresh_folder, link_or_copy, sha256_json
 from pipeline_lib.base.layout import Layout, check_state_folder, state_folder
+from pipeline_lib.base.terminal import say
 from pipeline_lib.params import load_params
 from pipeline_lib.retrieval.building import Form, build
 from pipeline_lib.retrieval.embedders import EncoderReference
@@ -37,7 +38,7 @@ def main(catalogue: Annotated[str, typer.Option(help="A row of `catalogues`.")])
     embedded, report = build(built, encoder, read_rows(sentences), form, engine, device)
     for path in sorted(built.iterdir()):
         link_or_copy(path, folder / path.name)
-    typer.echo(f"{catalogue}: {len(embedded):,} sentences; {report}")
+    say(f"{catalogue}: {len(embedded):,} sentences; {report}")
 
 
 if __name__ == "__main__":

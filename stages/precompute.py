@@ -19,6 +19,7 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.terminal import say
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.kept import kept_json
 from pipeline_lib.shards.shard_sets import ShardSet
@@ -79,7 +80,7 @@ def answer(params: Params, layout: Layout, task: str, teacher: str) -> None:
         inputs = ShardSet.open(layout.split(task, split))
         outputs = layout.heldout_outputs(task, teacher, split)
         manifest, _ = run_pass(logit_pass, inputs, outputs, engine)
-        typer.echo(f"{teacher} {task} {split}: {manifest.rows:,} rows")
+        say(f"{teacher} {task} {split}: {manifest.rows:,} rows")
         prove(inputs, logit_pass, outputs, None)
 
 
@@ -105,7 +106,7 @@ def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
         else:
             others = {other: output_path(task, other, name) for other in settings.tuning.of}
             answers = AveragePass.of(others, settings.tuning)
-        typer.echo(f"{teacher} {task} {name}: {take_outputs(answers, rows, target, engine)}")
+        say(f"{teacher} {task} {name}: {take_outputs(answers, rows, target, engine)}")
 
 
 def compute_states(
@@ -123,7 +124,7 @@ def compute_states(
         inputs, title = ShardSet.open(layout.transfer(task, recipe)), f"{teacher} {task} {recipe}"
         folder = layout.states(task, teacher, recipe)
         stats = precompute_vectors(inputs, state_pass, folder, engine, f"states {title}")
-        typer.echo(f"{title}: states, {stats}")
+        say(f"{title}: states, {stats}")
 
 
 def precompute(
@@ -133,7 +134,7 @@ def precompute(
     from pipeline_lib.shards.engine.passes import run_pass
 
     manifest, report = run_pass(logit_pass, inputs, folder, engine, title)
-    typer.echo(f"{title}: {manifest.rows:,} rows; {report}")
+    say(f"{title}: {manifest.rows:,} rows; {report}")
 
 
 def prove(inputs: ShardSet, logit_pass: "LogitPass", folder: Path, agreement: float | None) -> None:
@@ -153,12 +154,12 @@ def prove(inputs: ShardSet, logit_pass: "LogitPass", folder: Path, agreement: fl
 
     figures = kept_json("proofs", [proof_key(inputs, outputs, logit_pass), agreement], compute)
     write_json(folder / "alignment.json", figures)
-    typer.echo(
+    say(
         f"  {figures['recomputed_rows']} rows recomputed, largest difference "
         f"{figures['max_abs_logit_difference']}"
     )
     if agreement is not None:
-        typer.echo(f"  agreement with the labels {figures['agreement_with_labels']:.4f}")
+        say(f"  agreement with the labels {figures['agreement_with_labels']:.4f}")
 
 
 if __name__ == "__main__":

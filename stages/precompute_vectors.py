@@ -8,11 +8,10 @@ data/vectors/tasks/<task>/<recipe>: one shard per input shard, row for row, and 
 the figures of the proof.
 """
 
-import typer
-
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.terminal import say
 from pipeline_lib.outputs.sentence_sets import sentence_sets
 from pipeline_lib.params import Params, SentenceVectorFiles, load_params
 from pipeline_lib.shards.engine import make_engine
@@ -25,7 +24,7 @@ def main() -> None:
     fresh_folder(layout.vectors)
     write_json(layout.row_names(layout.vectors), sorted(params.sentence_encoders()))
     if not params.sentence_encoders():
-        typer.echo("no sentence encoders in params.yaml: no vectors")
+        say("no sentence encoders in params.yaml: no vectors")
         return
     if isinstance(params.sentence_vectors, SentenceVectorFiles):
         take(params, layout)
@@ -46,7 +45,7 @@ def compute(params: Params, layout: Layout) -> None:
         report = precompute_vectors(
             inputs, vector_pass, sentence_set.vectors, engine, f"vectors {name}"
         )
-        typer.echo(f"{name}: {report}")
+        say(f"{name}: {report}")
 
 
 def take(params: Params, layout: Layout) -> None:
@@ -62,12 +61,12 @@ def take(params: Params, layout: Layout) -> None:
     corpus = ShardSet.open(sets[0].inputs).tables()
     correlation = check_words(vectors, "vectors", corpus, where)
     if warning := unrelated_warning(where, "vectors", correlation):
-        typer.echo(warning)
+        say(warning)
     lookup = VectorLookup.of(layout.given_vectors, settings.storage)
     for sentence_set in sets:
         folder, inputs = sentence_set.vectors, ShardSet.open(sentence_set.inputs)
         name = folder.relative_to(layout.vectors).as_posix()
-        typer.echo(f"{name}: {take_outputs(lookup, inputs, folder, engine)}")
+        say(f"{name}: {take_outputs(lookup, inputs, folder, engine)}")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.seals import check_sealed
+from pipeline_lib.base.terminal import say
 from pipeline_lib.corpora.tasks.labelled import read_examples
 from pipeline_lib.corpora.tasks.preparation import prepare_task
 from pipeline_lib.params import load_params
@@ -29,7 +30,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     engine = make_engine(params, "cpu")
     folder = fresh_folder(layout.task(task))
     manifests = prepare_task(splits, dropped, settings, params.tagger, folder, engine)
-    typer.echo(prepared_line(task, manifests))
+    say(prepared_line(task, manifests))
 
 
 if __name__ == "__main__":

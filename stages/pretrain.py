@@ -14,6 +14,7 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.terminal import say
 from pipeline_lib.params import Encoder, load_params
 from pipeline_lib.shards.engine import make_engine
 from pipeline_lib.shards.training_records import EncoderRecord, VectorEncoderRecord
@@ -51,16 +52,16 @@ def describe(encoder: str, record: EncoderRecord) -> None:
 
     line = f"{encoder}: loss {record.loss:.4f} on {record.held_back_sentences:,} held-back"
     if not isinstance(record, VectorEncoderRecord):
-        typer.echo(f"{line} sentences")
+        say(f"{line} sentences")
         return
-    typer.echo(
+    say(
         f"{line} sentences (one constant vector: {record.constant_loss:.4f}); effective rank "
         f"{record.effective_rank:.1f}, mean cosine {record.mean_cosine:.3f}"
     )
     if missing := record.unanswered + record.held_back_unanswered:
-        typer.echo(f"  {missing:,} sentences have no vector and are left out")
+        say(f"  {missing:,} sentences have no vector and are left out")
     if warning := collapse_warning(encoder, record):
-        typer.echo(warning)
+        say(warning)
 
 
 if __name__ == "__main__":

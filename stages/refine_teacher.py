@@ -13,6 +13,7 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.terminal import say
 from pipeline_lib.params import load_params
 from pipeline_lib.shards.engine import make_engine
 
@@ -40,7 +41,7 @@ def main(teacher: Annotated[str, typer.Option(help="A name in `refined`.")]) -> 
     training.write(folders, record)
     for folder in folders.values():
         searched.write(folder)
-    typer.echo(f"{teacher}: {record.best_dev:.4f} on dev, over {len(folders)} tasks")
+    say(f"{teacher}: {record.best_dev:.4f} on dev, over {len(folders)} tasks")
 
 
 if __name__ == "__main__":

@@ -10,11 +10,10 @@ and accuracy_speed.csv for `dvc plots`; and metrics.json with all scores, summar
 
 from pathlib import Path
 
-import typer
-
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.terminal import say
 from pipeline_lib.params import load_params
 from pipeline_lib.report.content import page_content
 from pipeline_lib.report.page import write_content, write_page
@@ -39,7 +38,7 @@ def main() -> None:
     write_accuracy_speed(layout.accuracy_speed, finished)
     write_content(layout.page_content, content)
     write_page(layout.page, content)
-    typer.echo(f"report: {layout.page}")
+    say(f"report: {layout.page}")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.seals import write_seal
+from pipeline_lib.base.terminal import say
 from pipeline_lib.params import load_params
 from pipeline_lib.retrieval.evaluation.rankings import retrieval_scores
 
@@ -23,7 +24,7 @@ def main(row: Annotated[str, typer.Option(help="A key of `retrieval` in params.y
     path = Layout().retrieval(row)
     scores.write(path)
     write_seal(path.parent)
-    typer.echo(
+    say(
         f"{row}: {len(scores.systems)} systems, {scores.queries:,} queries, "
         f"{scores.documents:,} documents"
     )

@@ -13,6 +13,7 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.seals import write_seal
+from pipeline_lib.base.terminal import say
 from pipeline_lib.params import load_params
 from pipeline_lib.retrieval.evaluation.zero_shot_table import similarity_table
 
@@ -23,7 +24,7 @@ def main(row: Annotated[str, typer.Option(help="A key of `similarity` in params.
     path = Layout().similarity(row)
     scores.write(path)
     write_seal(path.parent)
-    typer.echo(f"{row}: {len(scores.systems)} systems scored on {scores.split}")
+    say(f"{row}: {len(scores.systems)} systems scored on {scores.split}")
 
 
 if __name__ == "__main__":

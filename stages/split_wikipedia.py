@@ -9,11 +9,10 @@ data/wikipedia/{train,validation}, without shards where ``wikipedia`` is null.
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.progress import show_progress
+from pipeline_lib.base.terminal import say
 from pipeline_lib.params import load_params
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def main() -> None:
     settings = params.wikipedia
     if settings is None:
         write_empty(FOLDER)
-        typer.echo("wikipedia: null in params.yaml, so no sentences")
+        say("wikipedia: null in params.yaml, so no sentences")
         return
     wanted = settings.sentences + settings.validation.sentences
     with show_progress("split wikipedia", "sentences") as advance:
@@ -46,11 +45,11 @@ def main() -> None:
     for name, manifest in manifests.items():
         counts = manifest.counts
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts["dropped"].items())
-        typer.echo(
+        say(
             f"wikipedia {name}: {manifest.rows:,} sentences, read from {counts['articles']:,} "
             f"articles; left out: {reasons or 'none'}"
         )
-    typer.echo(f"computed {report.computed} chunks, reused {report.reused}")
+    say(f"computed {report.computed} chunks, reused {report.reused}")
 
 
 if __name__ == "__main__":

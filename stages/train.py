@@ -19,6 +19,7 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.terminal import say
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.engine import make_engine
 from pipeline_lib.shards.training_texts import training_texts
@@ -50,7 +51,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     for plan in (plan for plan in plans if plan.optimiser is None):
         records = take_students(plan, params.seeds, target / plan.method)
         scores = ", ".join(f"{record.best_dev:.4f}" for record in records.values())
-        typer.echo(f"{task} {plan.method}: dev {scores} (seeds {params.seeds}, from {plan.start})")
+        say(f"{task} {plan.method}: dev {scores} (seeds {params.seeds}, from {plan.start})")
 
     def rows_of(turn: list[Plan]) -> "list[TrainingRow[StudentTraining]]":
         return [student_row(plan, *inputs) for plan in turn]
@@ -78,7 +79,7 @@ def make_vocabulary(params: Params, task: str, layout: Layout) -> None:
     settings, texts = params.vocabulary, training_texts(layout.split(task, "train"))
     folder, source = fresh_folder(layout.vocabulary(task)), vector_source(settings, layout)
     words, width = write_vocabulary([texts], settings.min_count, settings, source, folder)
-    typer.echo(f"{task}: {words:,} words, {width} values each")
+    say(f"{task}: {words:,} words, {width} values each")
 
 
 def _note(training: "StudentTraining", loss: float, best: float) -> str:
@@ -97,11 +98,9 @@ def _tell(name: str, result: "Searched[StudentTraining]") -> None:
     [(first, record), *_] = result.trainings.values()
     what, sign = ("loss on dev", -1) if first.plan.objective.is_of_layers else ("dev", 1)
     scores = ", ".join(f"{sign * seed_record.best_dev:.4f}" for seed_record in result.records)
-    typer.echo(f"{name}: {what} {scores} (seeds {[*result.trainings]}, rate {result.rate:g})")
+    say(f"{name}: {what} {scores} (seeds {[*result.trainings]}, rate {result.rate:g})")
     if missing := record.unanswered:
-        typer.echo(
-            f"  trained on {record.rows:,} rows: {missing:,} have no answer from the teacher"
-        )
+        say(f"  trained on {record.rows:,} rows: {missing:,} have no answer from the teacher")
 
 
 if __name__ == "__main__":

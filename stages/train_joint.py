@@ -15,6 +15,7 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.terminal import say
 from pipeline_lib.params import load_params
 from pipeline_lib.shards.engine import make_engine
 
@@ -37,7 +38,7 @@ def main(joint: Annotated[str, typer.Option(help="A row of `joint`.")]) -> None:
     fresh_folder(layout.joint(joint))
     if params.reads_words(settings):
         words = write_joint_vocabulary(params, joint, layout)
-        typer.echo(f"{joint}: {words:,} words of {', '.join(settings.tasks)}")
+        say(f"{joint}: {words:,} words of {', '.join(settings.tasks)}")
     row = joint_row(params, joint, layout, device)
     encode_sets([row], make_engine(params, "cpu"))
 
@@ -50,7 +51,7 @@ def main(joint: Annotated[str, typer.Option(help="A row of `joint`.")]) -> None:
         searched = train_rows([row], engine, shown.on_progress, shown.on_done)[joint]
     write_students(searched, layout)
     scores = ", ".join(f"{record.best_dev:.4f}" for record in searched.records)
-    typer.echo(f"{joint}: mean dev {scores} (seeds {params.seeds}, rate {searched.rate:g})")
+    say(f"{joint}: mean dev {scores} (seeds {params.seeds}, rate {searched.rate:g})")
 
 
 if __name__ == "__main__":

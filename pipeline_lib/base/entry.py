@@ -11,11 +11,16 @@ import typer
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.interrupts import MESSAGE, STATUS
 from pipeline_lib.base.stage_records import recorded
+from pipeline_lib.base.unicode import printable
 
 _SMALLER = (
     "Lower `batch_size`, `batch_tokens`, `max_length` or `workers` in params.yaml, or use a larger "
     "machine: what is finished is kept."
 )
+
+
+_LONGEST, _QUOTED = 1600, 800
+"""Characters of a line of an error, and how many of them are its start."""
 
 
 def run_stage(main: Callable[..., None]) -> None:
@@ -69,8 +74,13 @@ def guard(command: Callable[[], None]) -> None:
 
 
 def _end(message: str) -> NoReturn:
-    from rich.console import Console
+    from pipeline_lib.base.console import SafeConsole
 
-    Console(stderr=True, soft_wrap=True).print("error:", style="bold red", end=" ")
-    sys.stderr.write(f"{message}\n")
+    SafeConsole(stderr=True, soft_wrap=True).print("error:", style="bold red", end=" ")
+    # A value that is quoted may be a whole file; the remedy is at the end.
+    lines = (
+        line if len(line) <= _LONGEST else f"{line[:_QUOTED]} … {line[_QUOTED - _LONGEST :]}"
+        for line in printable(message).split("\n")
+    )
+    sys.stderr.write("\n".join(lines) + "\n")
     sys.exit(1)

@@ -10,10 +10,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from pipeline_lib.base.console import SafeConsole
+from pipeline_lib.base.unicode import printable
 
 LOG_SECONDS = 20.0
 RECORDS = "POTSTILL_PROGRESS"
@@ -29,16 +32,20 @@ class Advance(Protocol):
 
 
 @contextmanager
-def show_progress(title: str, unit: str) -> Iterator[Advance]:
-    """Yield the function to report progress to."""
-    console, start = Console(file=sys.stdout), time.monotonic()
+def show_progress(title: str, unit: str, err: bool = False) -> Iterator[Advance]:
+    """Yield the function to report progress to.
+
+    :param err: whether stderr shows it, since stdout has the results.
+    """
+    stream = sys.stderr if err else sys.stdout
+    console, start = SafeConsole(file=stream), time.monotonic()
     last, seconds = -math.inf, 0.0
     if os.environ.get(RECORDS):
         shown, seconds = nullcontext(_print_record), _RECORD_SECONDS
     elif console.is_terminal:
         shown = _bar(console, title)
     else:
-        shown, seconds, last = nullcontext(partial(_print_line, title)), LOG_SECONDS, start
+        shown, seconds, last = nullcontext(partial(_print_line, stream, title)), LOG_SECONDS, start
     with shown as show:
 
         def advance(done: int, total: int, note: str = "", counted: int | None = None) -> None:
@@ -48,7 +55,7 @@ def show_progress(title: str, unit: str) -> Iterator[Advance]:
                 return
             last = now
             pace = _pace(done, total, done if counted is None else counted, start, unit)
-            show(done, total, pace, note)
+            show(done, total, pace, printable(note))
 
         yield advance
 
@@ -58,8 +65,8 @@ def _print_record(done: int, total: int, pace: str, note: str) -> None:
     print(f"\x1e{done}\t{total}\t{pace}\t{note}", flush=True)
 
 
-def _print_line(title: str, done: int, total: int, pace: str, note: str) -> None:
-    print(f"{title}: {done:,}/{total:,} {pace} {note}".rstrip(), flush=True)
+def _print_line(stream: TextIO, title: str, done: int, total: int, pace: str, note: str) -> None:
+    print(f"{title}: {done:,}/{total:,} {pace} {note}".rstrip(), file=stream, flush=True)
 
 
 @contextmanager

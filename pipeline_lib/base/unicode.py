@@ -28,6 +28,14 @@ def printable(text: str) -> str:
     return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
 
 
+def escaped_json(text: str) -> str:
+    r"""Return JSON whose control characters are escaped: JSON itself leaves DEL and C1 as they are.
+
+    Line ends and tabs stay, which are outside of its strings.
+    """
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
 def as_utf8(text: str, where: str) -> str:
     """Return a text unless it has undecodable bytes, which Python represents as surrogates.
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pipeline_lib.base.terminal import say
+
 if TYPE_CHECKING:
     from pipeline_lib.params import Params
     from pipeline_lib.params.base import Section
@@ -27,9 +29,9 @@ def check(
     from pipeline_lib.params import load_params
 
     for line in checked_summary(params):
-        typer.echo(line)
+        say(line)
     for line in unfair_comparisons(load_params(params)):
-        typer.echo(line)
+        say(line)
 
 
 def checked_summary(params: Path) -> list[str]:

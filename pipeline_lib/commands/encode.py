@@ -5,10 +5,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.files import atomic_path
+from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.options import Encoding, FormatOption, Quoted, input_path, read_options
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def encode(
     batches = (rows.texts for rows in read_rows(input_path(file), text, options=options))
     write = write_npy if out.suffix == ".npy" else write_table
     rows = write(out, ((batch, vectors(batch)) for batch in batches), encoder.width)
-    typer.echo(f"{out}: {rows:,} vectors of {encoder.width} values", err=True)
+    say(f"{out}: {rows:,} vectors of {encoder.width} values", err=True)
 
 
 Encoded = Iterable[tuple[list[str], "np.ndarray"]]

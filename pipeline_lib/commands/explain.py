@@ -1,20 +1,26 @@
 """``distill explain``: which words matter to a prediction, for teacher, student and baseline."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.layout import student_place
+from pipeline_lib.base.terminal import say, say_json
+from pipeline_lib.base.unicode import printable
 from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 if TYPE_CHECKING:
+    import numpy as np
     from rich.table import Table
     from rich.text import Text as Cell
 
+    from pipeline_lib.base.progress import Advance
+    from pipeline_lib.base.text import Text as Sentences
     from pipeline_lib.models.students.folders import Predict
     from pipeline_lib.models.students.student import Student
     from pipeline_lib.models.word_importance import Importance
@@ -45,37 +51,107 @@ def explain(
     number is the rise of the prediction's entropy, in bits, followed by the class predicted without
     the word where that is another. For a regression, it is the change of the score.
     """
-    from rich.console import Console
-
+    from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.models.checks import is_regression, require_model
     from pipeline_lib.models.word_importance import as_json as json_of
-    from pipeline_lib.models.word_importance import word_importance
     from pipeline_lib.tables.input_texts import as_examples
 
     require_model(model)
     from pipeline_lib.models.students.student import load_student
 
     student = load_student(model)
-    console, explained = Console(), []
+    console, explained = SafeConsole(), []
     regression = is_regression(student.label_names)
     models = dict(_models(model, student, teacher, baseline, params))
     for text in as_examples(texts, student.is_pair):
-        importances = {
-            name: word_importance(text, *arguments, regression)
-            for name, arguments in models.items()
-        }
+        importances = _importances(text, models, regression)
         if as_json:
             explained.append(json_of(text, importances, student.label_names))
         else:
             console.print(_heat_map(importances, student.label_names))
+            for line in _beyond(importances):
+                say(line)
     if as_json:
-        typer.echo(json.dumps(explained, indent=2, ensure_ascii=False))
+        say_json(explained, indent=2)
+
+
+PART = 32
+"""Variants of a text that are answered between two reports of progress."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A model whose prediction is explained.
+
+    :ivar mask: what it reads for a masked word.
+    :ivar read: tells how many characters of each sentence it reads.
+    """
+
+    predict: "Predict"
+    mask: str
+    read: "Callable[[Sentences], tuple[int, ...]]"
+
+
+def _importances(
+    text: "Sentences", models: "dict[str, Explained]", is_regression: bool
+) -> "dict[str, Importance]":
+    """Mask each word that a model reads, for each model, showing progress."""
+    from pipeline_lib.base.progress import show_progress
+    from pipeline_lib.models.word_importance import word_counts, word_importance
+
+    read = {name: word_counts(text, one.read(text)) for name, one in models.items()}
+    total, done = sum(1 + sum(counts) for counts in read.values()), 0
+    importances = {}
+    shown: AbstractContextManager[Advance] = nullcontext(lambda *_: None)
+    if total > PART:
+        shown = show_progress("explaining", "variants", err=True)
+    with shown as advance:
+        for name, one in models.items():
+            predict = _in_parts(one.predict, advance, done, total)
+            importances[name] = word_importance(text, predict, one.mask, is_regression, read[name])
+            done += 1 + sum(read[name])
+    return importances
+
+
+def _in_parts(predict: "Predict", advance: "Advance", done: int, total: int) -> "Predict":
+    """Return the function, answering some texts at a time and reporting them.
+
+    :param done: of ``total`` texts, how many were answered before.
+    """
+    import numpy as np
+
+    def in_parts(texts: "Sequence[Sentences]") -> "np.ndarray":
+        outputs = []
+        for start in range(0, len(texts), PART):
+            # The first part may be all there is, and needs no report.
+            if done + start:
+                advance(done + start, total)
+            outputs.append(predict(texts[start : start + PART]))
+        return np.concatenate(outputs)
+
+    return in_parts
+
+
+def _beyond(importances: "dict[str, Importance]") -> Iterator[str]:
+    """Yield what to say of words that a model does not read."""
+    sentences = next(iter(importances.values())).words
+    for side, words in enumerate(sentences):
+        counts = {name: importance.read[side] for name, importance in importances.items()}
+        which = ("first", "second")[side] + " " if len(sentences) > 1 else ""
+        if min(counts.values()) < len(words):
+            read = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+            yield f"The {which}text has {len(words):,} words. Of these are read by: {read}."
+        if (most := max(counts.values())) < len(words):
+            yield (
+                f"Nobody reads the last {len(words) - most:,} words of the {which}text, which "
+                f"begin with {words[most]!r:.80}."
+            )
 
 
 def _models(
     model: Path, student: "Student", teacher: Path | None, baseline: Path | None, params: Path
-) -> Iterator[tuple[str, tuple["Predict", str]]]:
-    """Yield what is known of the teacher, the student and its baseline: name, predict, mask."""
+) -> Iterator[tuple[str, "Explained"]]:
+    """Yield what is known of the teacher, the student and its baseline, by name."""
     from pipeline_lib.models import serving
     from pipeline_lib.models.students.student import load_student
     from pipeline_lib.params import load_params
@@ -88,10 +164,18 @@ def _models(
         baseline = baseline or serving.baseline_of(model, loaded)
     if teacher is not None:
         opened, predict = serving.open_teacher(teacher, student.label_names, length)
-        yield f"teacher {teacher.name}", (predict, opened.pieces.mask_sign)
-    yield _name(model), serving.student_in_use(model, student)
+        pieces, longest = opened.pieces, serving.longest_of(opened, teacher, length)
+        read = partial(pieces.characters_read, limit=longest)
+        yield f"teacher {teacher.name}", Explained(predict, pieces.mask_sign, read)
+    yield _name(model), _explained(model, student)
     if baseline is not None:
-        yield _name(baseline), serving.student_in_use(baseline, load_student(baseline))
+        yield _name(baseline), _explained(baseline, load_student(baseline))
+
+
+def _explained(folder: Path, student: "Student") -> "Explained":
+    from pipeline_lib.models.serving import student_in_use
+
+    return Explained(*student_in_use(folder, student), student.reader.characters_read)
 
 
 def _name(folder: Path) -> str:
@@ -117,12 +201,17 @@ def _heat_map(importances: dict[str, "Importance"], names: list[str]) -> "Table"
         for importance in importances.values()
     )
     table.add_row("", *entropies, end_section=True)
-    most = max(float(abs(importance.changes).max()) for importance in importances.values()) or 1.0
-    first, *second = next(iter(importances.values())).words
-    for i, word in enumerate([*first, *(word for side in second for word in side)]):
-        cells = (_cell(importance, i, most, names) for importance in importances.values())
-        # A line parts the sentences of a pair.
-        table.add_row(Text(word), *cells, end_section=i == len(first) - 1)
+    changes = [abs(change) for one in importances.values() for change in one.changes]
+    most = max((change for change in changes if change == change), default=0.0) or 1.0
+    i = 0
+    for side, words in enumerate(next(iter(importances.values())).words):
+        # Words that nobody reads are counted below the table.
+        shown = max(importance.read[side] for importance in importances.values())
+        for number, word in enumerate(words[:shown]):
+            cells = (_cell(one, i + number, most, names) for one in importances.values())
+            # A line parts the sentences of a pair.
+            table.add_row(Text(printable(word)), *cells, end_section=number == shown - 1)
+        i += len(words)
     return table
 
 
@@ -135,6 +224,8 @@ def _cell(importance: "Importance", word: int, most: float, names: list[str]) ->
     from rich.text import Text
 
     change, answer = float(importance.changes[word]), int(importance.masked[word].argmax())
+    if change != change:
+        return Text("not read", "dim")
     other = "" if answer == int(importance.answer.argmax()) else f" {names[answer]}"
     part = abs(change) / most
     colour = WARM if change > 0 else COLD

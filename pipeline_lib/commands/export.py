@@ -5,8 +5,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Argument, Option
+
+from pipeline_lib.base.terminal import say
 
 EXAMPLE = "Example: distill export data/students/movies/bilstm_kd_ts/1 exported --to onnx-int8"
 
@@ -44,7 +45,7 @@ def export(
     from pipeline_lib.models.checks import require_model
 
     require_model(model)
-    typer.echo(f"{out}: {to.value}, {_writer(to)(model, out)}")
+    say(f"{out}: {to.value}, {_writer(to)(model, out)}")
 
 
 def _writer(to: Target) -> Callable[[Path, Path], str]:

@@ -13,6 +13,7 @@ from typer import Argument, Option
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import fresh_folder
+from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.options import (
     Device,
     Encoding,
@@ -200,7 +201,7 @@ def info(index: Index) -> None:
     from pipeline_lib.retrieval.catalogue import Catalogue
 
     for name, value in _facts(Catalogue.open(index)):
-        typer.echo(f"{name:<12} {value}")
+        say(f"{name:<12} {value}")
 
 
 def _facts(catalogue: "Catalogue") -> Iterator[tuple[str, str]]:
@@ -289,7 +290,7 @@ def _progress() -> "Callable[[BuildReport], None]":
             last = now
             rate = report.rows_computed / (now - start)
             rows = report.rows_computed + report.rows_reused
-            typer.echo(f"{rows:,} sentences, {rate:,.0f} embedded per second", err=True)
+            say(f"{rows:,} sentences, {rate:,.0f} embedded per second", err=True)
 
     return on_segment
 
@@ -298,4 +299,10 @@ def _say_done(catalogue: "Catalogue", report: "BuildReport") -> None:
     left = ", ".join(f"{count:,} {why}" for why, count in report.left_out.items())
     before = "" if report.before is None else f" ({report.before:,} before)"
     rows = f"{len(catalogue):,} sentences{before}"
-    typer.echo(f"{catalogue.folder}: {rows}; {report}; left out: {left}")
+    say(f"{catalogue.folder}: {rows}; {report}; left out: {left}")
+    if report.unknown:
+        say(
+            f"sentences without a word that the encoder knows: {report.unknown:,} of "
+            f"{report.rows_computed:,}. No query finds them for what they say",
+            err=True,
+        )

@@ -11,6 +11,7 @@ import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.terminal import say
 from pipeline_lib.base.workspace import check_pipeline, make_workspace
 from pipeline_lib.commands.options import (
     PARAMS,
@@ -95,10 +96,9 @@ def init(
     error that names the flag. Files outside `inputs` are copied there. What differs from the
     default is written to profiles/NAME.yaml, and params.yaml is generated from it.
     """
-    from rich.console import Console
-
+    from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.commands.check import checked_summary
-    from pipeline_lib.commands.init_findings import show
+    from pipeline_lib.commands.init_findings import show, show_reading
     from pipeline_lib.commands.profile import find_profile, keep_own_changes, write_params
     from pipeline_lib.onboarding import proposal
     from pipeline_lib.onboarding.copy_files import taken_back
@@ -125,7 +125,7 @@ def init(
     check_pipeline(Path("."), force)
     if not (force or add):
         keep_own_changes(params)
-    base, console = read_values(default), Console()
+    base, console = read_values(default), SafeConsole()
     inspection = proposal.inspect_files(request, base, _ask)
     if leave_out:
         inspection = proposal.leave_out(inspection)
@@ -134,6 +134,7 @@ def init(
         _ask_to_leave_out(inspection.findings)
         inspection = proposal.leave_out(inspection)
     proposed = proposal.propose(request, inspection, base)
+    show_reading(console, inspection, base | proposed.sections)
     if add:
         profile, sections = _added(params, profile, base, proposed.sections, request.name)
     else:
@@ -141,7 +142,7 @@ def init(
     written = _profile_text(profile, sections, default)
     _refuse_other(profile, written, force or add)
     for path in make_workspace(Path("."), not no_scm, force):
-        typer.echo(f"written   {path}")
+        say(f"written   {path}")
     files_written = [*proposed.placement.copies, *proposed.placement.tables]
     with taken_back([*files_written, profile, params]):
         proposed.placement.write(force)
@@ -150,10 +151,10 @@ def init(
         write_params(profile, params)
         summary = checked_summary(params)
     for path in files_written:
-        typer.echo(f"written   {path}")
-    typer.echo(f"written   {profile}; {params} from it (back: distill profile use default)\n")
+        say(f"written   {path}")
+    say(f"written   {profile}; {params} from it (back: distill profile use default)\n")
     for line in summary:
-        typer.echo(line)
+        say(line)
     _say_next(request.name, pair=len(inspection.understood.text) == 2)
 
 
@@ -196,9 +197,9 @@ def _ask(question: "Question") -> str:
 
     if not sys.stdin.isatty():
         return refuse(question)
-    typer.echo(question.text)
+    say(question.text)
     for number, choice in enumerate(question.choices, 1):
-        typer.echo(f"  {number}  {choice}")
+        say(f"  {number}  {choice}")
     chosen = 0
     while not 1 <= chosen <= len(question.choices):
         chosen = typer.prompt(f"1 to {len(question.choices)}", type=int)
@@ -251,7 +252,5 @@ def _refuse_other(profile: Path, text: str, force: bool) -> None:
 
 def _say_next(task: str, pair: bool) -> None:
     example = "$'one sentence\\tand another'" if pair else '"a sentence"'
-    typer.echo("\nNext:  distill run")
-    typer.echo(
-        f"       distill predict data/exports/{task} {example}    # the best student, in int8"
-    )
+    say("\nNext:  distill run")
+    say(f"       distill predict data/exports/{task} {example}    # the best student, in int8")

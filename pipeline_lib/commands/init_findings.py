@@ -1,10 +1,11 @@
 """Prints what ``distill init`` found in the files: how it reads them, and what is odd."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
     from rich.console import Console
     from rich.table import Table
 
@@ -32,6 +33,108 @@ def show(console: "Console", inspection: "Inspection") -> None:
     for line in _oddities(inspection):
         text = Text().append(f"{'odd':<{width}}", "bold yellow").append(line)
         console.print(text, highlight=False, soft_wrap=True)
+
+
+def show_reading(console: "Console", inspection: "Inspection", values: Mapping[str, Any]) -> None:
+    """Print how much of the texts the models will read, and what they do not know of them.
+
+    :param values: those of params.yaml that are proposed.
+    """
+    from rich.text import Text
+
+    for title, line in _reading(inspection, values):
+        style = "bold yellow" if title == "odd" else "bold"
+        text = Text().append(f"{title:<11}", style).append(line)
+        console.print(text, highlight=False, soft_wrap=True)
+
+
+def _reading(inspection: "Inspection", values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    import numpy as np
+
+    from pipeline_lib.models.text_checks import count_pieces, other_script
+
+    texts, lengths = _sample(inspection), inspection.findings.lengths
+    limits = {row["max_words"] for row in values["students"].values() if not row.get("model")}
+    if limits:
+        limit, longest = min(limits), lengths.max(axis=1)
+        yield "cut", _cut("students read", limit, "words of a sentence", longest)
+    [teacher] = values["teachers"].values()
+    limit, pieces = teacher["max_length"], None
+    folder = _tokenizer_of(inspection)
+    if limit is not None:
+        if folder is not None:
+            pieces = count_pieces(folder, texts)
+            counted = pieces.lengths
+            note = f" (of {len(texts):,} texts)" if len(texts) < len(lengths) else ""
+        else:
+            sides = lengths.shape[1]
+            counted = np.rint(lengths.sum(axis=1) * _PIECES).astype(np.int64) + sides + 1
+            note = " (a guess from the words: its tokenizer is not here yet)"
+        what = f"word pieces of a {'pair' if lengths.shape[1] == 2 else 'sentence'}"
+        yield "cut", _cut("the teacher reads", limit, what, counted) + note
+    script = other_script(texts)
+    if script is not None and script.share >= _MUCH and script.is_unspaced:
+        yield (
+            "odd",
+            f"{script.share:.0%} of the letters are {script.name}, which has no spaces between "
+            "words: students that read words (bilstm, static, cnn, linear) take what stands "
+            "between two spaces or signs for one word. Take students of word pieces (--students "
+            "all has transformer and dse), or put spaces between the words first",
+        )
+    name = inspection.teacher.path or inspection.teacher.model
+    if pieces is not None and pieces.is_foreign(script):
+        unknown = f", such as {', '.join(pieces.examples)}" if pieces.examples else ""
+        yield (
+            "odd",
+            f"the teacher {name} hardly knows the language of the texts: {pieces.unknown:.0%} of "
+            f"their letters are in words unknown to it{unknown}, and it takes "
+            f"{pieces.per_character:.2f} word pieces per character. Name a model of this "
+            "language with --teacher",
+        )
+    elif pieces is None and limit is not None and script is not None and script.share >= _MUCH:
+        yield (
+            "odd",
+            f"{script.share:.0%} of the letters are {script.name}, and the teacher {name} was "
+            "trained on English. Name a model of this language with --teacher",
+        )
+
+
+_PIECES = 1.5
+"""Word pieces per word, where the tokenizer is not here yet."""
+_MUCH = 0.2
+"""A share of letters in another script that is no accident."""
+_TEXTS = 20_000
+"""Texts that a tokenizer reads; of more, every second or third."""
+
+
+def _sample(inspection: "Inspection") -> list[Any]:
+    """Return texts, or pairs, of all splits: all of them, or evenly spaced ones."""
+    texts: list[tuple[str, ...]] = []
+    for content in inspection.understood.contents.values():
+        columns = [content.values(name) for name in inspection.understood.text]
+        texts += [row for row in zip(*columns, strict=True) if all(row)]
+    texts = texts[:: -(-len(texts) // _TEXTS)]
+    return [row[0] for row in texts] if len(inspection.understood.text) == 1 else texts
+
+
+def _tokenizer_of(inspection: "Inspection") -> Path | None:
+    """Return the folder of the teacher's model, if it is here."""
+    from pipeline_lib.base.layout import Layout
+
+    teacher = inspection.teacher
+    if teacher.path is not None:
+        return teacher.path if teacher.path.is_dir() else None
+    folder = Layout().model(teacher.model)
+    return folder if (folder / "config.json").exists() else None
+
+
+def _cut(who: str, limit: int, what: str, lengths: "np.ndarray") -> str:
+    """Say how many texts are longer than a limit."""
+    longer, longest = int((lengths > limit).sum()), f"the longest has {lengths.max():,}"
+    if not longer:
+        return f"{who} {limit} {what}: nothing is cut, {longest}"
+    share = f"{longer:,} of {len(lengths):,} rows ({longer / len(lengths):.1%})"
+    return f"{who} {limit} {what}: {share} are longer and are cut there, {longest}"
 
 
 def _lines(inspection: "Inspection") -> Iterator[tuple[str, str]]:

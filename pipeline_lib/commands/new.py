@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Argument, Option
 
+from pipeline_lib.base.terminal import say
 from pipeline_lib.base.workspace import make_workspace
 from pipeline_lib.commands.options import PARAMS, NoScm
 
@@ -32,9 +32,9 @@ def new(
     source = find_profile(profile)
     folder.mkdir(parents=True, exist_ok=True)
     for path in make_workspace(folder, not no_scm, force):
-        typer.echo(f"written   {folder / path}")
+        say(f"written   {folder / path}")
     params = folder / PARAMS
     if not params.exists():
         write_params(source, params)
-        typer.echo(f"written   {params}, from the profile {source.stem}")
-    typer.echo("\nNext:  " + (f"cd {folder} && " if folder != Path(".") else "") + "distill run")
+        say(f"written   {params}, from the profile {source.stem}")
+    say("\nNext:  " + (f"cd {folder} && " if folder != Path(".") else "") + "distill run")

@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.terminal import say
 from pipeline_lib.base.unicode import as_utf8
 from pipeline_lib.commands.options import (
     PARAMS,
@@ -127,19 +127,20 @@ def predict(
 
     def show(answers: "AnsweredBatch") -> None:
         for line in printed(answers):
-            typer.echo(line)
+            say(line)
 
     written = prefix, types, raw_cells
     writing: AbstractContextManager[Callable[[AnsweredBatch], None]]
     writing = nullcontext(show) if out is None else answer_writer.answer_writer(out, *written)
     with writing as write:
-        missing = _answer_all(batches, student, router, write, out is not None)
-    if missing:
-        typer.echo(
-            f"rows without a sentence, which get no answer: {len(missing):,}, the first is row "
-            f"{missing[0]}",
-            err=True,
-        )
+        counts = _answer_all(batches, student, router, write, out is not None)
+    for what, numbers in counts.items():
+        if numbers:
+            say(f"{what}: {len(numbers):,}, the first is row {numbers[0]}", err=True)
+
+
+NO_SENTENCE = "rows without a sentence, which get no answer"
+NO_WORD = "rows without a word that the student knows, whose answers do not depend on what they say"
 
 
 def _answer_all(
@@ -148,22 +149,27 @@ def _answer_all(
     router: "Router | None",
     write: Callable[["AnsweredBatch"], None],
     even_none: bool,
-) -> list[int]:
-    """Answer every batch; return the numbers of rows without a sentence.
+) -> dict[str, list[int]]:
+    """Answer every batch; return the numbers of rows that have something missing, by what it is.
 
     :param even_none: whether to write an empty batch if there are no rows.
     """
-    missing: list[int] = []
+    counts: dict[str, list[int]] = {NO_SENTENCE: [], NO_WORD: []}
     written = False
     for batch in batches:
-        write(_answer(batch, student, router))
-        missing += [
-            number for number, text in zip(batch.numbers, batch.texts, strict=True) if text is None
-        ]
+        answers = _answer(batch, student, router)
+        write(answers)
+        rows = list(zip(batch.numbers, batch.texts, strict=True))
+        counts[NO_SENTENCE] += [number for number, text in rows if text is None]
+        if student.words is not None:
+            unknown = student.words.none_in([text or "" for _, text in rows])
+            if answers.routed is not None:
+                unknown &= ~answers.routed
+            counts[NO_WORD] += [rows[row][0] for row in unknown.nonzero()[0]]
         written = True
     if even_none and not written:
         write(_answer(TextBatch({}, [], []), student, router))
-    return missing
+    return counts
 
 
 def _answer(batch: TextBatch, student: "Predictor", router: "Router | None") -> "AnsweredBatch":

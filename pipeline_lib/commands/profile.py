@@ -8,6 +8,7 @@ from typer import Argument, Option
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path
+from pipeline_lib.base.terminal import say
 from pipeline_lib.base.workspace import shipped_profiles
 from pipeline_lib.commands.options import PARAMS, WrittenParams
 
@@ -23,7 +24,7 @@ def list_profiles() -> None:
     for path in _known():
         first = path.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# ")
         name = path.stem if path.is_absolute() else path.as_posix()
-        typer.echo(f"{name:<34} {first}")
+        say(f"{name:<34} {first}")
 
 
 @app.command("show", epilog="Example: distill profile show paper")
@@ -32,7 +33,7 @@ def show(name: Name) -> None:
     from pipeline_lib.params.profiles import differences
 
     for line in differences(find_profile(name)):
-        typer.echo(line)
+        say(line)
 
 
 @app.command("use", epilog=EXAMPLE)
@@ -51,7 +52,7 @@ def use(
     if not force:
         keep_own_changes(target)
     write_params(path, target)
-    typer.echo(f"{target}: {path.stem}. Run `dvc repro`; back: distill profile use default")
+    say(f"{target}: {path.stem}. Run `dvc repro`; back: distill profile use default")
 
 
 def keep_own_changes(target: Path) -> None:

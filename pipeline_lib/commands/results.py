@@ -1,13 +1,12 @@
 """``distill results``: teacher and students side by side."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Option
 
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.terminal import say_json
 from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 EXAMPLE = "Example: distill results"
@@ -27,8 +26,7 @@ def results(
     agreement with the teacher, the number of parameters and, if measured, sentences per second on
     one core. Then retrieval and untuned similarity, if params.yaml has rows for them.
     """
-    from rich.console import Console
-
+    from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.params import load_params
     from pipeline_lib.results.collect import read_finished
     from pipeline_lib.results.headline import headline
@@ -46,9 +44,9 @@ def results(
             }
             for one in finished
         }
-        typer.echo(json.dumps(figures, indent=2))
+        say_json(figures, indent=2)
         return
-    console = Console()
+    console = SafeConsole()
     print_headlines(console, finished)
     for result in finished:
         print_result(console, result, loaded)

@@ -49,15 +49,14 @@ def run(
     Stages that are up to date are not mentioned. At the end the results are shown. Interrupt it at
     any time: finished work is kept.
     """
-    from rich.console import Console
-
+    from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.commands.forecast import Forecast
     from pipeline_lib.commands.results import results
     from pipeline_lib.params import load_params
     from pipeline_lib.params.profiles import read_values
 
     load_params()
-    console = Console(soft_wrap=True, highlight=False)
+    console = SafeConsole(soft_wrap=True, highlight=False)
     forecast = Forecast.read(PIPELINE, read_values(Path("params.yaml")), Layout())
     display = Display(console, forecast, verbose)
     if lock := remove_truncated_lock(Path(".")):

@@ -1,16 +1,15 @@
 """``distill search``: finds the sentences of an index that are nearest to a query."""
 
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.terminal import say, say_json
 from pipeline_lib.base.unicode import as_utf8
 from pipeline_lib.commands.options import (
     Device,
@@ -23,6 +22,7 @@ from pipeline_lib.commands.options import (
 )
 
 if TYPE_CHECKING:
+    from pipeline_lib.models.students.unknown_words import KnownWords
     from pipeline_lib.retrieval.catalogue import Catalogue
     from pipeline_lib.retrieval.search import Hit
     from pipeline_lib.retrieval.sentence_rows import Rows
@@ -127,13 +127,55 @@ def search(
         CrossEncoder.of(teacher, label, where) if teacher else None,
         rescore if teacher else 0,
     )
-    for batch in _batches(rows):
+    unknown = UnknownQueries(way.encoder.embedder.words)
+    for batch in filter(len, map(unknown.leave_out, _batches(rows))):
         names = batch.ids or [None] * len(batch)
         for asked, name, hits in zip(batch.texts, names, way.find(batch.texts, k), strict=True):
             if as_json:
                 _print_lines(catalogue, asked, name, hits)
             else:
                 _print_table(catalogue, asked, name, hits)
+    for line in unknown.lines():
+        say(line, err=True)
+
+
+class UnknownQueries:
+    """Leaves out queries of which the encoder knows no word, and remembers others with such words.
+
+    All unknown words have one vector: a query of nothing else would find any other such text, with
+    a cosine of 1.
+    """
+
+    def __init__(self, words: "KnownWords") -> None:
+        self._words = words
+        self._lost: list[str] = []
+        self._partly: list[str] = []
+
+    def leave_out(self, rows: "Rows") -> "Rows":
+        """Return the queries that have a known word."""
+        import numpy as np
+
+        missing = self._words.missing(rows.texts)
+        for text, unknown in zip(rows.texts, missing, strict=True):
+            if unknown.is_all:
+                self._lost.append(f"{text!r:.80}")
+            elif unknown.words:
+                self._partly.append(f"{text!r:.80} ({', '.join(unknown.words):.80})")
+        return rows.chosen(np.array([not unknown.is_all for unknown in missing], bool))
+
+    def lines(self) -> Iterator[str]:
+        """Yield what there is to say of unknown words, a line per kind."""
+        if self._lost:
+            yield (
+                f"queries without a word that the encoder knows, which find nothing: "
+                f"{len(self._lost):,}, the first is {self._lost[0]}. Use other words, or build the "
+                "index with an encoder that knows them"
+            )
+        if self._partly:
+            yield (
+                f"queries with words that the encoder does not know: {len(self._partly):,}, the "
+                f"first is {self._partly[0]}"
+            )
 
 
 def _candidates(first: str | None) -> int | None:
@@ -152,8 +194,8 @@ def _queries(
 
     if queries and file:
         raise DistilleryError("queries on the command line and --queries: give one of them.")
-    if queries and not any(query.strip() for query in queries):
-        raise DistilleryError("the query is empty: give words to look for.")
+    if queries and not all(query.strip() for query in queries):
+        raise DistilleryError("a query is empty: give words to look for.")
     if queries:
         return [
             Rows([as_utf8(query, f"query {number}") for number, query in enumerate(queries, 1)])
@@ -166,11 +208,18 @@ def _queries(
 
 
 def _batches(queries: "Iterable[Rows]") -> "Iterator[Rows]":
-    """Yield queries in batches, without empty ones: the input may not fit into memory."""
+    """Yield queries in batches, without empty ones: the input may not fit into memory.
+
+    :raises DistilleryError: if all are empty.
+    """
+    there_are = False
     for rows in queries:
         filled = rows.filled()
         for start in range(0, len(filled), BATCH):
+            there_are = True
             yield filled[start : start + BATCH]
+    if not there_are:
+        raise DistilleryError("all queries are empty: give words to look for.")
 
 
 def _print_lines(catalogue: "Catalogue", query: str, name: str | None, hits: "list[Hit]") -> None:
@@ -178,15 +227,15 @@ def _print_lines(catalogue: "Catalogue", query: str, name: str | None, hits: "li
     for rank, hit in enumerate(hits, 1):
         sentence = {"id": catalogue.id(hit.row), "text": catalogue.text(hit.row)}
         line = {**asked, "rank": rank, **sentence, "score": round(hit.score, 6)}
-        typer.echo(json.dumps(line, ensure_ascii=False))
+        say_json(line)
 
 
 def _print_table(catalogue: "Catalogue", query: str, name: str | None, hits: "list[Hit]") -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.base.unicode import printable
 
     table = Table(
@@ -201,4 +250,4 @@ def _print_table(catalogue: "Catalogue", query: str, name: str | None, hits: "li
     for rank, hit in enumerate(hits, 1):
         cells = str(rank), f"{hit.score:.4f}", str(catalogue.id(hit.row)), catalogue.text(hit.row)
         table.add_row(*(Text(printable(cell)) for cell in cells))
-    Console().print(table)
+    SafeConsole().print(table)

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 EXAMPLE = "Example: distill study hidden --task movies"
@@ -46,7 +46,7 @@ def study(
     figures = read_figures(sweep, metrics, Layout(workspace / "data"))
     folder = Path("data/studies") / f"{name}-{task}"
     written = write_study(sweep, figures, metrics, folder)
-    typer.echo((folder / "table.md").read_text(encoding="utf-8"))
-    typer.echo(f"wrote {folder}/{', '.join(written)}")
+    say((folder / "table.md").read_text(encoding="utf-8"))
+    say(f"wrote {folder}/{', '.join(written)}")
     if "plot.svg" not in written:
-        typer.echo("no plot: install matplotlib for one, then run the study again", err=True)
+        say("no plot: install matplotlib for one, then run the study again", err=True)

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ def submit(
         for split, name in settings.submission.items():
             outputs, column = _outputs(loaded, task, split, chosen[task])
             files[name] = answers(settings, name, outputs)
-            typer.echo(f"{name}: {len(outputs):,} answers of {column} on {task} {split}")
+            say(f"{name}: {len(outputs):,} answers of {column} on {task} {split}")
     for name in write_submission(out, files, fill):
-        typer.echo(f"{name}: constant answer")
-    typer.echo(f"wrote {out}")
+        say(f"{name}: constant answer")
+    say(f"wrote {out}")
 
 
 def _system(params: "Params", task: str, systems: list[str]) -> str:

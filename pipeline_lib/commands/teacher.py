@@ -10,6 +10,7 @@ from typer import Argument, Option
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.file_formats import format_of as format_of_name
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 if TYPE_CHECKING:
@@ -66,21 +67,21 @@ def check(
     vectors = vectors_of(loaded).settings
     format = vectors.format if format_of_name(file) is None else None
     if task is None and teacher is None and holds_vectors(file, format):
-        typer.echo(f"{file}: {format_of(file, format)}, sentence vectors")
+        say(f"{file}: {format_of(file, format)}, sentence vectors")
         kind = Vectors(vectors.model_copy(update={"format": format}))
         for line in vector_lines([file], kind, loaded):
-            typer.echo(f"  {line}")
+            say(f"  {line}")
         return
     name = task or (next(iter(loaded.tasks)) if len(loaded.tasks) == 1 else None)
     settings = _settings(loaded, teacher)
     spec = task_of(file, settings) if name is None else loaded.task(name)
     lines = answer_lines([file], Answers(settings, spec), name)
     of_task = "" if name is None else f" for task {name}"
-    typer.echo(f"{file}: {format_of(file, settings.format)}, answers{of_task}")
+    say(f"{file}: {format_of(file, settings.format)}, answers{of_task}")
     for line in lines:
-        typer.echo(f"  {line}")
+        say(f"  {line}")
     if name is None:
-        typer.echo(f"  not compared with a task: name one with --task ({', '.join(loaded.tasks)})")
+        say(f"  not compared with a task: name one with --task ({', '.join(loaded.tasks)})")
 
 
 @app.command("requests", epilog="Example: distill teacher requests reviews full llm requests.jsonl")
@@ -124,11 +125,9 @@ def requests(
     paths = [Path(loaded.inputs) / path for path in settings.paths(task)]
     parts = (read_texts(part, settings.mask) for part in inputs.tables())
     count, note = write_requests(out, parts, paths, Answers(settings, spec), request)
-    typer.echo(f"{out}: {count:,} rows of {inputs.manifest.rows:,} need an answer{note}")
+    say(f"{out}: {count:,} rows of {inputs.manifest.rows:,} need an answer{note}")
     if format is RequestFormat.openai_batch and spec.is_regression and prompt is None:
-        typer.echo(
-            "The prompt gives the range of the scores but not their meaning: say it with --prompt."
-        )
+        say("The prompt gives the range of the scores but not their meaning: say it with --prompt.")
 
 
 @app.command("vector-requests", epilog="Example: distill teacher vector-requests sentences.jsonl")
@@ -161,7 +160,7 @@ def vector_requests(
     paths = [Path(loaded.inputs) / path for path in named]
     parts = sentences_to_embed(loaded, settings.mask)
     count, note = write_requests(out, parts, paths, kind, request)
-    typer.echo(f"{out}: {count:,} sentences need a vector{note}")
+    say(f"{out}: {count:,} sentences need a vector{note}")
 
 
 def _asked(model: str | None, provenance: "Mapping[str, str]", section: str) -> str:

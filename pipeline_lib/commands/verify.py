@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.terminal import say
 
 EXAMPLE = "Example: distill verify data/students data/outputs"
 REMAKE = "Delete the folders named and run `dvc repro`: what the store has whole is not made again."
@@ -32,7 +33,7 @@ def verify(
     remedies: dict[str, None] = {}
     for record in [path for above in folders or [Path("data")] for path in _records(above)]:
         new, remedy = _checked(record)
-        typer.echo(f"{'FAULT' if new else 'ok   '} {record.parent}")
+        say(f"{'FAULT' if new else 'ok   '} {record.parent}")
         faults += new
         remedies |= {remedy: None} if new else {}
     if faults:

@@ -9,7 +9,7 @@ import torch
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
-from pipeline_lib.models.checks import is_regression
+from pipeline_lib.models.checks import check_outputs, is_regression
 from pipeline_lib.models.networks.student import StudentNetwork
 from pipeline_lib.models.students.folders import ENCODER_TYPE, temperature_of
 from pipeline_lib.models.students.sentence_encoder import encode_sentences, load_encoder
@@ -64,8 +64,10 @@ class Subject:
     def outputs(self, sentences: Sentences) -> np.ndarray:
         """Return its outputs in torch, float32 (sentences, width)."""
         if self.labels is None:
-            return encode_sentences(self.network, sentences, CPU)
-        return predict_sentences(self.network, sentences, CPU) / self.temperature
+            outputs = encode_sentences(self.network, sentences, CPU)
+        else:
+            outputs = predict_sentences(self.network, sentences, CPU) / self.temperature
+        return check_outputs(self.folder, outputs)
 
 
 def read_subject(folder: Path) -> Subject:

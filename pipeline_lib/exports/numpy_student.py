@@ -278,6 +278,10 @@ def main(texts: Iterable[str]) -> None:
     """Print each text's answer, or its vector; a tab separates the sentences of a pair."""
     student = Student(Path(__file__).parent)
     for text in texts:
+        # No text gives the terminal orders.
+        shown = "".join(
+            char if char.isprintable() or char == "\t" else repr(char)[1:-1] for char in text
+        )
         if not student.label_names:
             print(json.dumps(student.encode([text])[0].tolist()))
             continue
@@ -285,9 +289,9 @@ def main(texts: Iterable[str]) -> None:
             sys.exit(f"{text!r:.80}: not a pair. Separate the two sentences by a tab.")
         answer = student.predict([tuple(text.split("\t", 1)) if student.is_pair else text])
         if answer.probabilities is None:
-            print(f"{student.label_names[0]}\t{answer.labels[0]:.4f}\t{text}")
+            print(f"{student.label_names[0]}\t{answer.labels[0]:.4f}\t{shown}")
         else:
-            print(f"{answer.labels[0]}\t{answer.probabilities.max():.4f}\t{text}")
+            print(f"{answer.labels[0]}\t{answer.probabilities.max():.4f}\t{shown}")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,10 @@ from pipeline_lib.exports.contents import ENCODERS, STUDENTS, Content, require_c
 from pipeline_lib.exports.folders import form_of
 from pipeline_lib.exports.numpy_student import Predictions
 from pipeline_lib.models.checks import is_regression
-from pipeline_lib.models.students.folders import Predict, scaled, temperature_of
+from pipeline_lib.models.loaded_weights import check_finite
+from pipeline_lib.models.students.folders import Predict, finite, scaled, temperature_of
+from pipeline_lib.models.students.tokenise import known_words
+from pipeline_lib.models.students.unknown_words import KnownWords
 
 if TYPE_CHECKING:
     from pipeline_lib.shards.shard_sets import ShardSet
@@ -34,12 +37,14 @@ class Predictor:
     :ivar is_pair: whether it compares two sentences; None for a teacher, whose folder doesn't say.
     :ivar logits: maps texts or pairs, unchecked, to logits divided by the temperature, or to
         scores, float32 (texts, classes).
+    :ivar words: those that it knows; None for a teacher.
     """
 
     folder: Path
     labels: list[str]
     is_pair: bool | None
     logits: Predict = field(repr=False)
+    words: KnownWords | None = field(default=None, repr=False)
 
     @property
     def kind(self) -> Literal["classification", "regression"]:
@@ -97,7 +102,9 @@ def load_student(folder: Path | str) -> Predictor:
 
     student = load_trained(folder)
     logits = scaled(student.logits, temperature_of(folder))
-    return Predictor(folder, student.label_names, student.is_pair, logits)
+    words = known_words(student.tokenizer, student.reader.max_words)
+    logits = finite(folder, logits)
+    return Predictor(folder, student.label_names, student.is_pair, logits, words)
 
 
 def load_teacher(folder: Path | str) -> Predictor:
@@ -127,7 +134,7 @@ def load_encoder(folder: Path | str) -> Encoder:
     from pipeline_lib.models.students.sentence_encoder import load_encoder as load_trained
 
     encoder = load_trained(folder)
-    return Encoder(folder, encoder.width, encoder.encode)
+    return Encoder(folder, encoder.width, finite(folder, encoder.encode))
 
 
 def open_shards(folder: Path | str) -> "ShardSet":
@@ -149,7 +156,9 @@ def _load_exported(folder: Path) -> Predictor:
     from pipeline_lib.exports.onnx.student import load_onnx_student
 
     student = load_onnx_student(folder)
-    return Predictor(folder, student.label_names, student.is_pair, student.outputs)
+    words = known_words(student.reader.tokenizer, student.reader.max_words)
+    outputs = finite(folder, student.outputs)
+    return Predictor(folder, student.label_names, student.is_pair, outputs, words)
 
 
 def _load_numpy(folder: Path) -> Predictor:
@@ -163,8 +172,10 @@ def _load_numpy(folder: Path) -> Predictor:
         raise DistilleryError(
             f"{folder}: the numpy student cannot be opened ({reason}). Export it again."
         ) from error
-    outputs = student.logits if student.label_names else student.encode
-    return Predictor(folder, student.label_names, student.is_pair, outputs)
+    check_finite(folder, student.weights)
+    words = KnownWords(student.tokenizer, student.config["unknown"], student.own["max_words"])
+    outputs = finite(folder, student.logits if student.label_names else student.encode)
+    return Predictor(folder, student.label_names, student.is_pair, outputs, words)
 
 
 def _in_batches(

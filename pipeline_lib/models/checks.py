@@ -2,8 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipeline_lib.base.errors import DistilleryError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def require_model(folder: Path) -> None:
@@ -13,6 +17,24 @@ def require_model(folder: Path) -> None:
     """
     if not (folder / "config.json").exists():
         raise DistilleryError(f"{folder}: no model here. Run `dvc repro` to train it.")
+
+
+def check_outputs(folder: Path | str, outputs: "np.ndarray") -> "np.ndarray":
+    """Return a model's outputs, float (texts, values), unless one is NaN or infinite.
+
+    :param folder: the model's.
+    :raises DistilleryError: naming the first text, counted from 1, whose outputs are not finite.
+    """
+    import numpy as np
+
+    broken = np.flatnonzero(~np.isfinite(outputs).all(axis=1))
+    if broken.size:
+        raise DistilleryError(
+            f"{folder}: its outputs are NaN or infinite (for {broken.size:,} of {len(outputs):,} "
+            f"texts, the first is number {broken[0] + 1}). Its weights are damaged or too large: "
+            "put others there, or train it again, with a lower learning rate."
+        )
+    return outputs
 
 
 def is_regression(label_names: Sequence[str]) -> bool:

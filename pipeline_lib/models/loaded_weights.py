@@ -3,6 +3,7 @@
 Only the head that a model is to be tuned with may be new, and a pooler that nobody reads.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -58,6 +59,25 @@ def check_loaded(
         raise DistilleryError(
             f"{folder}: its weights have {_some(surplus)}, for which config.json has no layer. Put "
             "the config.json there that the weights were saved with."
+        )
+    check_finite(folder, dict(model.named_parameters()))
+
+
+def check_finite(folder: Path, weights: Mapping[str, Any]) -> None:
+    """Check that no weight is NaN or infinite.
+
+    :param weights: arrays of numpy or torch, by name.
+    :raises DistilleryError: naming the folder and the arrays in which one is.
+    """
+    broken = [
+        name
+        for name, values in weights.items()
+        if 0 not in values.shape and not math.isfinite(abs(values).max().item())
+    ]
+    if broken:
+        raise DistilleryError(
+            f"{folder}: its weights have NaN or infinite values, in {_some(broken)}. Put an intact "
+            "model.safetensors there; `dvc repro` does that for one below data/."
         )
 
 

@@ -19,7 +19,7 @@ from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.probabilities import confidence, threshold_at
 from pipeline_lib.base.text import MASK, Text
 from pipeline_lib.models.checks import check_names, require_model
-from pipeline_lib.models.students.folders import Predict, scaled, temperature_of
+from pipeline_lib.models.students.folders import Predict, finite, scaled, temperature_of
 from pipeline_lib.models.teacher import Teacher, load_teacher
 from pipeline_lib.params import Params
 from pipeline_lib.shards.columns import matrix
@@ -58,7 +58,7 @@ def student_in_use(folder: Path, student: "Student") -> tuple[Predict, str]:
     """Return a student's prediction function, with its temperature, and its mask token."""
     tokenizer = student.tokenizer
     sign = tokenizer.mask_sign if isinstance(tokenizer, Pieces) else MASK
-    return scaled(student.logits, temperature_of(folder)), sign
+    return finite(folder, scaled(student.logits, temperature_of(folder))), sign
 
 
 def threshold_of(folder: Path, share: float) -> float:
@@ -130,10 +130,14 @@ def open_teacher(
     teacher = load_teacher(folder, where, resolve_precision(precision, where))
     if names is not None:
         check_names(folder, teacher.label_names, names)
+    length, tokens = longest_of(teacher, folder, max_length), resolve_batch_tokens(None, where)
+    return teacher, finite(folder, lambda texts: teacher.predict(texts, length, tokens))
+
+
+def longest_of(teacher: Teacher, folder: Path, max_length: int | None) -> int:
+    """Return a teacher's word-piece limit; see :func:`open_teacher`."""
     positions = position_count(teacher.model.config.to_dict()) or MAX_PIECES
-    length = max_length or tuned_length(folder) or min(positions, MAX_PIECES)
-    tokens = resolve_batch_tokens(None, where)
-    return teacher, lambda texts: teacher.predict(texts, length, tokens)
+    return max_length or tuned_length(folder) or min(positions, MAX_PIECES)
 
 
 def _place(folder: Path, option: str) -> StudentPlace:

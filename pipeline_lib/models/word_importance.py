@@ -25,7 +25,7 @@ class Importance:
     :ivar words: of the sentence, or of each sentence of a pair.
     :ivar answer: to the text as it is, float64: probabilities (classes,), or the score (1,).
     :ivar masked: to the text with each word masked, float64 (words, classes or 1): the words of the
-        first sentence, then those of the second.
+        first sentence, then those of the second; NaN for words that the model does not read.
     :ivar is_regression: whether the answer is a score.
     """
 
@@ -46,10 +46,21 @@ class Importance:
             return self.masked[:, 0] - self.answer[0]
         return entropy_bits(self.masked) - self.entropy
 
+    @property
+    def read(self) -> tuple[int, ...]:
+        """How many words the model reads of each sentence, from its start."""
+        known, counts = ~np.isnan(self.masked[:, 0]), [len(words) for words in self.words]
+        return tuple(int(part.sum()) for part in np.split(known, np.cumsum(counts)[:-1]))
 
-def word_counts(text: Text) -> list[int]:
-    """Return how many words can be masked in a sentence, or in each sentence of a pair."""
-    return [len(split_words(part)[0]) for part in ((text,) if isinstance(text, str) else text)]
+
+def word_counts(text: Text, characters: Sequence[int] | None = None) -> list[int]:
+    """Return how many words can be masked in a sentence, or in each sentence of a pair.
+
+    :param characters: how much of each sentence counts; None: all of it.
+    """
+    sentences = (text,) if isinstance(text, str) else text
+    ends = [len(sentence) for sentence in sentences] if characters is None else characters
+    return [len(split_words(part[:end])[0]) for part, end in zip(sentences, ends, strict=True)]
 
 
 def word_importance(
@@ -57,32 +68,44 @@ def word_importance(
     predict: Callable[[Sequence[Text]], np.ndarray],
     mask: str,
     is_regression: bool,
+    read: Sequence[int] | None = None,
 ) -> Importance:
     """Mask each word of a text in turn.
 
     :param text: a sentence, or a pair of which the words of both are masked.
     :param predict: texts to logits, float (texts, classes), for a regression to scores (texts, 1).
     :param mask: what the model reads for a masked word.
+    :param read: how many words of each sentence are masked, from its start; None: all of them.
     :raises DistilleryError: if there is no word.
     """
     sentences = (text,) if isinstance(text, str) else text
     words = tuple(split_words(sentence)[0] for sentence in sentences)
     if not any(words):
         raise DistilleryError(f"{text!r:.80}: no word to mask.")
+    counts = list(map(len, words)) if read is None else read
     masked = [
         variant if isinstance(text, str) else (*text[:side], variant, *text[side + 1 :])
-        for side, sentence in enumerate(sentences)
-        for variant in masked_variants(sentence, mask)
+        for side, (sentence, count) in enumerate(zip(sentences, counts, strict=True))
+        for variant in masked_variants(sentence, mask, count)
     ]
     outputs = predict([text, *masked])
     answers = outputs.astype(np.float64) if is_regression else softmax(outputs)
-    return Importance(words, answers[0], answers[1:], is_regression)
+    of_words = np.full((sum(map(len, words)), answers.shape[1]), np.nan, answers.dtype)
+    is_read = np.concatenate(
+        [np.arange(len(side)) < count for side, count in zip(words, counts, strict=True)]
+    )
+    of_words[is_read] = answers[1:]
+    return Importance(words, answers[0], of_words, is_regression)
 
 
-def masked_variants(sentence: str, mask: str) -> list[str]:
-    """Return the sentence with each of its words masked, spaces made single."""
+def masked_variants(sentence: str, mask: str, count: int | None = None) -> list[str]:
+    """Return the sentence with each of its words masked, spaces made single.
+
+    :param count: how many of its words, from its start; None: all of them.
+    """
     words, spaces = split_words(sentence)
-    return [join_words([*words[:i], mask, *words[i + 1 :]], spaces) for i in range(len(words))]
+    places = range(len(words))[:count]
+    return [join_words([*words[:i], mask, *words[i + 1 :]], spaces) for i in places]
 
 
 def as_json(
@@ -103,15 +126,19 @@ def as_json(
 
 
 def _model_json(importance: Importance, names: Sequence[str]) -> dict[str, Any]:
-    changes = [round(change, 6) for change in importance.changes.tolist()]
+    changes = [
+        None if change != change else round(change, 6) for change in importance.changes.tolist()
+    ]
+    counts = tuple(len(words) for words in importance.words)
+    cut = {} if importance.read == counts else {"words_read": [*importance.read]}
     if importance.is_regression:
-        return {"score": round(float(importance.answer[0]), 6), "changes": changes}
+        return cut | {"score": round(float(importance.answer[0]), 6), "changes": changes}
 
-    def label(probabilities: np.ndarray) -> str:
-        return names[int(probabilities.argmax())]
+    def label(probabilities: np.ndarray) -> str | None:
+        return None if np.isnan(probabilities[0]) else names[int(probabilities.argmax())]
 
     shares = zip(names, importance.answer.tolist(), strict=True)
-    return {
+    return cut | {
         "label": label(importance.answer),
         "probabilities": {name: round(share, 6) for name, share in shares},
         "entropy": round(importance.entropy, 6),

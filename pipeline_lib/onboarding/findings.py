@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import TypeAdapter, ValidationError
 
 from pipeline_lib.base.errors import DistilleryError
@@ -77,7 +78,8 @@ class Findings:
 
     :ivar rows: rows of each split, once it is drawn; :ivar classes: these rows by class.
     :ivar repeated: rows that repeat a text of the same split; :ivar conflicts: those with another
-        label; :ivar words: words per text, quantiles 0.5, 0.95 and 1.
+        label.
+    :ivar lengths: the words of each row's sentences, int64 (rows, 1 or 2).
     :ivar hidden: test splits without labels; :ivar lonely: classes of one row.
     :ivar further: unlabelled texts besides the splits.
     """
@@ -88,10 +90,16 @@ class Findings:
     shared: list[Shared]
     repeated: int
     conflicts: int
-    words: tuple[int, int, int]
+    lengths: np.ndarray = field(compare=False)
     hidden: list[str] = field(default_factory=list)
     lonely: list[str] = field(default_factory=list)
     further: Further = field(default_factory=Further)
+
+    @property
+    def words(self) -> tuple[int, int, int]:
+        """Words per sentence: quantiles 0.5, 0.95 and 1."""
+        quantiles = np.quantile(self.lengths, (0.5, 0.95, 1.0))
+        return tuple(int(value) for value in quantiles)
 
     @property
     def stopping(self) -> list[Odd]:
@@ -135,7 +143,7 @@ def find(understood: TaskGuess, unlabelled: Content | None = None) -> Findings:
         shared=_shared(understood, tables, numbers),
         repeated=sum(_repeats(table)[0] for table in tables.values()),
         conflicts=sum(_repeats(table)[1] for table in tables.values()),
-        words=_lengths(tables.values()),
+        lengths=_lengths(tables.values()),
         hidden=hidden,
         lonely=_names(lonely, understood, task),
         further=Further() if texts is None else _further(texts, tables, unlabelled),
@@ -328,15 +336,13 @@ def _repeats(table: pa.Table) -> tuple[int, int]:
     return repeated, conflicts
 
 
-def _lengths(tables: Iterable[pa.Table]) -> tuple[int, int, int]:
-    lengths = [
-        np.array([len(words) for words in table[name].to_pylist()])
-        for table in tables
-        for name in table.column_names
-        if name.startswith("words")
-    ]
-    quantiles = np.quantile(np.concatenate(lengths), (0.5, 0.95, 1.0))
-    return tuple(int(value) for value in quantiles)
+def _lengths(tables: Iterable[pa.Table]) -> np.ndarray:
+    lengths = []
+    for table in tables:
+        sides = [name for name in table.column_names if name.startswith("words")]
+        counted = [pc.list_value_length(table[side]).to_numpy() for side in sides]
+        lengths.append(np.stack(counted, axis=1).astype(np.int64))
+    return np.concatenate(lengths)
 
 
 def kept_rows(understood: TaskGuess, findings: Findings | None) -> dict[str, Sequence[int]]:

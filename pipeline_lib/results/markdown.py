@@ -3,18 +3,25 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from pipeline_lib.base.unicode import printable
+
 _MARKUP = re.compile(r"[\\`*\[\]<>|~&$#!{}]|(?<!\w)_|_(?!\w)|:(?=//)|(?<=www)\.", re.IGNORECASE)
 """Characters that start markup, HTML, a formula or a link within a line, or end a table cell."""
 
 
 def escape(text: str) -> str:
     """Return text from data as one line that Markdown shows as it is."""
-    return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
+    return _MARKUP.sub(r"\\\g<0>", one_line(text))
+
+
+def one_line(text: str) -> str:
+    """Return text from data with single spaces for line ends, and without orders to a terminal."""
+    return printable(" ".join(text.split()))
 
 
 def code(text: str) -> str:
     """Return text from data as code within a line."""
-    line = " ".join(text.split())
+    line = one_line(text)
     ticks = "`" * (_longest_ticks(line) + 1)
     space = " " if "`" in line else ""
     # A bar would end a table cell even within code.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from pipeline_lib.results.markdown import bullets, escape
+from pipeline_lib.results.markdown import bullets, escape, one_line
 from pipeline_lib.results.markdown import table as markdown_table
 
 
@@ -43,20 +43,17 @@ class Table:
     def markdown(self) -> list[str]:
         """Return its lines in Markdown; what comes from data is no markup."""
         header = [escape(head) for head in self.header]
-        # Of the other cells, none but a label's answer holds text from data.
-        lines = [
-            [escape(first), *(_one_line(cell).replace("|", "\\|") for cell in cells)]
-            for first, *cells in self.lines
-        ]
+        lines = [[escape(first), *map(_cell, cells)] for first, *cells in self.lines]
         captioned = ["", *bullets(map(escape, self.caption))] if self.caption else []
         return [*markdown_table(header, lines), *captioned]
 
     def plain(self) -> dict[str, Any]:
         """Return it for JSON: ``title``, ``header``, ``rows`` and ``caption``."""
-        rows = [[_one_line(cell) for cell in cells] for cells in self.lines]
-        header = [_one_line(head) for head in self.header]
+        rows = [[one_line(cell) for cell in cells] for cells in self.lines]
+        header = [one_line(head) for head in self.header]
         return {"title": self.title, "header": header, "rows": rows, "caption": self.caption}
 
 
-def _one_line(cell: str) -> str:
-    return " ".join(cell.split())
+def _cell(cell: str) -> str:
+    """Return a cell in Markdown; figures have brackets, which are no markup where no text is."""
+    return escape(cell) if any(map(str.isalpha, cell)) else one_line(cell)

@@ -17,10 +17,14 @@ from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.max_positions import position_count
+from pipeline_lib.models.checks import check_outputs
+from pipeline_lib.models.students.folders import Predict
 from pipeline_lib.models.students.sentence_encoder import load_encoder
+from pipeline_lib.models.students.tokenise import known_words
+from pipeline_lib.models.students.unknown_words import KnownWords
 from pipeline_lib.models.students.vector_targets import Targets
 from pipeline_lib.models.teacher import digest_model
-from pipeline_lib.models.vector_model import VectorModel, load_vector_model
+from pipeline_lib.models.vector_model import load_vector_model
 
 MAX_LENGTH = 128
 
@@ -37,21 +41,24 @@ class Embedder(Protocol):
 
 
 @dataclass(frozen=True)
-class PooledModel:
-    """A transformers model that returns a vector per sentence, of at most ``max_length`` pieces."""
+class LoadedEmbedder:
+    """An encoder, or a transformers model, in use.
 
-    model: VectorModel
-    max_length: int
+    :ivar vectors: texts to vectors, float32 (texts, width), unchecked.
+    :ivar words: those that it knows.
+    """
 
-    @property
-    def width(self) -> int:
-        """Values per vector."""
-        return self.model.width
+    folder: Path
+    width: int
+    vectors: Predict
+    words: KnownWords
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Return each sentence's vector, float32 (texts, width), in their order."""
-        tokens = resolve_batch_tokens(None, self.model.device)
-        return self.model.predict(texts, self.max_length, tokens)
+        """Return each sentence's vector, float32 (texts, width), in their order.
+
+        :raises DistilleryError: if a vector is not finite.
+        """
+        return check_outputs(self.folder, self.vectors(texts))
 
 
 @dataclass(frozen=True)
@@ -119,7 +126,7 @@ class EncoderReference:
         precision = of.precision if of else resolve_precision("auto", torch.device(device))
         return replace(self, precision=precision)
 
-    def load(self, device: str = "cpu") -> Embedder:
+    def load(self, device: str = "cpu") -> LoadedEmbedder:
         """Load it; the process caches the last ones.
 
         :raises DistilleryError: if the folder has no such encoder.
@@ -136,13 +143,17 @@ def longest(config: Mapping[str, Any]) -> int:
 
 
 @lru_cache(maxsize=2)
-def _loaded(reference: EncoderReference, device: str) -> Embedder:
+def _loaded(reference: EncoderReference, device: str) -> LoadedEmbedder:
     folder = Path(reference.folder)
     if reference.pooling is None:
-        return load_encoder(folder, device)
+        encoder = load_encoder(folder, device)
+        words = known_words(encoder.tokenizer, encoder.max_words)
+        return LoadedEmbedder(folder, encoder.width, encoder.encode, words)
     precision = resolve_precision(reference.precision or "auto", torch.device(device))
     model = load_vector_model(folder, device, precision, reference.pooling)
-    return PooledModel(model, reference.max_length)
+    limits = reference.max_length, resolve_batch_tokens(None, model.device)
+    words = known_words(model.pieces, reference.max_length)
+    return LoadedEmbedder(folder, model.width, lambda texts: model.predict(texts, *limits), words)
 
 
 def targets_in_space(encoder: Path, documents: EncoderReference) -> Targets:

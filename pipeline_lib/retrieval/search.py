@@ -20,7 +20,12 @@ from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.teacher import Teacher, load_teacher
 from pipeline_lib.retrieval.approximate import ApproximateIndex, open_approximate
 from pipeline_lib.retrieval.catalogue import Catalogue
-from pipeline_lib.retrieval.embedders import Embedder, EncoderReference, longest, targets_in_space
+from pipeline_lib.retrieval.embedders import (
+    EncoderReference,
+    LoadedEmbedder,
+    longest,
+    targets_in_space,
+)
 from pipeline_lib.retrieval.scoring import PairScorer, Scorer
 from pipeline_lib.retrieval.top_k import best
 from pipeline_lib.shards.training_records import tuned_length
@@ -43,7 +48,7 @@ class QueryEncoder:
         was trained on centred vectors searches a catalogue of uncentred ones; else None.
     """
 
-    embedder: Embedder
+    embedder: LoadedEmbedder
     mean: np.ndarray | None = None
     document_mean: np.ndarray | None = None
 

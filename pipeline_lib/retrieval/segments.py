@@ -53,6 +53,7 @@ class BuildReport:
     """How many segments and rows were embedded or reused, and which rows were left out.
 
     :ivar before: how many rows the catalogue had; None: there was none.
+    :ivar unknown: how many of the rows that were embedded have no word that the encoder knows.
     """
 
     computed: int = 0
@@ -61,6 +62,7 @@ class BuildReport:
     rows_reused: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
     before: int | None = None
+    unknown: int = 0
 
     def __str__(self) -> str:
         return f"computed {self.computed} segments, reused {self.reused}"
@@ -125,10 +127,11 @@ class SegmentWriter:
             encoder = self.contents.encoder.load(self.device)
             segments = self.given.checked(segments, encoder, self.mean)
         jobs = (self._job(rows) for rows in segments)
-        for shard, reused in engine.stream(_embed, jobs):
+        for shard, reused, unknown in engine.stream(_embed, jobs):
             self.shards.append(shard)
             self._note(f"{json.dumps(asdict(shard))}\n")
             report.add(shard, reused)
+            report.unknown += unknown
             if on_segment:
                 on_segment(report)
 
@@ -219,11 +222,14 @@ def _noted(folder: Path) -> Iterator[Shard]:
             yield Shard(**(json.loads(note) if isinstance(note, str) else note))
 
 
-def _embed(job: _Segment) -> tuple[Shard, bool]:
-    """Embed one segment, unless its file is complete already; return it, and whether it was."""
+def _embed(job: _Segment) -> tuple[Shard, bool, int]:
+    """Embed one segment, unless its file is complete already.
+
+    :returns: the segment, whether it was complete, and else of how many rows no word is known.
+    """
     path = job.folder / f"{job.key[:16]}.arrow"
     if job.known is not None and is_whole(path, job.known):
-        return job.known, True
+        return job.known, True, 0
     contents = job.contents
     embedder = job.given or contents.encoder.load(job.device)
     vectors = contents.shaped(embedder.encode(job.rows.texts), job.mean)
@@ -234,4 +240,5 @@ def _embed(job: _Segment) -> tuple[Shard, bool]:
     if job.rows.ids is not None:
         columns["id"] = pa.array(job.rows.ids, pa.large_string())
     shard = write_shard(path, pa.table(columns), job.key)
-    return replace(shard, computed_on=computed_on(job.device)), False
+    unknown = 0 if job.given else int(embedder.words.none_in(job.rows.texts).sum())
+    return replace(shard, computed_on=computed_on(job.device)), False, unknown

@@ -12,6 +12,7 @@ import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path
+from pipeline_lib.base.unicode import escaped_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -238,7 +239,7 @@ def _plain(column: "pa.ChunkedArray") -> list[Any]:
 
 def json_text(value: Any) -> str:
     """Return a value as JSON; NaN and infinities, which JSON does not have, are null."""
-    return json.dumps(_finite(value), ensure_ascii=False, default=str)
+    return escaped_json(json.dumps(_finite(value), ensure_ascii=False, default=str))
 
 
 def cell_text(value: Any) -> str | None:

@@ -110,6 +110,11 @@ class Pieces:
         return self._number(self.padding) or 0
 
     @property
+    def unknown_id(self) -> int | None:
+        """The id of the unknown piece, if there is one."""
+        return self._number(self.unknown)
+
+    @property
     def mask_sign(self) -> str:
         """What the model reads for a masked word: its mask token, or else its unknown word.
 
@@ -138,7 +143,7 @@ class Pieces:
         self.tokenizer.enable_truncation(limit, strategy="longest_first")
         with_segments = self.segments and any(isinstance(text, tuple) for text in texts)
         # A text without a piece is one unknown piece: every row needs a length of at least 1.
-        unknown = [self._number(self.unknown) or self.pad_id]
+        unknown = [self.unknown_id or self.pad_id]
         ids: list[np.ndarray] = []
         segments: list[np.ndarray] = []
         # A few at a time: an encoding takes some thirty times the bytes of its ids.
@@ -148,6 +153,18 @@ class Pieces:
                 if with_segments:
                     segments.append(np.array(encoding.type_ids or [0], np.uint8))
         return Sentences.from_lists(ids, {}, self.pad_id, segments if with_segments else None)
+
+    def characters_read(self, text: Text, limit: int) -> tuple[int, ...]:
+        """Return where each sentence of a text is truncated: after how many characters."""
+        sentences = (text,) if isinstance(text, str) else text
+        self.tokenizer.no_padding()
+        self.tokenizer.enable_truncation(limit, strategy="longest_first")
+        encoding = self.tokenizer.encode(*sentences)
+        ends = [0] * len(sentences)
+        for side, (_, end) in zip(encoding.sequence_ids, encoding.offsets, strict=True):
+            if side is not None:
+                ends[side] = max(ends[side], end)
+        return tuple(ends)
 
     def _number(self, sign: str | None) -> int | None:
         return None if sign is None else self.tokenizer.token_to_id(sign)

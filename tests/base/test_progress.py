@@ -61,8 +61,8 @@ def test_the_last_line_comes_at_once_even_for_nothing(
 
 def test_a_bar_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
-    console = progress.Console(file=screen, force_terminal=True, width=120)
-    monkeypatch.setattr(progress, "Console", lambda file: console)
+    console = progress.SafeConsole(file=screen, force_terminal=True, width=120)
+    monkeypatch.setattr(progress, "SafeConsole", lambda file: console)
     with show_progress("teacher", "rows") as advance:
         advance(30, 40, "shard 2")
     shown = screen.getvalue()

@@ -11,6 +11,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from ruamel.yaml import YAML
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 from pipeline_lib import cli
 from pipeline_lib.base.files import write_json
@@ -191,9 +193,11 @@ class TestPredict:
         def logits(texts: Sequence[str]) -> np.ndarray:
             return np.array([[0.0, 2.0 if "good" in text else -2.0] for text in texts], np.float32)
 
-        student = SimpleNamespace(
-            logits=logits, label_names=["negative", "positive"], is_pair=False, tokenizer=None
-        )
+        # Without an unknown word it knows everything.
+        tokenizer = Tokenizer(WordLevel({"a": 0}, "a"))
+        reader = SimpleNamespace(max_words=9, characters_read=lambda text: (len(text),))
+        own = {"label_names": ["negative", "positive"], "is_pair": False}
+        student = SimpleNamespace(logits=logits, tokenizer=tokenizer, reader=reader, **own)
         monkeypatch.setattr(
             "pipeline_lib.models.students.student.load_student", lambda folder: student
         )
@@ -239,7 +243,9 @@ class TestPredict:
             predict=predict,
             label_names=["negative", "positive"],
             model=SimpleNamespace(config=SimpleNamespace(to_dict=dict)),
-            pieces=SimpleNamespace(mask_sign="<mask>"),
+            pieces=SimpleNamespace(
+                mask_sign="<mask>", characters_read=lambda text, limit: (len(text),)
+            ),
         )
         target = "pipeline_lib.models.serving.load_teacher"
         monkeypatch.setattr(target, lambda *_: own)

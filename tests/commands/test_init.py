@@ -11,6 +11,7 @@ from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import read_examples
 from pipeline_lib.params import load_params
 from tests.onboarding.made_up import review, write_answers, write_csv, write_pairs, write_reviews
+from tests.pretrained import write_model
 
 from .running import distill, failing
 
@@ -245,3 +246,46 @@ def test_a_terminal_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter([3, 2])
     monkeypatch.setattr(init.typer, "prompt", lambda *_, **__: next(answers))
     assert init._ask(Question("Which is it?", ["one", "two"], "--it")) == "two"
+
+
+def test_texts_that_are_cut_are_counted() -> None:
+    long = [[f"{review(n)} " + "very " * (300 if n % 10 == 0 else 0), n % 2] for n in range(60)]
+    write_csv(Path("long.csv"), ["text", "label"], long)
+    printed = distill("init", "long.csv")
+    assert "students read 256 words of a sentence: 6 of 60 rows (10.0%) are longer" in printed
+    assert "teacher reads 512 word pieces of a sentence: nothing is cut" in printed
+    assert "a guess from the words: its tokenizer is not here yet" in printed
+    # A model's folder has its tokenizer; this one has 32 positions.
+    write_model(Path("small"), "bert")
+    printed = distill("init", "long.csv", "--teacher", "small", "--force")
+    assert "teacher reads 32 word pieces of a sentence: 6 of 60 rows (10.0%)" in printed
+    assert "guess" not in printed
+    write_pairs(Path("pairs"))
+    printed = distill("init", "pairs", "--teacher", "small", "--force")
+    assert "teacher reads 32 word pieces of a pair: 60 of 60 rows" not in printed
+    assert "word pieces of a pair:" in printed and "students read 64 words of a" in printed
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "这部电影非常好看我们都喜欢",
+            "100% of the letters are Chinese or Japanese, which has no spaces",
+        ),
+        ("หนังเรื่องนี้สนุกมากจริงๆ", "of the letters are Thai, which has no spaces"),
+        ("очень хороший фильм", "100% of the letters are Cyrillic, and the teacher minilm was"),
+    ],
+)
+def test_texts_of_another_script_are_named(text: str, said: str) -> None:
+    rows = [[text + " ".join(text[n % 7 :: 2]) * (n % 5 + 1), n % 2] for n in range(120)]
+    write_csv(Path("other.csv"), ["text", "label"], rows)
+    assert said in distill("init", "other.csv")
+
+
+def test_a_teacher_of_another_language_is_named() -> None:
+    write_reviews(Path("reviews.csv"))
+    write_model(Path("small"), "bert")
+    printed = distill("init", "reviews.csv", "--teacher", "small")
+    assert "the teacher small hardly knows the language of the texts" in printed
+    assert "letters" not in distill("init", "reviews.csv", "--force")

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipeline_lib.base.text import MASK
+from pipeline_lib.exports import opening
 from pipeline_lib.exports.opening import Predictor
+from pipeline_lib.models.students.unknown_words import KnownWords
+from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.tables import reader
 
 from .running import distill, failing
@@ -175,6 +180,21 @@ def test_what_cannot_be_read_is_named(
     given = ["predict", "student", "--file", "in.csv", "--out", "out.csv", *options]
     assert message in failing(monkeypatch, capsys, *given)
     assert not Path("out.csv").exists()
+
+
+def test_answers_to_unknown_words_are_counted() -> None:
+    tokenizer = build_tokenizer(["good", "."], lowercase=True)
+    words = KnownWords(tokenizer, tokenizer.token_to_id(MASK), 9)
+    Path("in.txt").write_text("good\nzzz.\n\nzzz good\n🎉\n")
+    student = replace(opening.load_student(Path("student")), words=words)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipeline_lib.exports.opening.load_student", lambda folder: student)
+        said = distill("predict", "student", "--file", "in.txt").splitlines()
+    assert said[-2:] == [
+        "rows without a sentence, which get no answer: 1, the first is row 3",
+        "rows without a word that the student knows, whose answers do not depend on what they "
+        "say: 2, the first is row 2",
+    ]
 
 
 def test_a_files_name_says_how_it_is_written(

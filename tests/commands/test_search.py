@@ -66,6 +66,30 @@ def test_queries_have_ids_where_the_file_has(index: str) -> None:
     assert f"c: {TEXTS[5]}" in distill("search", index, *named)
 
 
+@pytest.mark.parametrize("query", ["zzz qqq", "🎉", "zzz, qqq!"])
+def test_a_query_of_unknown_words_finds_nothing_and_says_so(index: str, query: str) -> None:
+    assert distill("search", index, query) == (
+        f"queries without a word that the encoder knows, which find nothing: 1, the first is "
+        f"{query!r}. Use other words, or build the index with an encoder that knows them\n"
+    )
+
+
+def test_unknown_words_of_a_query_are_named(index: str) -> None:
+    said = distill("search", index, f"{TEXTS[3]} zzz", "qqq", TEXTS[5], "--k", "1", "--json")
+    *hits, lost, partly = said.splitlines()
+    assert [json.loads(hit)["id"] for hit in hits] == ["k3", "k5"]
+    assert "1, the first is 'qqq'" in lost
+    assert partly == (
+        f"queries with words that the encoder does not know: 1, the first is '{TEXTS[3]} zzz' (zzz)"
+    )
+
+
+def test_an_index_counts_sentences_of_unknown_words(index: str) -> None:
+    Path("c.txt").write_text(f"zzz\n🎉 qqq.\n{TEXTS[30]} zzz\n")
+    said = distill("index", "build", "other", "c.txt", "--encoder", "encoder", "--workers", "1")
+    assert "sentences without a word that the encoder knows: 2 of 3" in said
+
+
 def test_info_and_additions(index: str) -> None:
     said = distill("index", "info", index)
     for part in ("rows         20 in 1 segments", "float16", "it is there"):
@@ -84,8 +108,8 @@ def test_info_and_additions(index: str) -> None:
     ("arguments", "message"),
     [
         (["search", "encoder", "a"], "encoder: no index (there is no manifest.json)"),
-        (["search", "index", "a", "--first", "100"], "Write `--first approximate:100`"),
-        (["search", "index", "a", "--first", "approximate:50"], "has no approximate index"),
+        (["search", "index", "word9", "--first", "100"], "Write `--first approximate:100`"),
+        (["search", "index", "word9", "--first", "approximate:50"], "has no approximate index"),
         (["search", "index", "a", "--queries", "a.jsonl"], "give one of them"),
         (["search", "index", "a", "--encoder", "student"], "not the encoder of these vectors"),
         (["search", "index", "a", "--by", "student"], "encoder: not a trained student"),
@@ -100,7 +124,9 @@ def test_info_and_additions(index: str) -> None:
         (["index", "build", "b", "c.txt", "--encoder", "encoder"], "c.txt: not found"),
         (["index", "build", "b", "a.jsonl", "--encoder", "data"], "data: no encoder here"),
         (["index", "add", "index", "a.jsonl", "--workers", "1"], "have ids, but these have none"),
-        (["search", "index", " "], "the query is empty"),
+        (["search", "index", " "], "a query is empty"),
+        (["search", "index", TEXTS[3], ""], "a query is empty"),
+        (["search", "index", "--queries", "blank.txt"], "all queries are empty"),
     ],
 )
 def test_what_cannot_be_done_is_one_error(
@@ -111,6 +137,7 @@ def test_what_cannot_be_done_is_one_error(
     message: str,
 ) -> None:
     write_student(Path("student"), ["no", "yes"])
+    Path("blank.txt").write_text("\n \n")
     assert message in failing(monkeypatch, capsys, *arguments)
 
 
@@ -161,7 +188,7 @@ def test_a_teacher_reranks(world: Path) -> None:
     texts = [f"{first} {second}" for first in WORDS[:5] for second in WORDS[:5]]
     Path("a.txt").write_text("\n".join(texts))
     distill("index", "build", "index", "a.txt", "--encoder", "encoder", "--workers", "1")
-    command = ("search", "index", "good film", "--json", "--k", "25", "--teacher", "teacher")
+    command = ("search", "index", "word1", "--json", "--k", "25", "--teacher", "teacher")
     hits, others = (
         found(distill(*command, "--rescore", "25", *label)) for label in ((), ("--label", "no"))
     )

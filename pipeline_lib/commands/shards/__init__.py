@@ -21,10 +21,10 @@ Folder = Annotated[Path, typer.Argument(help="A shard set, or a folder that cont
 def list_sets(folder: Folder = Path("data")) -> None:
     """List shard sets with kind, rows, shards, bytes and digest."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.shards.shard_sets import read_manifest, shard_sets
 
@@ -38,7 +38,7 @@ def list_sets(folder: Folder = Path("data")) -> None:
             table.add_row(*map(Text, [str(path), *_cells(read_manifest(path))]))
         except DistilleryError:
             table.add_row(Text(str(path)), "[red]unreadable[/red]: `distill verify`")
-    Console().print(table)
+    SafeConsole().print(table)
 
 
 app.command("show", epilog=show.EXAMPLE)(show.show)

@@ -1,10 +1,10 @@
 """``distill shards diff``: compares two shard sets, or two revisions of one."""
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pipeline_lib.base.terminal import say_json
 from pipeline_lib.commands.shards.options import PARAMS, AsJson, ParamsFile
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ def diff(
     """
     from pathlib import Path
 
-    from rich.console import Console
-
+    from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.commands.shards.options import class_names
     from pipeline_lib.inspection.differences import difference
     from pipeline_lib.inspection.joined import JoinedRows
@@ -44,9 +43,9 @@ def diff(
         names = class_names(pair[0], Path(before.partition("@")[0]), params)
         changes = difference(*pair, rows)
         if as_json:
-            typer.echo(json.dumps(_as_json(changes, pair, names), indent=2, ensure_ascii=False))
+            say_json(_as_json(changes, pair, names), indent=2)
         else:
-            _print(Console(), changes, pair, names)
+            _print(SafeConsole(), changes, pair, names)
 
 
 def _as_json(
@@ -112,18 +111,18 @@ def _print(
     pair: "tuple[JoinedRows, JoinedRows]",
     names: list[str] | None,
 ) -> None:
-    from pipeline_lib.commands.shards.stats import say
+    from pipeline_lib.commands.shards.stats import print_line
 
     before, after = pair
-    say(console, f"{before.name}: {len(before):,} rows", "bold")
-    say(console, f"{after.name}: {len(after):,} rows", "bold")
+    print_line(console, f"{before.name}: {len(before):,} rows", "bold")
+    print_line(console, f"{after.name}: {len(after):,} rows", "bold")
     _print_side(console, "gone", changes.gone, before, names)
     _print_side(console, "added", changes.added, after, names)
-    say(console, f"\ncommon: {changes.common:,} rows", "bold")
+    print_line(console, f"\ncommon: {changes.common:,} rows", "bold")
     if changes.untouched:
-        say(console, f"  {changes.untouched:,} of them in byte-identical shards")
+        print_line(console, f"  {changes.untouched:,} of them in byte-identical shards")
     if changes.relabelled:
-        say(console, f"  {changes.relabelled:,} with another label")
+        print_line(console, f"  {changes.relabelled:,} with another label")
     if changes.answers is not None:
         counts = {
             "with another class": changes.other,
@@ -140,10 +139,10 @@ def _print_side(
     console: "Console", name: str, side: "Side", rows: "JoinedRows", names: list[str] | None
 ) -> None:
     from pipeline_lib.commands.shards.row_text import print_row
-    from pipeline_lib.commands.shards.stats import say
+    from pipeline_lib.commands.shards.stats import print_line
 
     made = f", {side.synthetic:,} of them synthetic" if side.synthetic else ""
-    say(console, f"\n{name}: {side.rows:,} rows{made}", "bold")
+    print_line(console, f"\n{name}: {side.rows:,} rows{made}", "bold")
     for number in side.first:
         print_row(console, _row(rows, number, names))
 
@@ -157,11 +156,11 @@ def _print_moves(
     more: str = "",
 ) -> None:
     from pipeline_lib.commands.shards.row_text import print_answer, print_row
-    from pipeline_lib.commands.shards.stats import print_numbers, say
+    from pipeline_lib.commands.shards.stats import print_line, print_numbers
 
     print_numbers(console, f"{name}: {moves.changed:,} moved{more}; how far", moves.apart)
     console.print()
     for distance, here, there in moves.most:
         print_row(console, _row(pair[1], there, names), gap=False)
         print_answer(console, "before", _row(pair[0], here, names).teacher)
-        say(console, f"  moved by {distance:.4f} ({moves.apart.unit})\n", "dim")
+        print_line(console, f"  moved by {distance:.4f} ({moves.apart.unit})\n", "dim")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.options import RawCells
 from pipeline_lib.commands.shards.options import (
     PARAMS,
@@ -56,4 +57,4 @@ def export(
         vectors = running_encoder(encoder)
     flat = FlatRows(rows, names, wanted, answers, vectors)
     written = write_tables(to, flat.tables(), names, raw_cells)
-    typer.echo(f"{to}: {written:,} of {len(rows):,} rows")
+    say(f"{to}: {written:,} of {len(rows):,} rows")

@@ -1,10 +1,10 @@
 """``distill shards sample``: shows rows drawn at random."""
 
-import json
 from typing import Annotated
 
 import typer
 
+from pipeline_lib.base.terminal import say_json
 from pipeline_lib.commands.shards.options import (
     PARAMS,
     OneLabel,
@@ -38,8 +38,7 @@ def sample(
     """
     from dataclasses import asdict
 
-    from rich.console import Console
-
+    from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.commands.shards.row_text import print_row
     from pipeline_lib.inspection.rows import read_row
     from pipeline_lib.inspection.sampling import sample as draw
@@ -52,11 +51,11 @@ def sample(
 
         answers = running_student(student, joined, names)
     drawn, of = draw(joined, rows, seed, wanted)
-    console = Console()
+    console = SafeConsole()
     for shard, number in drawn:
         row = read_row(joined, shard, number, names, answers)
         if as_lines:
-            typer.echo(json.dumps(asdict(row), ensure_ascii=False))
+            say_json(asdict(row))
         else:
             print_row(console, row)
     if not as_lines:

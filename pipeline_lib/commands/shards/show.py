@@ -35,9 +35,9 @@ def show(
     """
     from dataclasses import replace
 
-    from rich.console import Console
     from rich.text import Text
 
+    from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.commands.shards.row_text import print_stored_row, print_text
     from pipeline_lib.inspection.sampling import leading
     from pipeline_lib.inspection.totals import common_vector, totals
@@ -47,7 +47,7 @@ def show(
     if shard is not None:
         wanted = replace(wanted, shard=joined.shard_number(shard))
     page = leading(joined, offset + rows, wanted, uncertain)[offset:]
-    console, common = Console(), common_vector(joined)
+    console, common = SafeConsole(), common_vector(joined)
     for location in page:
         print_stored_row(console, joined, joined.row(*location), names, common)
     result = totals(joined, names, wanted, common)

@@ -1,11 +1,9 @@
 """``distill shards stats``: distributions over a set's rows."""
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import typer
-
+from pipeline_lib.base.terminal import say_json
 from pipeline_lib.commands.shards.options import (
     PARAMS,
     AsJson,
@@ -40,17 +38,16 @@ def stats(
     Name either inputs or outputs; they are joined. For a regression, labels and answers are scores;
     for sentences with vectors, the vectors' lengths are shown.
     """
-    from rich.console import Console
-
+    from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.inspection.statistics import figures
 
     rows, names = open_set(folder, params)
     result = figures(rows, names, wanted_rows(rows, names, rule, label))
     if as_json:
-        typer.echo(json.dumps(_as_json(rows.name, result), indent=2, ensure_ascii=False))
+        say_json(_as_json(rows.name, result), indent=2)
         return
-    console = Console()
-    say(console, f"{rows.name}: {result.rows:,} rows", "bold")
+    console = SafeConsole()
+    print_line(console, f"{rows.name}: {result.rows:,} rows", "bold")
     for name, numbers in result.numbers.items():
         print_numbers(console, name, numbers)
     _print_counts(console, "labels", result.labels)
@@ -58,7 +55,7 @@ def stats(
     right, both = result.agreeing
     if both:
         text = f"\nThe teacher agrees with {right:,} of {both:,} labels, {right / both:.1%}."
-        say(console, text)
+        print_line(console, text)
     _print_rules(console, result)
     _print_counts(console, "iterations", {str(n): c for n, c in sorted(result.iterations.items())})
 
@@ -102,14 +99,14 @@ def number_json(numbers: "Numbers") -> dict[str, Any]:
 
 def print_numbers(console: "Console", name: str, numbers: "Numbers") -> None:
     """Print a distribution: its figures, and a bar per bin."""
-    say(console, f"\n{name}, {numbers.unit}", "bold")
+    print_line(console, f"\n{name}, {numbers.unit}", "bold")
     missing = f", none {numbers.missing:,}" if numbers.missing else ""
     if not numbers.count:
-        say(console, f"  no values{missing}")
+        print_line(console, f"  no values{missing}")
         return
     digits = 0 if numbers.whole else 3
     tail = numbers.quantile(0.95)
-    say(
+    print_line(
         console,
         f"  {numbers.low:.{digits}f} to {numbers.high:.{digits}f}, mean {numbers.mean:.3g}, median "
         f"{numbers.quantile(0.5):.{digits}f}, 95th percentile {tail:.{digits}f}{missing}",
@@ -123,21 +120,21 @@ def print_numbers(console: "Console", name: str, numbers: "Numbers") -> None:
 
 def _print_counts(console: "Console", name: str, counts: Mapping[str, int]) -> None:
     if counts:
-        say(console, f"\n{name}", "bold")
+        print_line(console, f"\n{name}", "bold")
         _print_bars(console, counts)
 
 
 def _print_rules(console: "Console", figures: "Figures") -> None:
     if not figures.rules:
         return
-    say(console, "\nrules (a row can have several)", "bold")
+    print_line(console, "\nrules (a row can have several)", "bold")
     _print_bars(
         console, {rule: totals.rows for rule, totals in figures.rules.items()}, figures.rows
     )
     for rule, totals in figures.rules.items():
         sure = "" if totals.mean_entropy is None else f", entropy {totals.mean_entropy:.3f} bits"
         if totals.rows:
-            say(console, f"  {rule}: on average {totals.mean_length:.1f} words{sure}", "dim")
+            print_line(console, f"  {rule}: on average {totals.mean_length:.1f} words{sure}", "dim")
 
 
 def _print_bars(console: "Console", counts: Mapping[str, int], rows: int | None = None) -> None:
@@ -148,10 +145,10 @@ def _print_bars(console: "Console", counts: Mapping[str, int], rows: int | None 
     for head, rows in counts.items():
         bar = "█" * round(BAR * rows / most) or ("▏" if rows else "")
         line = f"  {head:<{wide}}  {rows:>{numbers},} {rows / total:>6.1%}  {bar}"
-        say(console, line.rstrip())
+        print_line(console, line.rstrip())
 
 
-def say(console: "Console", text: str, style: str = "") -> None:
+def print_line(console: "Console", text: str, style: str = "") -> None:
     """Print a line without wrapping it."""
     from rich.text import Text
 

@@ -1,12 +1,12 @@
 """``distill shards worklist``: lists the rows to review first."""
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pipeline_lib.base.terminal import say_json
 from pipeline_lib.commands.shards.options import PARAMS, AsJson, StudentFolder, open_set
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def worklist(
     """
     from dataclasses import asdict
 
-    from rich.console import Console
+    from pipeline_lib.base.console import SafeConsole
 
     wanted = [kind.value for kind in kinds or Kind]
     # No task's name has a slash.
@@ -64,11 +64,9 @@ def worklist(
     else:
         lists = _of_task(what, wanted, rows, method, student, params, data)
     if as_json:
-        typer.echo(
-            json.dumps([asdict(work_list) for work_list in lists], indent=2, ensure_ascii=False)
-        )
+        say_json([asdict(work_list) for work_list in lists], indent=2)
         return
-    console = Console()
+    console = SafeConsole()
     for work_list in lists:
         _print(console, work_list)
 
@@ -125,17 +123,17 @@ def _print(console: "Console", work_list: "WorkList") -> None:
 
     from pipeline_lib.commands.shards.row_text import print_row
 
-    def say(text: str, style: str) -> None:
+    def tell(text: str, style: str) -> None:
         console.print(Text(text, style), highlight=False)
 
-    say(work_list.title, "bold underline")
-    say(work_list.explanation, "")
+    tell(work_list.title, "bold underline")
+    tell(work_list.explanation, "")
     if work_list.missing:
-        say(work_list.missing, "dim")
+        tell(work_list.missing, "dim")
     console.print()
     for row in work_list.rows:
         print_row(console, row, work_list.measure)
     if work_list.rows:
         whose = f"; student: {work_list.student}" if work_list.student else ""
-        say(f"{len(work_list.rows):,} of {work_list.considered:,} rows{whose}", "bold")
+        tell(f"{len(work_list.rows):,} of {work_list.considered:,} rows{whose}", "bold")
         console.print()

@@ -109,7 +109,9 @@ def _article_of(page: Page, namespaces: set[str], skipped: Skipped) -> Article |
 
 
 _REDIRECT = re.compile(r"\s*#redirect\b", re.IGNORECASE)
-_DOC = re.compile(r'<doc id="([^"]*)" url="[^"]*" title="(.*)">')
+_DOC = re.compile(r"\s*<doc\b(.*)>\s*")
+_ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*(["'])(.*?)\2(?=\s*$|\s+[\w:-]+\s*=\s*["'])""")
+"""A title may contain quotes: its value ends before another attribute, or at the end."""
 
 
 def _lines(file: IO[bytes], name: str) -> Iterator[tuple[int, str]]:
@@ -132,12 +134,13 @@ def _read_extracted(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Ar
         if line.startswith("{"):
             yield _json_article(line, f"{name}: line {number}")
         elif opened := _DOC.fullmatch(line):
-            title = html.unescape(opened[2])
+            about = {key: value for key, _, value in _ATTRIBUTE.findall(opened[1])}
+            title = html.unescape(about.get("title", ""))
             body = _body(lines, title, name)
             if body is None:
                 skipped["too long"] += 1
             else:
-                yield Article(opened[1], title, html.unescape(body))
+                yield Article(about.get("id", f"{name}:{number}"), title, html.unescape(body))
         elif line.strip():
             raise DistilleryError(
                 f"{name}: line {number} is neither JSON nor within <doc> … </doc>, as in "
@@ -153,7 +156,8 @@ def _body(lines: Iterator[tuple[int, str]], title: str, name: str) -> str | None
     kept: list[str] = []
     length = 0
     for _, line in lines:
-        if line == "</doc>":
+        if line.rstrip().endswith("</doc>"):
+            kept += filter(None, [line.rstrip().removesuffix("</doc>")])
             if length > LONGEST_ARTICLE:
                 return None
             repeats = bool(kept) and html.unescape(kept[0]).strip() == title

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.corpora.wikipedia.link_prefixes import shows_nothing
 
 HOLE = "\N{OBJECT REPLACEMENT CHARACTER}"
 """Marks where words are missing from the text."""
@@ -36,8 +37,6 @@ _GAPS = {"math", "chem", "ce", "code", "hiero", "poem"}
 _BLOCKS = {"p", "div", "center", "blockquote"}
 _LISTS = {"li", "dt", "dd"}
 _LIST = "\x00"
-_ASIDE = re.compile(r"(file|image|media|category|[a-z]{2,3}(-[a-z]+)*)\s*:", re.IGNORECASE)
-"""Links that show a file, sort the article, or lead to another language's."""
 
 
 def wikitext_paragraphs(wikitext: str) -> list[str]:
@@ -108,7 +107,7 @@ def _plain(nodes: Iterable[Any]) -> Iterator[str]:
 
 def _link(node: Any) -> Iterable[str]:
     title = str(node.title).strip()
-    if _ASIDE.match(title):
+    if shows_nothing(title):
         return []
     return _plain(node.text.nodes) if node.text is not None else [title.lstrip(":")]
 

@@ -119,7 +119,7 @@ def split_wikipedia(
     sentence_pass, report = SentencePass.of(params), PassStats()
     limits = zip(SETS, (params.sentences, params.validation.sentences), strict=True)
     sets = [SentenceSet(folder / name, limit, params.shard_rows) for name, limit in limits]
-    seen, counts = SeenKeys(), _Counts()
+    seen, counts, lots = SeenKeys(), _Counts(), Lots()
     chunks = read_chunks(params.source, inputs, cache)
     pieces = (Piece(chunk.digest, chunk, chunk.skipped) for chunk in chunks)
     with closing(stream_pieces(sentence_pass, pieces, engine)) as done:
@@ -127,7 +127,8 @@ def split_wikipedia(
             (rows,) = split.tables(sentence_pass)
             new = seen.add(rows["key"].to_numpy())
             so_far = counts.add(split, int(len(new) - new.sum()))
-            held = held_back(rows["article"], params.validation.share)
+            drawn = lots.draw(rows["article"])
+            held = drawn < params.validation.share
             for side, chosen in zip(sets, (new & ~held, new & held), strict=True):
                 # A copy, so that the store's file is released.
                 side.add(rows.filter(pa.array(chosen)), so_far)
@@ -141,7 +142,7 @@ def split_wikipedia(
         "source": params.source.model_dump(),
         "share": params.validation.share,
     }
-    _refuse_empty(sets, params)
+    _refuse_empty(sets, params, lots)
     return dict(zip(SETS, [side.finish(made_from) for side in sets], strict=True)), report
 
 
@@ -151,18 +152,33 @@ def write_empty(folder: Path) -> None:
         SentenceSet(folder / name, 1, 1).finish({})
 
 
-def held_back(articles: pa.ChunkedArray, share: float) -> np.ndarray:
-    """Return for each sentence whether its article belongs to the validation set.
+class Lots:
+    """Draws a number for each article, by a hash of its id: the lowest are for validation.
 
-    :param articles: the article's id of each sentence.
-    :return: bool, shape (sentences,); a hash of the id decides.
+    :ivar lowest, highest: of those drawn so far.
     """
-    encoded = articles.combine_chunks().dictionary_encode()
-    keys = string_keys(encoded.dictionary.to_pylist())
-    return (uniform(keys, salt("validation")) < share)[encoded.indices.to_numpy()]
+
+    def __init__(self) -> None:
+        self.lowest, self.highest = 1.0, 0.0
+
+    def draw(self, articles: pa.ChunkedArray) -> np.ndarray:
+        """Return the number of each sentence's article, from 0 to 1, float64 (sentences,).
+
+        :param articles: the article's id of each sentence.
+        """
+        encoded = articles.combine_chunks().dictionary_encode()
+        drawn = uniform(string_keys(encoded.dictionary.to_pylist()), salt("validation"))
+        self.lowest = min([self.lowest, *drawn.tolist()])
+        self.highest = max([self.highest, *drawn.tolist()])
+        return drawn[encoded.indices.to_numpy()]
+
+    @property
+    def between(self) -> float | None:
+        """A share for which neither set is empty; None if there is one article only."""
+        return (self.lowest + self.highest) / 2 if self.lowest < self.highest else None
 
 
-def _refuse_empty(sets: list[SentenceSet], params: Wikipedia) -> None:
+def _refuse_empty(sets: list[SentenceSet], params: Wikipedia, lots: Lots) -> None:
     train, validation = sets
     if not train.rows and not validation.rows:
         raise DistilleryError(
@@ -170,8 +186,15 @@ def _refuse_empty(sets: list[SentenceSet], params: Wikipedia) -> None:
             "`keep`."
         )
     if not (train.rows and validation.rows):
-        name, change = ("validation", "Raise") if train.rows else ("training", "Lower")
+        name = "validation" if train.rows else "training"
+        share = lots.between
+        if share is None:
+            raise DistilleryError(
+                "params.yaml: wikipedia.source: only one article has sentences, so the "
+                f"{name} set is empty: training and validation have different articles. Add at "
+                "least one article."
+            )
         raise DistilleryError(
             f"params.yaml: wikipedia.validation.share: with {params.validation.share:g} of the "
-            f"articles the {name} set is empty. {change} it, or add articles."
+            f"articles the {name} set is empty. Set it to {share:.4g}, or add articles."
         )

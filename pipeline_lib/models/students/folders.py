@@ -8,6 +8,7 @@ import numpy as np
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import student_place
 from pipeline_lib.base.text import Text
+from pipeline_lib.models.checks import check_outputs
 
 MODEL_TYPE = "distillery_student"
 ENCODER_TYPE = "distillery_encoder"
@@ -42,3 +43,8 @@ def scaled(predict: Predict, temperature: float) -> Predict:
     if temperature == 1.0:
         return predict
     return lambda texts: predict(texts) / temperature
+
+
+def finite(folder: Path, predict: Predict) -> Predict:
+    """Return the function of the model in ``folder``, raising an error instead of NaN."""
+    return lambda texts: check_outputs(folder, predict(texts))

@@ -18,6 +18,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import MASK
+from pipeline_lib.models.loaded_weights import check_finite
 from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.students.folders import ENCODER_TYPE, MODEL_TYPE
 from pipeline_lib.models.students.student import (
@@ -123,29 +124,19 @@ def save_encoder(
 def load_encoder(folder: Path | str, device: torch.device | str = "cpu") -> SentenceEncoder:
     """Load a sentence encoder, or a student's encoder.
 
-    :raises DistilleryError: if the folder contains neither, or it was altered.
+    :raises DistilleryError: if the folder contains neither, it was altered, or the weights are not
+        finite.
     """
     folder, device = Path(folder), torch.device(device)
     check_sealed(folder)
     try:
         config = read_json(folder / "config.json")
-        if config["model_type"] == MODEL_TYPE:
-            student = load_student(folder, device)
-            if student.model.config.settings.joint:
-                name = student.model.config.settings.name()
-                raise ValueError(f"a {name} student has no vector for a single sentence")
-            model, tokenizer = student.model.encoder, student.tokenizer
-        else:
-            if config["model_type"] != ENCODER_TYPE:
-                raise ValueError(f"config.json describes a {config['model_type']}")
-            settings = student_settings(config["architecture"])
-            pretrained = config.get("pretrained")
-            sizes = config["vocab_size"], config["embedding_size"]
-            model = build_encoder(settings, *sizes, pretrained)
-            model.load_state_dict(encoder_weights(folder))
-            attend_quickly(model, training=False)
-            tokenizer = read_tokenizer(folder, settings.reads)
-        longest = config["architecture"]["max_words"]
+        if (kind := config["model_type"]) not in (MODEL_TYPE, ENCODER_TYPE):
+            raise ValueError(f"config.json describes a {kind}")
+        settings = student_settings(config["architecture"])
+        if settings.joint:
+            raise ValueError(f"a {settings.name()} student has no vector for a single sentence")
+        alone = None if kind == MODEL_TYPE else _read_encoder(folder, config, settings)
     except (
         *(OSError, ValueError, KeyError, TypeError, RuntimeError),
         *(SafetensorError, DistilleryError),
@@ -154,7 +145,23 @@ def load_encoder(folder: Path | str, device: torch.device | str = "cpu") -> Sent
             f"{folder}: no sentence encoder ({str(error).splitlines()[0]}). Give a folder below "
             "data/encoders or data/students."
         ) from error
-    return SentenceEncoder(model.to(device).eval(), tokenizer, longest, device)
+    if alone is None:
+        student = load_student(folder, device)
+        alone = student.model.encoder, student.tokenizer
+    model, tokenizer = alone
+    check_finite(folder, dict(model.named_parameters()))
+    return SentenceEncoder(model.to(device).eval(), tokenizer, settings.max_words, device)
+
+
+def _read_encoder(
+    folder: Path, config: Mapping[str, Any], settings: StudentSettings
+) -> tuple[nn.Module, Tokenizer | Pieces]:
+    """Return the encoder that :func:`save_encoder` wrote, and its tokenizer."""
+    sizes = config["vocab_size"], config["embedding_size"]
+    model = build_encoder(settings, *sizes, config.get("pretrained"))
+    model.load_state_dict(encoder_weights(folder))
+    attend_quickly(model, training=False)
+    return model, read_tokenizer(folder, settings.reads)
 
 
 def encoder_weights(folder: Path) -> dict[str, torch.Tensor]:

@@ -18,6 +18,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path, read_json, write_json
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
+from pipeline_lib.models.loaded_weights import check_finite
 from pipeline_lib.models.networks.dropout import replace_dropout
 from pipeline_lib.models.networks.encoders import ENCODERS
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
@@ -141,7 +142,8 @@ def save_student(folder: Path, model: StudentNetwork, tokenizer: Tokenizer | Pie
 def load_student(folder: Path | str, device: torch.device | str = "cpu") -> Student:
     """Load a trained student.
 
-    :raises DistilleryError: if the folder does not contain one, or it was altered.
+    :raises DistilleryError: if the folder does not contain one, it was altered, or its weights are
+        not finite.
     """
     folder = Path(folder)
     check_sealed(folder)
@@ -157,6 +159,7 @@ def load_student(folder: Path | str, device: torch.device | str = "cpu") -> Stud
             f"{folder}: not a trained student ({str(error).splitlines()[0]}). Train it with "
             "`dvc repro`, or give a folder below data/students."
         ) from error
+    check_finite(folder, dict(model.named_parameters()))
     attend_quickly(model.to(device).eval(), training=False)
     return Student(model, tokenizer, torch.device(device))
 

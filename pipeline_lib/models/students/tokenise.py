@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 from pipeline_lib.base.files import atomic_path, write_json
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import MASK, Text
+from pipeline_lib.models.students.unknown_words import KnownWords
 from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences
@@ -55,6 +56,18 @@ class Reader:
         first, second = zip(*texts, strict=True)
         return replace(self._encode(first), second=self._encode(second))
 
+    def characters_read(self, text: Text) -> tuple[int, ...]:
+        """Return where each sentence of a text is truncated: after how many characters."""
+        if not self.pair or not self.apart:
+            return self._characters_read(text)
+        return tuple(self._characters_read(sentence)[0] for sentence in text)
+
+    def _characters_read(self, text: Text) -> tuple[int, ...]:
+        if isinstance(self.tokenizer, Pieces):
+            return self.tokenizer.characters_read(text, self.max_words)
+        words = self.tokenizer.encode(text).offsets[: self.max_words]
+        return (words[-1][1] if words else 0,)
+
     def _encode(self, texts: Sequence[Text]) -> Sentences:
         return self._words.number(texts, self.max_words)
 
@@ -66,6 +79,16 @@ class Reader:
 def numbering(tokenizer: Tokenizer | Pieces) -> WordNumbers | Pieces:
     """Return a fast equivalent of a student's tokenizer, of words or word pieces."""
     return tokenizer if isinstance(tokenizer, Pieces) else WordNumbers(tokenizer)
+
+
+def known_words(tokenizer: Tokenizer | Pieces, limit: int) -> KnownWords:
+    """Return the words that a student's tokenizer knows.
+
+    :param limit: how many words or word pieces of a text the student reads.
+    """
+    if isinstance(tokenizer, Pieces):
+        return KnownWords(tokenizer.tokenizer, tokenizer.unknown_id, limit)
+    return KnownWords(tokenizer, tokenizer.token_to_id(MASK), limit)
 
 
 def write_tokenizer(folder: Path, tokenizer: Tokenizer | Pieces) -> None:

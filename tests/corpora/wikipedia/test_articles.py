@@ -3,7 +3,9 @@
 import bz2
 import gzip
 import hashlib
+import html
 import io
+import itertools
 import json
 import tracemalloc
 from collections import Counter
@@ -132,6 +134,29 @@ def test_a_small_file_cannot_fill_the_memory(inside: str, monkeypatch: pytest.Mo
     tracemalloc.stop()
     # A tag of 1 MiB in a buffer that doubles, or a text of 1 MiB in pieces, and joined.
     assert len(packed) < 100_000 and peak < size / 3
+
+
+ATTRIBUTES = {"id": "12", "url": "https://x?a=1&amp;b", "title": 'A &amp; "B"', "revid": "7"}
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(ATTRIBUTES)][::3])
+@pytest.mark.parametrize("quote", ['"', "'"])
+@pytest.mark.parametrize("end", ["\n</doc>", "\n</doc> ", "</doc>"])
+def test_a_doc_may_have_its_attributes_in_any_order(
+    order: tuple[str, ...], quote: str, end: str
+) -> None:
+    title = ATTRIBUTES["title"] if quote == "'" else "A &amp; B"
+    values = ATTRIBUTES | {"title": title}
+    about = " ".join(f"{name}={quote}{values[name]}{quote}" for name in order)
+    found, _ = read(f"<doc {about} >\nText.{end}\n".encode(), "extracted")
+    assert found == [Article("12", html.unescape(title), "Text.")]
+
+
+def test_a_title_may_have_quotes_and_brackets_and_an_id_may_lack() -> None:
+    found, _ = read(b'<doc id="1" title="A "B" <C> d="e">\nT\n</doc>\n', "extracted")
+    assert found == [Article("1", 'A "B" <C> d="e', "T")]
+    found, _ = read(b'<doc title="A">\nT\n</doc>\n<doc>\nU\n</doc>\n', "extracted")
+    assert [(a.id, a.title) for a in found] == [("wiki/file:1", "A"), ("wiki/file:4", "")]
 
 
 def test_extracted_docs() -> None:

@@ -42,6 +42,34 @@ def test_wikitext(wikitext: str, expected: list[str]) -> None:
     assert wikitext_paragraphs(wikitext) == expected
 
 
+SHOWN = (
+    *("CSI: Miami", "2001: A Space Odyssey", "Thor: Ragnarok", "Rio: Live", "Ali: Fear Eats"),
+    *("Ben-Hur: A Tale", "It: Chapter Two", "Mission: Impossible", "Max: a dog", "ER: Season 1"),
+    *("Star Trek: Picard", "Re:Zero", "3:10 to Yuma", "WP:SHORT", "Sex: A", "The One: Two"),
+)
+"""Titles that are no other namespace's and no language's."""
+HIDDEN = (
+    *("File:A.jpg", "file : A.jpg", "Image:A.png", "Media:A.ogg", "Category:Towns", "CATEGORY:A"),
+    *("Datei:A.jpg", "Bild:A.jpg", "Kategorie:A", "Fichier:A.jpg", "Catégorie:A", "Archivo:A.jpg"),
+    *("Categoría:A", "Файл:A.jpg", "Категория:A", "ファイル:A.jpg", "分类:A", "Tập tin:A.jpg"),
+    *("de:Stadt", "fr:Ville", "zh-min-nan:A", "simple:Town", "roa-rup:A", "be-x-old:A", "ja:町"),
+)
+
+
+@pytest.mark.parametrize("title", SHOWN)
+@pytest.mark.parametrize("shown", ["", "|the other"])
+def test_titles_with_a_colon_are_text(title: str, shown: str) -> None:
+    expected = f"He saw {shown[1:] or title} twice."
+    assert wikitext_paragraphs(f"He saw [[{title}{shown}]] twice.") == [expected]
+
+
+@pytest.mark.parametrize("title", HIDDEN)
+@pytest.mark.parametrize("shown", ["", "|thumb|A view"])
+def test_files_categories_and_languages_are_no_text(title: str, shown: str) -> None:
+    assert wikitext_paragraphs(f"He left.[[{title}{shown}]]") == ["He left."]
+    assert wikitext_paragraphs(f"He saw [[:{title}]].") == [f"He saw {title}."]
+
+
 def test_malformed_markup_is_read_all_the_same() -> None:
     for wikitext in ("[[open", "{{open|", "<ref>open", "{|\n| open", "}} ]] |}", "== ", "'" * 9):
         found = wikitext_paragraphs(f"Before.\n\n{wikitext}")

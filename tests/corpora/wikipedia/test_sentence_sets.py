@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -14,7 +15,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_file
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.corpora.wikipedia import chunks as corpus
-from pipeline_lib.corpora.wikipedia.sentence_sets import held_back, split_wikipedia, write_empty
+from pipeline_lib.corpora.wikipedia.sentence_sets import Lots, split_wikipedia, write_empty
 from pipeline_lib.corpora.wikipedia.splitting import SCHEMA, SentencePass
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import PassStats
@@ -112,8 +113,22 @@ def test_neither_set_depends_on_how_much_the_other_takes(inputs: Path, tmp_path:
     assert short == long[:40]
 
 
+def test_the_share_that_an_error_proposes_works(tmp_path: Path) -> None:
+    pages = [page(i, "A", sentence(i)) for i in range(2)]
+    (tmp_path / "wiki.xml.bz2").write_bytes(dump(pages))
+    for share in (0.001, 0.999):
+        with pytest.raises(DistilleryError) as caught:
+            split(tmp_path, tmp_path / "sets", validation={"share": share, "sentences": 9})
+        proposed = float(re.search(r"Set it to (0\.\d+)", str(caught.value))[1])
+        manifests, _ = split(
+            tmp_path, tmp_path / "sets", validation={"share": proposed, "sentences": 9}
+        )
+        assert {name: one.rows for name, one in manifests.items()} == {"train": 1, "validation": 1}
+
+
 def test_a_repeated_sentence_is_dropped_wherever_it_stands(tmp_path: Path) -> None:
-    held = [bool(h) for h in held_back(pa.chunked_array([[str(i) for i in range(50)]]), 0.2)]
+    drawn = Lots().draw(pa.chunked_array([[str(i) for i in range(50)]]))
+    held = [bool(lot < 0.2) for lot in drawn]
     validation, other = held.index(True), [i for i, h in enumerate(held) if not h]
     texts = {
         other[0]: [1, 2, 1],
@@ -219,7 +234,14 @@ def test_a_torn_dump_is_an_error_unless_its_end_is_not_needed(
         ([], r"wikipedia: no sentence is left. Correct `source`"),
         ([page(1, "Talk:A", sentence(1), ns=1)], r"no sentence is left"),
         ([page(1, "A", "* a list")], r"no sentence is left"),
-        ([page(0, "A", sentence(1))], r"validation.share: with 0.2 .* validation set is empty"),
+        (
+            [page(0, "A", sentence(1))],
+            r"source: only one article has sentences, .* Add at least one",
+        ),
+        (
+            [page(i, "A", sentence(i)) for i in range(2)],
+            r"validation.share: with 0.2 .* validation set is empty. Set it to 0\.\d+, or add",
+        ),
     ],
 )
 def test_an_empty_result_is_an_error(pages: list[str], message: str, tmp_path: Path) -> None:

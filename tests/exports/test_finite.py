@@ -1,0 +1,113 @@
+"""NaN and infinities of a model: one error that names its folder, at every door."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+from typer.testing import CliRunner
+
+from pipeline_lib import DistilleryError, load_encoder, load_student, load_teacher
+from pipeline_lib.cli import app
+from pipeline_lib.exports.export_source import read_subject
+from pipeline_lib.exports.hub import export_hub
+from pipeline_lib.exports.numpy_export import export_numpy
+from pipeline_lib.exports.onnx.exporter import export_onnx
+from pipeline_lib.exports.sentence_transformers import export_sentence_transformers
+from pipeline_lib.retrieval.embedders import EncoderReference
+from tests.readable import write_workspace
+
+STUDENT, TEACHER = "data/students/movies/bilstm_kd_ts/1", "data/teachers/movies/minilm"
+ENCODER = "data/encoders/sra"
+BROKEN = {"NaN": np.nan, "infinite": np.inf, "negative": -np.inf}
+DOORS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "predict": (STUDENT, load_student),
+    "encode": (ENCODER, load_encoder),
+    "encode by a student": (STUDENT, load_encoder),
+    "teacher": (TEACHER, load_teacher),
+    "onnx": (STUDENT, lambda folder: export_onnx(folder, Path("out"))),
+    "numpy": (STUDENT, lambda folder: export_numpy(folder, Path("out"))),
+    "hub": (STUDENT, lambda folder: export_hub(folder, Path("out"))),
+    "sentence-transformers": (
+        ENCODER,
+        lambda folder: export_sentence_transformers(folder, Path("out")),
+    ),
+    "index": (ENCODER, lambda folder: EncoderReference.to(folder).load()),
+    "index by a model": (TEACHER, lambda folder: EncoderReference.to(folder, "mean").load()),
+}
+"""What opens a model, and one to open."""
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a workspace with a model of each kind."""
+    return write_workspace(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture
+def workspace(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of it to break, the current folder."""
+    monkeypatch.chdir(shutil.copytree(whole, tmp_path / "workspace"))
+    return Path()
+
+
+def put(folder: Path, value: float, all_of: bool = False) -> None:
+    """Put a value in the middle of a model's first tensor, or of all of them."""
+    weights = load_file(folder / "model.safetensors")
+    for name in [*sorted(weights)][: None if all_of else 1]:
+        changed = weights[name].copy()
+        changed.flat[slice(None) if all_of else changed.size // 2] = value
+        weights[name] = changed
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("value", BROKEN)
+def test_a_weight_that_is_not_finite_is_refused(workspace: Path, door: str, value: str) -> None:
+    folder, opens = DOORS[door]
+    put(workspace / folder, BROKEN[value])
+    with pytest.raises(DistilleryError, match=rf"{folder}: its weights have NaN or infinite"):
+        opens(workspace / folder)
+    assert not Path("out").exists()
+
+
+def test_outputs_that_are_not_finite_are_refused(workspace: Path) -> None:
+    for folder in (STUDENT, ENCODER, TEACHER):
+        put(workspace / folder, 3e38, all_of=True)
+    texts = ["a quiet triumph", "dull"]
+    student = load_student(workspace / STUDENT)
+    teacher = load_teacher(workspace / TEACHER)
+    for predictor in (student, teacher):
+        with pytest.raises(DistilleryError, match=rf"{predictor.folder}: its outputs are NaN"):
+            predictor.predict(texts)
+    with pytest.raises(DistilleryError, match=rf"{STUDENT}: its outputs are NaN"):
+        read = read_subject(workspace / STUDENT)
+        read.outputs(read.reader.encode(texts))
+    model = EncoderReference.to(workspace / TEACHER, "mean").load()
+    with pytest.raises(DistilleryError, match=rf"{TEACHER}: its outputs are NaN"):
+        model.encode(texts)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["predict", STUDENT, "a triumph"],
+        ["explain", STUDENT, "a triumph"],
+        ["export", STUDENT, "out", "--to", "onnx"],
+    ],
+)
+def test_the_commands_say_it_in_one_line(workspace: Path, arguments: list[str]) -> None:
+    put(workspace / STUDENT, np.nan)
+    result = CliRunner().invoke(app, arguments)
+    assert isinstance(result.exception, DistilleryError)
+    assert str(result.exception).startswith(f"{STUDENT}: its weights have NaN or infinite values")
+    assert "\n" not in str(result.exception) and not Path("out").exists()
+
+
+def test_a_damaged_export_is_refused(workspace: Path) -> None:
+    export_numpy(workspace / STUDENT, Path("out"))
+    put(Path("out"), np.nan)
+    with pytest.raises(DistilleryError, match="out: its weights have NaN"):
+        load_student("out")

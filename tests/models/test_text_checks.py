@@ -1,0 +1,87 @@
+"""What models do not read of texts: scripts without spaces, other languages, what is cut."""
+
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
+from tokenizers.processors import BertProcessing
+from transformers import PreTrainedTokenizerFast
+
+from pipeline_lib.models.text_checks import count_pieces, other_script
+
+SCRIPTS = {
+    "这部电影非常好看": ("Chinese or Japanese", True),
+    "とても面白い映画でした": ("Chinese or Japanese", True),
+    "หนังเรื่องนี้สนุกมาก": ("Thai", True),
+    "ຮູບເງົານີ້ດີຫຼາຍ": ("Lao", True),
+    "ဒီရုပ်ရှင်ကောင်းတယ်": ("Burmese", True),
+    "ភាពយន្តនេះល្អណាស់": ("Khmer", True),
+    "очень хороший фильм": ("Cyrillic", False),
+    "πολύ καλή ταινία": ("Greek", False),
+    "فيلم جيد جدا": ("Arabic", False),
+    "סרט טוב מאוד": ("Hebrew", False),
+    "बहुत अच्छी फिल्म": ("Indic", False),
+    "아주 좋은 영화": ("Korean", False),
+}
+WORDS = ["a", "good", "film", "##s", "и", "##и", "ф", "##л", "##ь", "##м", "好", "看"]
+
+
+@pytest.mark.parametrize("text", SCRIPTS)
+def test_the_script_of_texts_is_named(text: str) -> None:
+    script = other_script([text, ("ok", text)])
+    assert (script.name, script.is_unspaced) == SCRIPTS[text]
+    assert script.share > 0.8
+    mixed = other_script([text, "and a long remark in English, with many more of its letters"])
+    assert mixed.share < 0.4
+
+
+@pytest.mark.parametrize("text", ["a good film", "één très gute película", "123 !?", "🎉🎉", ""])
+def test_latin_has_no_other_script(text: str) -> None:
+    assert other_script([text]) is None
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write the tokenizer of a model of English, which has a few other letters."""
+    signs = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    words = {word: number for number, word in enumerate([*signs, *WORDS])}
+    tokenizer = Tokenizer(WordPiece(words, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = BertNormalizer(), BertPreTokenizer()
+    tokenizer.post_processor = BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    folder = tmp_path_factory.mktemp("model")
+    names = dict(zip(("pad", "unk", "cls", "sep", "mask"), signs, strict=True))
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, **{f"{name}_token": sign for name, sign in names.items()}
+    ).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("texts", "lengths", "foreign"),
+    [
+        (["a good film", "good films good films"], [5, 8], False),
+        ([("a film", "good"), ("a", "a")], [6, 5], False),
+        # Emoji and signs are no language.
+        (["good film 🎉 🎉 🎉", "a film !? ☃"], [7, 7], False),
+        # Unknown words, and a language that is spelt.
+        (["ein sehr guter film", "a film"], [6, 4], True),
+        (["фильм фильм"], [12], True),
+        # A model of Chinese has a piece for each sign.
+        (["好看好看"], [6], False),
+    ],
+)
+def test_pieces_are_counted(
+    model: Path, texts: list[str], lengths: list[int], foreign: bool
+) -> None:
+    counts = count_pieces(model, texts)
+    assert counts.lengths.tolist() == lengths
+    assert counts.is_foreign(other_script(texts)) is foreign
+
+
+def test_unknown_words_are_examples(model: Path) -> None:
+    counts = count_pieces(model, ["ein film 🎉", "ein guter film"])
+    assert counts.examples == ["ein", "guter"]
+    assert counts.unknown == pytest.approx((3 + 3 + 5) / (7 + 12))

@@ -136,7 +136,7 @@ def test_vllms_lines_hold_scores(tmp_path: Path) -> None:
 
 
 def test_few_of_many_reasons_are_shown(tmp_path: Path) -> None:
-    rows = [spoken(f"{n:x}", f"answer {n}") for n in range(6, 30)]
+    rows = [spoken(f"{n:016x}", f"answer {n}") for n in range(6, 30)]
     with pytest.raises(DistilleryError) as raised:
         gather_answers([lines(tmp_path / "a.jsonl", rows)], settings(), SIMILARITY)
     assert "not from 0 to 5: 'answer 6' (1)" in str(raised.value)

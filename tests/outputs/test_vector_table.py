@@ -101,7 +101,7 @@ def test_the_same_vectors_in_every_format(tmp_path: Path) -> None:
     coded = [base64.b64encode(vector.tobytes()).decode() for vector in vectors]
     batch = [batch_line(text, own) for text, own in zip(texts, coded, strict=True)]
     batch[0] = batch_line(texts[0], vectors[0].tolist())
-    error = {"custom_id": "ff", "response": {"status_code": 429, "body": {}}, "error": None}
+    error = {"custom_id": "f" * 16, "response": {"status_code": 429, "body": {}}, "error": None}
     lines(tmp_path / "e.jsonl", [error, *batch])
     for name, failures in (
         ("a.parquet", {"too long": 1}),

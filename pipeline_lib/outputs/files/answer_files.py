@@ -8,14 +8,14 @@ docs/teacher-files.md describes the schema.
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.outputs.files.batch_output import Asked, read_batch_line, read_vllm_line
 from pipeline_lib.outputs.files.given_rows import Given, check_text, read_rows
-from pipeline_lib.outputs.files.teacher_rows import Described, described, format_of
+from pipeline_lib.outputs.files.teacher_rows import BATCHES, Described, described, format_of
 
 ANSWERS = ("logits", "probs", "label")
 """The answer columns; a row has exactly one of them."""
@@ -34,11 +34,9 @@ def read_answers(
     :raises DistilleryError: naming the file, the row or column, and the remedy.
     """
     format = format_of(path, format)
-    batches: dict[str, Callable[[dict[str, Any], str], Given]] = {
-        "openai-batch": lambda line, where: read_batch_line(line, asked, where),
-        "vllm": lambda line, where: read_vllm_line(line, asked, where),
-    }
-    parse = batches.get(format, _given)
+    read_line = read_vllm_line if format == "vllm" else read_batch_line
+    of_batch = format in BATCHES
+    parse = (lambda line, where: read_line(line, asked, where)) if of_batch else _given
     return described(path, format), read_rows(path, format, _is_ours, ANSWERS, parse)
 
 

@@ -5,6 +5,7 @@ mean over classes, to which the softmax is invariant (the centred log-ratio, Ait
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from pipeline_lib.outputs.files.answer_files import Numbers, read_answers
 from pipeline_lib.outputs.files.gathering import Values
 from pipeline_lib.outputs.files.given_rows import Given, GivenRows, parts_of
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
-from pipeline_lib.outputs.files.teacher_rows import Described
+from pipeline_lib.outputs.files.teacher_rows import BATCHES, Described, format_of
 from pipeline_lib.params import AnswerFiles, Task
 
 EXCESS = 0.01
@@ -46,6 +47,8 @@ class Answers(Values):
         described, rows = read_answers(path, self.settings.format, asked)
         classes = self.settings.classes or described.classes
         order = None if classes is None else _class_order(classes, self.task, str(path))
+        if format_of(path, self.settings.format) in BATCHES and not self.task.is_regression:
+            rows = ((number, _counted(row, classes)) for number, row in rows)
 
         def value_of(row: Given, where: str) -> np.ndarray | None:
             logits, coverage = self._logits(row, classes, order, where)
@@ -149,6 +152,16 @@ def _class_number(value: Any, classes: Sequence[str] | None, task: Task, where: 
             "are numbered from 0. Correct it."
         )
     return _class_index(classes[int(float(value))], task, where)
+
+
+def _counted(row: Given, classes: Sequence[str] | None) -> Given:
+    """Return a reply's row, which has no answer if it is a number that counts no class."""
+    if row.kind != "label" or isinstance(row.value, str):
+        return row
+    if classes is not None and row.value in range(len(classes)):
+        return row
+    reason = "not a position in `classes`" if classes else "a number, and no `classes` to count in"
+    return replace(row, kind=None, value=None, error=f"{reason}: '{row.value}'")
 
 
 def _completed(

@@ -1,0 +1,381 @@
+"""The final answer in a language model's reply: after its thoughts, in JSON, or a sentence.
+
+A class is taken only where it is clear that it is the answer; a reply that names several, or none,
+has none.
+"""
+
+import ast
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+_THOUGHT = "think|thinking|thought|thoughts|reasoning|analysis|reflection|scratchpad"
+_OPENED = re.compile(rf"<(?:{_THOUGHT})>|◁think▷|\[THINK\]|<\|channel\|>analysis", re.IGNORECASE)
+_CLOSED = re.compile(
+    rf"</(?:{_THOUGHT})>|◁/think▷|\[/THINK\]|<\|channel\|>final<\|message\|>", re.IGNORECASE
+)
+_END = re.compile(r"(?:<\|[^|>]*\|>|</s>|<eos>|<end_of_turn>|\s)+$")
+_WRAPPED = (
+    re.compile(r"```[\w+-]*\s(.*?)```", re.DOTALL),
+    re.compile(r"<(\w+)>([^<>]*)</\1>"),
+    re.compile(r"\\boxed\{(?:\\text\{)?([^{}]*)\}"),
+)
+"""A fenced block, a tag, a box: what encloses an answer; the last group is the answer."""
+_WORDS = (
+    "answer|label|class|category|classification|prediction|sentiment|intent|topic|verdict|result|"
+    "output|conclusion|decision"
+)
+_MARKER = re.compile(rf"\b(?:{_WORDS})\b[*_`\"']*(?:\s*[:：=]+|\s+is\b:?|\s*->)[*_\s]*", re.I)
+"""Words that announce the answer."""
+_ANSWER_KEY = re.compile(rf"{_WORDS}|predict|categor", re.IGNORECASE)
+_STRIPPED = " \t\r\n\f\v.,;:!?\"'`*_#~()[]{}<>«»“”‘’„。、，！：；？「」『』\u200b\ufeff"
+_LISTED = re.compile(r"\(?\w{1,2}[.):]\s+(?=\S)")
+_ESCAPES = re.compile(r"\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}")
+_DEPTH = 3
+_TRIES = 50
+"""Opening braces at which JSON may begin."""
+EXCESS = 0.01
+"""By how much a sum of scores may differ from 1, or from 100 %."""
+
+
+@dataclass(frozen=True)
+class Stated:
+    """An answer.
+
+    :ivar value: a class's name, a number, or scores by class.
+    :ivar start: where its text begins in the reply; None: unknown.
+    """
+
+    value: str | float | dict[str, float]
+    start: int | None = None
+
+
+@dataclass(frozen=True)
+class _Json:
+    """An answer in JSON: :ivar key: of the value; :ivar is_named: whether it names an answer."""
+
+    value: str | float | dict[str, float]
+    key: str | None = None
+    is_named: bool = False
+
+
+def final_part(reply: str) -> tuple[int, str]:
+    """Return the reply without its thoughts, fences, tags and end signs, and where this begins.
+
+    :raises ValueError: if it has only thoughts.
+    """
+    closed = [match.end() for match in _CLOSED.finditer(reply)]
+    start, text = (closed[-1] if closed else 0), _END.sub("", reply)
+    if _OPENED.search(text, start):
+        raise ValueError(f"thoughts without an answer: {reply!r:.60}")
+    for enclosed in _WRAPPED:
+        if matches := [*enclosed.finditer(text, start)]:
+            group = enclosed.groups
+            return matches[-1].start(group), matches[-1][group]
+    return start, text[start:]
+
+
+def stated_class(reply: str, names: Sequence[str]) -> Stated:
+    """Return the class that a reply states, its number, or a score for each class.
+
+    :raises ValueError: with the reason, if it states none, or more than one.
+    """
+    start, text = final_part(reply)
+    known = _known(tuple(names))
+    parsed = _parsed(text)
+    if parsed is not None:
+        found_in, value = parsed
+        answer = _in_json(value, known, _DEPTH)
+        if answer is not None:
+            offset = _value_start(text, answer.key, found_in)
+            return Stated(answer.value, None if offset is None else start + offset)
+    if known.match(text) is None and (number := _number(text)) is not None:
+        return Stated(number)
+    name, offset = _in_words(text, known)
+    return Stated(name, start + offset)
+
+
+def stated_number(reply: str) -> Stated | None:
+    """Return the only number of a reply in JSON, by the key that names an answer; None if none."""
+    start, text = final_part(reply)
+    parsed = _parsed(text)
+    if parsed is None or not isinstance(parsed[1], Mapping):
+        return None
+    numbers = [*_numbers(parsed[1], _DEPTH)]
+    named = [one for one in numbers if re.search(rf"score|rating|{_WORDS}", one[0], re.I)]
+    if len(named or numbers) != 1:
+        return None
+    [(key, number)] = named or numbers
+    offset = _value_start(text, key, parsed[0])
+    return Stated(number, None if offset is None else start + offset)
+
+
+def after_marker(text: str) -> str | None:
+    """Return what follows the last word that announces an answer, to the end of its line."""
+    matches = [*_MARKER.finditer(text)]
+    return text[matches[-1].end() :].partition("\n")[0] if matches else None
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Classes: :ivar names: by their plain form, where only one has it."""
+
+    exact: frozenset[str]
+    names: Mapping[str, str]
+    numbers: Mapping[str, str]
+    mention: re.Pattern[str]
+
+    def match(self, text: str) -> str | None:
+        """Return the class that a text is: its name, if need be unescaped or with a list's sign."""
+        for form in (text, _unescaped(text)):
+            if form.strip() in self.exact:
+                return form.strip()
+            if name := self.names.get(plain(form)):
+                return name
+            listed = _LISTED.match(form.strip())
+            if listed and (name := self.names.get(plain(form.strip()[listed.end() :]))):
+                return name
+        return self.numbers.get(plain(text))
+
+    def mentions(self, text: str) -> list[tuple[int, str]]:
+        """Return the classes that a text mentions, each with its offset."""
+        matches = self.mention.finditer(text)
+        pairs = ((match.start(), self.match(match[0])) for match in matches)
+        return [(start, name) for start, name in pairs if name is not None]
+
+
+@lru_cache(maxsize=8)
+def _known(names: tuple[str, ...]) -> _Known:
+    forms: dict[str, list[str]] = {}
+    for name in names:
+        forms.setdefault(plain(name), []).append(name)
+    numbers = [re.findall(r"\d+", name) for name in names]
+    by_number: dict[str, str] = {}
+    if all(len(some) == 1 for some in numbers) and len({some[0] for some in numbers}) == len(names):
+        # "2" stands for "2 stars", if every class has a number of its own.
+        by_number = {some[0]: name for some, name in zip(numbers, names, strict=True)}
+    longest = sorted((name.strip() for name in names if name.strip()), key=len, reverse=True)
+    mention = re.compile("|".join(map(_bounded, longest)) or "(?!)", re.IGNORECASE)
+    alone = {form: same[0] for form, same in forms.items() if form and len(same) == 1}
+    return _Known(frozenset(names), alone, by_number, mention)
+
+
+def _bounded(name: str) -> str:
+    """Return the pattern of a name as a whole word; scripts without spaces have no such bounds."""
+    before = r"(?<!\w)" if _has_bounds(name[0]) else ""
+    after = r"(?!\w)" if _has_bounds(name[-1]) else ""
+    spaced = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name))) if name[1:] else ""
+    return before + (spaced or re.escape(name)) + after
+
+
+def _has_bounds(sign: str) -> bool:
+    return sign.isalnum() and ord(sign) < 0x2E80
+
+
+def plain(text: str) -> str:
+    """Return a text without case, quotes and full stops around it, and the kind of its spaces."""
+    joined = re.sub(r"[\s_-]+", " ", unicodedata.normalize("NFC", text).casefold())
+    return joined.strip(_STRIPPED)
+
+
+def _unescaped(text: str) -> str:
+    r"""Return a text whose bytes or characters are written out, as \xf0\x9f or \u00e9."""
+    if not _ESCAPES.search(text):
+        return text
+    try:
+        signs = re.sub(r"\\u([0-9a-fA-F]{4})", lambda m: chr(int(m[1], 16)), text)
+        signs = signs.encode("utf-16", "surrogatepass").decode("utf-16")
+        raw = re.sub(
+            rb"\\x([0-9a-fA-F]{2})", lambda m: bytes.fromhex(m[1].decode()), signs.encode()
+        )
+        return raw.decode()
+    except UnicodeError:
+        return text
+
+
+def _in_words(text: str, known: _Known) -> tuple[str, int]:
+    """Return the class that a sentence states, and its offset."""
+    if name := known.match(text):
+        mentions = known.mentions(text)
+        return name, mentions[0][0] if mentions else _lead(text)
+    last = [(match.start(), match[0]) for match in re.finditer(r"[^\n]*\S[^\n]*", text)][-1:]
+    for start, row in last:
+        if name := known.match(row):
+            return name, start + _lead(row)
+    for marker in reversed([*_MARKER.finditer(text)]):
+        rest = re.split(r"\n|(?<=\w)[.!?](?=\s|$)", text[marker.end() :])[0]
+        if name := _leading(rest, known):
+            return name, marker.end() + _lead(rest)
+    for start, row in last:
+        colon = max(row.rfind(":"), row.rfind("："))
+        rest = row[colon + 1 :]
+        if colon >= 0 and (name := known.match(rest)):
+            return name, start + colon + 1 + _lead(rest)
+    mentioned = {name for _, name in known.mentions(text)}
+    first = re.split(r"[\n.,;:(—–]", text.strip())[0]
+    if (name := known.match(first)) and mentioned <= {name}:
+        return name, _lead(text)
+    reason = "more than one class" if len(mentioned) > 1 else "no class"
+    raise ValueError(f"{reason}: {text.strip()!r:.60}")
+
+
+def _lead(text: str) -> int:
+    """Return how many signs of a text come before its first word."""
+    return len(text) - len(text.lstrip(_STRIPPED))
+
+
+def _leading(text: str, known: _Known) -> str | None:
+    """Return the class with which a text begins, if it mentions no other."""
+    if name := known.match(text):
+        return name
+    mentioned = known.mentions(text)
+    if len({name for _, name in mentioned}) != 1:
+        return None
+    [(start, name), *_] = mentioned
+    return name if not text[:start].strip(_STRIPPED) else None
+
+
+def _parsed(text: str) -> tuple[int, Any] | None:
+    """Return the last JSON object or list in a text, and where it begins; None if there is none."""
+    whole, decoder = text.strip(), json.JSONDecoder()
+    try:
+        return 0, json.loads(whole)
+    except (ValueError, RecursionError):
+        pass
+    last, begin = None, -1
+    for _ in range(_TRIES):
+        begin = text.find("{", begin + 1)
+        if begin < 0:
+            return last
+        try:
+            value, begin_of_rest = decoder.raw_decode(text, begin)
+        except (ValueError, RecursionError):
+            value = _literal(text[begin : text.rfind("}") + 1])
+            if value is None:
+                continue
+            return begin, value
+        last, begin = (begin, value), begin_of_rest - 1
+    return last
+
+
+def _literal(text: str) -> Any:
+    """Return an object in Python's notation, which some models write; None if it is none."""
+    try:
+        return ast.literal_eval(text[:10_000])
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _in_json(value: Any, known: _Known, depth: int, key: str | None = None) -> _Json | None:
+    """Return the answer in a JSON value; None if there is none.
+
+    :raises ValueError: if there are two.
+    """
+    is_named = key is not None and _ANSWER_KEY.search(key) is not None
+    if isinstance(value, str):
+        answer = _of_string(value, known) if is_named else known.match(value)
+        return None if answer is None else _Json(answer, key, is_named)
+    if isinstance(value, bool):
+        name = known.match(str(value))
+        return _Json(name, key, is_named) if name else None
+    if isinstance(value, int | float):
+        name = known.match(f"{value:g}")
+        if name is not None or is_named or key is None:
+            return _Json(name or value, key, is_named)
+    if not depth or not isinstance(value, Mapping | list):
+        return None
+    if scores := _scores(value, known):
+        return _Json(scores, key, is_named)
+    items = value.items() if isinstance(value, Mapping) else ((key, part) for part in value)
+    answers = [one for k, v in items if (one := _in_json(v, known, depth - 1, k)) is not None]
+    return _one_of(answers, value)
+
+
+def _of_string(text: str, known: _Known) -> str | float | None:
+    """Return the class that a string in JSON states, or its number."""
+    try:
+        return _in_words(text, known)[0]
+    except ValueError:
+        return _number(text)
+
+
+def _one_of(answers: Sequence[_Json], value: Any) -> _Json | None:
+    """Return the answer that several values state together."""
+    scored = [one for one in answers if isinstance(one.value, dict)]
+    named = [one for one in answers if one.is_named and one not in scored]
+    others = named or [one for one in answers if one not in scored and isinstance(one.value, str)]
+    if len({one.value for one in others}) > 1 or len(scored) > 1:
+        raise ValueError(f"more than one class: {json.dumps(value, ensure_ascii=False)!r:.60}")
+    if scored:
+        best = max(scored[0].value, key=scored[0].value.__getitem__)
+        if others and isinstance(others[0].value, str) and others[0].value != best:
+            raise ValueError(f"its label is not that of its highest score: {value!r:.60}")
+        return scored[0]
+    return others[-1] if others else None
+
+
+def _scores(value: Any, known: _Known) -> dict[str, float] | None:
+    """Return a score for each class that an object, or a list of objects, scores.
+
+    :raises ValueError: if they are no probabilities.
+    """
+    pairs: list[tuple[str | None, Any]] = []
+    if isinstance(value, Mapping):
+        pairs = [(known.match(key), number) for key, number in value.items()]
+    elif all(isinstance(part, Mapping) for part in value):
+        pairs = [pair for part in value for pair in _pairs(part, known)]
+    numbers = {
+        name: float(number) for name, number in pairs if name is not None and _is_number(number)
+    }
+    if not numbers:
+        return None
+    total = sum(numbers.values())
+    if total > 1 + EXCESS and abs(sum(n for _, n in pairs if _is_number(n)) - 100.0) <= 1.0:
+        numbers, total = {name: n / 100.0 for name, n in numbers.items()}, total / 100.0
+    if not math.isfinite(total) or min(numbers.values()) < 0 or not 0 < total <= 1 + EXCESS:
+        raise ValueError(f"scores that are no probabilities: {value!r:.60}")
+    return numbers
+
+
+def _pairs(part: Mapping[str, Any], known: _Known) -> list[tuple[str | None, Any]]:
+    """Return the class and score of an object such as ``{"label": …, "score": …}``."""
+    names = [name for v in part.values() if isinstance(v, str) and (name := known.match(v))]
+    numbers = [v for v in part.values() if isinstance(v, int | float)]
+    return [(names[0], numbers[0])] if len(names) == len(numbers) == 1 else []
+
+
+def _numbers(value: Mapping[str, Any], depth: int) -> Iterator[tuple[str, float]]:
+    for key, part in value.items():
+        if isinstance(part, Mapping) and depth:
+            yield from _numbers(part, depth - 1)
+        elif isinstance(part, str) and (number := _number(part)) is not None:
+            yield key, number
+        elif isinstance(part, int | float) and not isinstance(part, bool):
+            yield key, float(part)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
+def _number(text: str) -> float | None:
+    """Return the number that a whole text is."""
+    try:
+        number = float(text.strip(" \n\t\"'*`.()"))
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() else number
+
+
+def _value_start(text: str, key: str | None, begin: int) -> int | None:
+    """Return where the value of a key begins in JSON, after its quote."""
+    if key is None:
+        return _lead(text)
+    name = re.escape(json.dumps(key, ensure_ascii=False))
+    matches = [*re.finditer(rf"{name}\s*:\s*\[?\s*\"?", text[begin:])]
+    return begin + matches[-1].end() if matches else None

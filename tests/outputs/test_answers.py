@@ -146,7 +146,10 @@ def test_columns_as_other_tools_write_them(tmp_path: Path) -> None:
         ),
         ([{"metadata": {"classes": ["no", "ja"]}}], r"class 'ja' is unknown"),
         ([{"metadata": {"classes": ["no"]}}], r"class 'yes' is missing from no"),
-        ([{"text": "a", "error": "refused"}], r"no answers\. refused \(1\)"),
+        (
+            [{"text": "a", "error": "refused"}],
+            r"no answers: all 1 rows have none \(refused\)\. Nothing",
+        ),
     ],
 )
 def test_a_faulty_row_is_named(tmp_path: Path, rows: Lines, message: str) -> None:

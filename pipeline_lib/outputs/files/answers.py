@@ -97,9 +97,21 @@ class Answers(Values):
             lines = [f"classes: {', '.join(f'{name} {count:,}' for name, count in each)}"]
             sure = softmax(logits).max(1)
             lines.append(f"probability of the class chosen: mean {sure.mean():.3f}")
+            lines += self.bare_labels(table)
         if table.weights is not None:
             lines.append(f"weights {table.weights.min():g} to {table.weights.max():g}")
         return lines
+
+    def bare_labels(self, table: KeyedTable) -> list[str]:
+        """Return a line on the answers that are classes without probabilities, if there are any."""
+        if self.task.is_regression:
+            return []
+        classes = len(self.task.label_names)
+        bare = _logits_of(_smoothed(0, classes, self.settings), self.settings)
+        count = int((table[:].max(axis=1) == bare[0]).sum())
+        share = softmax(bare[None])[0, 0]
+        note = f"bare labels, without probabilities: each counts as {share:.3f} for its class"
+        return [f"{count:,} {note} (`smoothing`)"] if count else []
 
 
 def _class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:

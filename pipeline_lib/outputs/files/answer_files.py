@@ -20,6 +20,8 @@ from pipeline_lib.outputs.files.teacher_rows import BATCHES, Described, describe
 ANSWERS = ("logits", "probs", "label")
 """The answer columns; a row has exactly one of them."""
 COLUMNS = ("text", "text_pair", *ANSWERS, "weight", "coverage", "error")
+MAX_WEIGHT = 1e6
+"""A weight beyond it would leave nothing to the others, or overflow a loss."""
 Numbers = list[float] | dict[str, float]
 """One number per class: in the order of the file's classes, or by name."""
 
@@ -56,8 +58,9 @@ def _given(row: Mapping[str, Any], where: str) -> Given:
         check_text(text, where)
     numbers = {name: _number(values.get(name), name, where) for name in ("weight", "coverage")}
     weight, coverage = numbers.values()
-    if weight is not None and weight < 0:
-        raise DistilleryError(f"{where}: `weight` is below 0. Correct it.")
+    if weight is not None and not 0 <= weight <= MAX_WEIGHT:
+        fault = "below 0" if weight < 0 else f"above {MAX_WEIGHT:g}"
+        raise DistilleryError(f"{where}: `weight` is {fault}. Correct it.")
     if coverage is not None and not 0.0 <= coverage <= 1.0:
         raise DistilleryError(f"{where}: `coverage` is not a share from 0 to 1. Correct it.")
     error = values.get("error")

@@ -78,7 +78,7 @@ class Answers(Values):
             if not named.all():
                 lacking = ", ".join(np.array(self.task.label_names)[~named])
                 raise DistilleryError(f"{where}: no logit for {lacking}. Give one for each class.")
-            return values.astype(np.float32), None
+            return _float32(values), None
         probs, coverage = _completed(values, named, row.coverage, where)
         return _logits_of(probs, self.settings), coverage
 
@@ -195,13 +195,17 @@ def _completed(
             "together at most 1). Give `logits`, or correct them."
         )
     covered = min(1.0, total) if coverage is None else coverage
-    if not total:
-        return np.full(len(values), 1.0 / len(values)), 0.0
+    if not total and (named.all() or coverage):
+        raise DistilleryError(
+            f"{where}: the probabilities of {'all' if named.all() else 'the named'} classes are 0. "
+            "Correct them, or give the reason in `error`."
+        )
     if named.all():
         return values / total, covered
     others = (1.0 - covered) / (~named).sum()
     # Unless coverage is given, the classes cover everything: {spam: 0.1} leaves 0.9 to ham.
-    return np.where(named, values / total * covered, others), 1.0 if coverage is None else covered
+    shares = np.where(named, values / (total or 1.0) * covered, others)
+    return shares, 1.0 if coverage is None else covered
 
 
 def _smoothed(number: int, classes: int, settings: AnswerFiles) -> np.ndarray:
@@ -229,7 +233,13 @@ def _score_of(row: Given, task: Task, where: str) -> np.ndarray:
             f"{where}: {task.label_names[0]} is a score, and this row has {row.kind} "
             f"{row.value!r:.40}. Give one number in `label` or `logits`."
         )
-    return np.array([value], np.float32)
+    return _float32(np.array([value], np.float64))
+
+
+def _float32(values: np.ndarray) -> np.ndarray:
+    """Return values as float32; what is beyond its range becomes infinite, and is refused later."""
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
 
 
 def _in_order(

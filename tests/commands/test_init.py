@@ -238,17 +238,18 @@ def test_numbers_of_classes_in_a_batch_need_an_order(
 ) -> None:
     write_reviews(Path("reviews.csv"))
     texts = [review(number) for number in range(60)]
-    rows = [
-        chat(f"{key:016x}", str(n % 2) if n else "42")
-        for n, key in enumerate(content_keys([texts]).tolist())
-    ]
-    Path("batch.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows[1:]))
+    rows = [chat(f"{key:016x}", str(n % 2)) for n, key in enumerate(content_keys([texts]).tolist())]
+    Path("batch.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     flags = "init", "reviews.csv", "--teacher", "batch.jsonl"
     error = failing(monkeypatch, capsys, *flags)
     assert "Name the classes in their order: --labels 'bad;good'" in error
     printed = distill(*flags, "--labels", "bad;good")
-    assert "59 of 60 texts answered" in printed
+    assert "60 of 60 texts answered" in printed
     assert load_params().teachers["answers"].tuning.classes == ["bad", "good"]
+    # Replies that are numbers may be the classes' names.
+    write_csv(Path("stars.csv"), ["review", "stars"], [[t, n % 3] for n, t in enumerate(texts)])
+    distill("init", "stars.csv", "--kind", "classification", "--teacher", "batch.jsonl", "--force")
+    assert load_params().teachers["answers"].tuning.classes is None
 
 
 def test_labels_and_more_texts_under_a_model() -> None:

@@ -280,3 +280,23 @@ def test_scores_of_a_regression_in_json_and_after_thoughts(tmp_path: Path) -> No
     line = chat(KEY, '{"score": 4}', tokens)
     [(_, row)] = read_answers(lines(tmp_path / "a.jsonl", [line]), None, scores)[1]
     assert row.value == pytest.approx(3.6) and math.isclose(row.coverage, 1.0)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"text": "a", "label": "x", "custom_id": "1", "error": None},
+        {"text": "a", "key": "00", "error": "timed out"},
+        {"text": "a", "probs": {"x": 1.0}, "request": "r", "response": "x"},
+        {"text": "a", "custom_id": "1", "error": "timed out"},
+    ],
+)
+def test_rows_with_a_text_are_no_batch(tmp_path: Path, row: Line) -> None:
+    assert format_of(lines(tmp_path / "a.jsonl", [row]), None) == "jsonl"
+
+
+def test_long_replies_take_little_time() -> None:
+    for text in (" " * 200_000, "\n" * 200_000, "{" * 100_000, "<a>" * 50_000, "answer " * 50_000):
+        with pytest.raises(ValueError, match="no class"):
+            stated_class(text + "?", CLASSES)
+        assert stated_class(f"{text}\n{CLASSES[0]}", CLASSES).value == CLASSES[0]

@@ -48,7 +48,7 @@ class Answers(Values):
         classes = self.settings.classes or described.classes
         order = None if classes is None else _class_order(classes, self.task, str(path))
         if format_of(path, self.settings.format) in BATCHES and not self.task.is_regression:
-            rows = ((number, _counted(row, classes)) for number, row in rows)
+            rows = ((number, _counted(row, classes, self.task)) for number, row in rows)
 
         def value_of(row: Given, where: str) -> np.ndarray | None:
             logits, coverage = self._logits(row, classes, order, where)
@@ -166,11 +166,11 @@ def _class_number(value: Any, classes: Sequence[str] | None, task: Task, where: 
     return _class_index(classes[int(float(value))], task, where)
 
 
-def _counted(row: Given, classes: Sequence[str] | None) -> Given:
+def _counted(row: Given, classes: Sequence[str] | None, task: Task) -> Given:
     """Return a reply's row, which has no answer if it is a number that counts no class."""
-    if row.kind != "label" or isinstance(row.value, str):
+    if row.kind != "label" or row.value in task.label_names:
         return row
-    if classes is not None and row.value in range(len(classes)):
+    if classes is not None and float(row.value) in range(len(classes)):
         return row
     reason = "not a position in `classes`" if classes else "a number, and no `classes` to count in"
     return replace(row, kind=None, value=None, error=f"{reason}: '{row.value}'")

@@ -113,7 +113,8 @@ def _classified(row: Given, reply: Reply, names: Sequence[str]) -> Given:
         if probs.get(stated.value):
             coverage = min(1.0, sum(probs.values()))
             return replace(row, kind="probs", value=probs, coverage=coverage)
-    return replace(row, kind="label", value=stated.value)
+    value = stated.value if isinstance(stated.value, str) else f"{stated.value:g}"
+    return replace(row, kind="label", value=value)
 
 
 def _places_from(reply: Reply, start: int) -> list[Alternatives]:

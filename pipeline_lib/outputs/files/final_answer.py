@@ -19,7 +19,7 @@ _OPENED = re.compile(rf"<(?:{_THOUGHT})>|◁think▷|\[THINK\]|<\|channel\|>anal
 _CLOSED = re.compile(
     rf"</(?:{_THOUGHT})>|◁/think▷|\[/THINK\]|<\|channel\|>final<\|message\|>", re.IGNORECASE
 )
-_END = re.compile(r"(?:<\|[^|>]*\|>|</s>|<eos>|<end_of_turn>|\s)+$")
+_END = re.compile(r"(?:<\|[^|<>]*\|>|</s>|<eos>|<end_of_turn>)\Z")
 _WRAPPED = (
     re.compile(r"```[\w+-]*\s(.*?)```", re.DOTALL),
     re.compile(r"<(\w+)>([^<>]*)</\1>"),
@@ -70,7 +70,9 @@ def final_part(reply: str) -> tuple[int, str]:
     :raises ValueError: if it has only thoughts.
     """
     closed = [match.end() for match in _CLOSED.finditer(reply)]
-    start, text = (closed[-1] if closed else 0), _END.sub("", reply)
+    start, text = (closed[-1] if closed else 0), reply.rstrip()
+    while end := _END.search(text):
+        text = text[: end.start()].rstrip()
     if _OPENED.search(text, start):
         raise ValueError(f"thoughts without an answer: {reply!r:.60}")
     for enclosed in _WRAPPED:
@@ -203,19 +205,18 @@ def _in_words(text: str, known: _Known) -> tuple[str, int]:
     if name := known.match(text):
         mentions = known.mentions(text)
         return name, mentions[0][0] if mentions else _lead(text)
-    last = [(match.start(), match[0]) for match in re.finditer(r"[^\n]*\S[^\n]*", text)][-1:]
-    for start, row in last:
-        if name := known.match(row):
-            return name, start + _lead(row)
+    start = text.rstrip().rfind("\n") + 1
+    last = text[start:]
+    if name := known.match(last):
+        return name, start + _lead(last)
     for marker in reversed([*_MARKER.finditer(text)]):
         rest = re.split(r"\n|(?<=\w)[.!?](?=\s|$)", text[marker.end() :])[0]
         if name := _leading(rest, known):
             return name, marker.end() + _lead(rest)
-    for start, row in last:
-        colon = max(row.rfind(":"), row.rfind("："))
-        rest = row[colon + 1 :]
-        if colon >= 0 and (name := known.match(rest)):
-            return name, start + colon + 1 + _lead(rest)
+    colon = max(last.rfind(":"), last.rfind("："))
+    rest = last[colon + 1 :]
+    if colon >= 0 and (name := known.match(rest)):
+        return name, start + colon + 1 + _lead(rest)
     mentioned = {name for _, name in known.mentions(text)}
     first = re.split(r"[\n.,;:(—–]", text.strip())[0]
     if (name := known.match(first)) and mentioned <= {name}:

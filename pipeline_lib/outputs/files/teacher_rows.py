@@ -27,6 +27,11 @@ BATCHES = {
     "vllm": [{"outputs"}],
 }
 """The keys that identify the lines of a batch: of its results, its failures, or its requests."""
+_OF_ROWS, _OF_REPLIES = (
+    {"label", "probs", "logits"},
+    {"response", "result", "modelOutput", "outputs"},
+)
+"""What a row with a text has, and a line of a batch to which the text was added."""
 _KEYS = ("classes", "provenance")
 
 
@@ -64,8 +69,8 @@ def format_of(path: Path, format: str | None) -> str:
 def _batch_of(row: dict[str, Any]) -> str | None:
     """Return whose batch a line is from; None if it is an ordinary row."""
     keys = row.keys()
-    if {"key", "text", "error"} <= keys:
-        return None  # a row of `distill teacher requests` that failed
+    if "text" in keys and (keys & _OF_ROWS or not keys & _OF_REPLIES):
+        return None
     batches = (kind for kind, shapes in BATCHES.items() if any(shape <= keys for shape in shapes))
     return next(batches, None)
 

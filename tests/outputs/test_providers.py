@@ -273,7 +273,8 @@ def test_scores_of_a_regression_in_json_and_after_thoughts(tmp_path: Path) -> No
     from .answer_files import score_task
 
     scores = score_task().score_range
-    for reply in ('{"score": 4, "max": 5}', "<think>3 or 5?</think>4", "```json\n4\n```"):
+    steps = "2 of 3 points fit.\n**Score:** 4"
+    for reply in ('{"score": 4, "max": 5}', "<think>3 or 5?</think>4", "```json\n4\n```", steps):
         [(_, row)] = read_answers(lines(tmp_path / "a.jsonl", [chat(KEY, reply)]), None, scores)[1]
         assert (row.kind, row.value) == ("label", 4.0), reply
     tokens = [{'{"score": ': 0.9}, {"4": 0.6, "3": 0.4}, {"}": 0.9}]

@@ -25,6 +25,7 @@ from pipeline_lib.outputs.files.batch_lines import (
     token_text,
 )
 from pipeline_lib.outputs.files.final_answer import (
+    after_marker,
     final_part,
     plain,
     stated_class,
@@ -177,7 +178,13 @@ def _score(reply: Reply, scores: Range) -> tuple[float, float | None]:
     stated = stated_number(text)
     if stated is not None:
         answer, start = f"{stated.value:.10g}", stated.start or 0
-    score = said_score(answer, scores)
+    try:
+        score = said_score(answer, scores)
+    except ValueError:
+        # Of several numbers it is the one that is announced.
+        if (announced := after_marker(answer)) is None:
+            raise
+        return said_score(announced, scores), None
     places = _places_from(reply, start)
     taken = _taken(answer, "", places[0]) if places else None
     if taken is None or taken.strip() != answer.strip():

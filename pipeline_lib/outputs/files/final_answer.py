@@ -30,9 +30,12 @@ _WORDS = (
     "answer|label|class|category|classification|prediction|sentiment|intent|topic|verdict|result|"
     "output|conclusion|decision"
 )
-_MARKER = re.compile(rf"\b(?:{_WORDS})\b[*_`\"']*(?:\s*[:：=]+|\s+is\b:?|\s*->)[*_\s]*", re.I)
+_SIGNS = r"[*_`\"']*(?:\s*[:：=]+|\s+is\b:?|\s*->)[*_\s]*"
+_MARKER = re.compile(rf"\b(?:{_WORDS})\b{_SIGNS}", re.IGNORECASE)
 """Words that announce the answer."""
+_SCORE_MARKER = re.compile(rf"\b(?:{_WORDS}|score|rating)\b{_SIGNS}", re.IGNORECASE)
 _ANSWER_KEY = re.compile(rf"{_WORDS}|predict|categor", re.IGNORECASE)
+_SCORE_KEY = re.compile(rf"{_WORDS}|predict|score|rating", re.IGNORECASE)
 _STRIPPED = " \t\r\n\f\v.,;:!?\"'`*_#~()[]{}<>«»“”‘’„。、，！：；？「」『』\u200b\ufeff"
 _LISTED = re.compile(r"\(?\w{1,2}[.):]\s+(?=\S)")
 _ESCAPES = re.compile(r"\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}")
@@ -109,7 +112,7 @@ def stated_number(reply: str) -> Stated | None:
     if parsed is None or not isinstance(parsed[1], Mapping):
         return None
     numbers = [*_numbers(parsed[1], _DEPTH)]
-    named = [one for one in numbers if re.search(rf"score|rating|{_WORDS}", one[0], re.I)]
+    named = [one for one in numbers if _SCORE_KEY.search(one[0])]
     if len(named or numbers) != 1:
         return None
     [(key, number)] = named or numbers
@@ -118,8 +121,8 @@ def stated_number(reply: str) -> Stated | None:
 
 
 def after_marker(text: str) -> str | None:
-    """Return what follows the last word that announces an answer, to the end of its line."""
-    matches = [*_MARKER.finditer(text)]
+    """Return what follows the last word that announces a score, to the end of its line."""
+    matches = [*_SCORE_MARKER.finditer(text)]
     return text[matches[-1].end() :].partition("\n")[0] if matches else None
 
 

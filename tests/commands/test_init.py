@@ -217,11 +217,13 @@ def test_a_batch_is_matched_with_the_texts_before_anything_is_written(
         write_batch("batch.jsonl", keys)
         error = failing(monkeypatch, capsys, "init", "reviews.csv", "--teacher", "batch.jsonl")
         assert message in error and len(error.strip().splitlines()) == 1
-        for path in ("profiles/reviews.yaml", "data/input/reviews", "dvc.yaml"):
-            assert not list(Path(path).glob("**/*.*")) and not Path(path).is_file()
+        assert not any(map(Path.exists, map(Path, ("profiles", "data/input", "dvc.yaml"))))
     write_batch("batch.jsonl", known[:30])
+    with Path("batch.jsonl").open("a") as file:
+        file.write(f"{json.dumps(chat(known[30], 'bad or good?'))}\n")
     printed = distill("init", "reviews.csv", "--teacher", "batch.jsonl")
-    assert "answers   answers to reviews: 30 of 60 texts answered; 30 bare" in printed
+    assert "answers   answers to reviews: 30 of 60 texts answered; 1 rows without" in printed
+    assert ": more than one class: 'bad or good?'; 30 bare labels" in printed
     file = "data/input/reviews/answers/batch.jsonl"
     checked = distill("teacher", "check", file, "--task", "reviews")
     assert "the task's own files: 30 of 60 rows answered (" in checked

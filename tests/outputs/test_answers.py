@@ -143,7 +143,7 @@ def test_columns_as_other_tools_write_them(tmp_path: Path) -> None:
         ([{"text": "a", "label": "yes", "weight": "nan"}], r"weight is 'nan', not a finite"),
         (
             [{"text": t, "label": "yes", "weight": 0} for t in "ab"],
-            r"row [12]: `weight` is 0, as for all 2 answers to learn from",
+            r"row 1: `weight` is 0, as for all 2 answers to learn from",
         ),
         ([{"text": "a", "probs": {"yes": 0, "no": 0}}], r"row 1: the probabilities of all classes"),
         ([{"text": "a", "probs": {"yes": 0}, "coverage": 0.9}], r"of the named classes are 0"),
@@ -224,7 +224,7 @@ def test_why_there_are_no_answers_is_said_in_one_line(tmp_path: Path) -> None:
         gather_answers([lines(path, failed)], settings(), TASK)
     assert str(caught.value) == (
         "a.jsonl: no answers: all 240 requests failed (status 400: Invalid model: m). Nothing was "
-        "stored: have the teacher answer again, and put its file here."
+        "stored: have the teacher answer again with one of no, yes, and put its file here."
     )
     replies = [chat(f"{n:016x}", f"class {n}") for n in range(3)]
     with pytest.raises(

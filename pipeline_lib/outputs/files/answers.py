@@ -20,6 +20,8 @@ from pipeline_lib.outputs.files.keyed_table import KeyedTable
 from pipeline_lib.outputs.files.teacher_rows import BATCHES, Described, format_of
 from pipeline_lib.params import AnswerFiles, Task
 
+NAMED = 10
+"""Classes that a message names."""
 EXCESS = 0.01
 """By how much a sum of probabilities may exceed 1: they are written with few digits."""
 
@@ -32,10 +34,14 @@ class Answers(Values):
     # Bare labels give one output per class, and probabilities may have few digits.
     few = True
     another = "answer"
-    again = "have the teacher answer again, and put its file here."
 
     def __init__(self, settings: AnswerFiles, task: Task) -> None:
         self.settings, self.task = settings, task
+        names, more = task.label_names, len(task.label_names) > NAMED
+        asked = f"one of {', '.join(names[:NAMED])}{', …' * more}"
+        if scores := task.score_range:
+            asked = f"a number from {scores.min:.10g} to {scores.max:.10g}"
+        self.again = f"have the teacher answer again with {asked}, and put its file here."
 
     def read(self, path: Path) -> tuple[Described, Iterator[GivenRows]]:
         """Read a file; see :meth:`Values.read`.

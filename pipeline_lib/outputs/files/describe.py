@@ -10,7 +10,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.outputs.files.answer_checks import check_answered, describe_answers, task_sets
 from pipeline_lib.outputs.files.answers import Answers
 from pipeline_lib.outputs.files.content_keys import content_keys, read_texts
-from pipeline_lib.outputs.files.gathering import Values, gathered
+from pipeline_lib.outputs.files.gathering import Values, gathered, reasons_of
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
 from pipeline_lib.outputs.files.llm_batches import requests_of
 from pipeline_lib.outputs.files.vector_files import Vectors
@@ -19,6 +19,8 @@ from pipeline_lib.outputs.sentence_sets import read_sides, sentence_sets
 from pipeline_lib.params import Params, SentenceVectorFiles, Task
 from pipeline_lib.shards.shard_sets import ShardSet, shard_sets
 
+SHOWN = 3
+"""Reasons for no answer that a summary shows."""
 Texts = Iterable[Sequence[Sequence[str]]]
 """Batches of texts: the first sentences and, for pairs, the second ones."""
 
@@ -56,6 +58,7 @@ def answer_summary(files: Sequence[Path], kind: Answers, texts: Texts | None) ->
             known, total = coverage(answers, texts)
             check_answered(known, total, answers.origins.names)
             parts = [f"{known:,} of {total:,} texts answered"]
+        parts += [f"{n:,} rows without: {reason}" for reason, n in reasons_of(answers)[:SHOWN]]
         return "; ".join([*parts, *kind.bare_labels(answers)])
 
 
@@ -119,6 +122,13 @@ def _embedded(vectors: KeyedTable, params: Params) -> list[str]:
         parts = ([texts] for texts in read_sides(one, vectors.mask))
         counts[one.inputs] = coverage(vectors, parts)
     lines = [_coverage_line(path, pair, "sentences have a vector") for path, pair in counts.items()]
+    known, total = map(sum, zip(*counts.values(), strict=True))
+    if total and not known:
+        raise DistilleryError(
+            f"{vectors.origins.names}: none of the {total:,} sentences that encoders read has a "
+            "vector: the file's texts, or the ids of its requests, are of others. Write them with "
+            "`distill teacher vector-requests`."
+        )
     where, tables = vectors.origins.names, ShardSet.open(there[0].inputs).tables()
     correlation = check_words(vectors, "vectors", tables, where)
     warning = unrelated_warning(where, "vectors", correlation)

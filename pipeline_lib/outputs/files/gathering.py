@@ -24,6 +24,7 @@ from pipeline_lib.shards.columns import list_column
 CHUNK = 8192
 FAILURES = ("status ", "errored", "canceled", "expired")
 """How the reasons of requests that failed begin."""
+LOW_COVERAGE = "its classes cover less than `min_coverage`"
 REASONS = 10
 """How many of the most frequent reasons for no value to show: each row may have its own."""
 EMPTY = np.zeros((0, 1), np.float32)
@@ -33,14 +34,14 @@ class Values(ABC):
     """One kind of values in files, and how they are read.
 
     :cvar counts: what is counted; :cvar few: whether there may be few distinct values.
-    :cvar another: what two values of a text are called; :cvar again: how to get others.
+    :cvar another: what two values of a text are called; :ivar again: how to get others.
     """
 
     name: ClassVar[Name]
     counts: ClassVar[tuple[str, ...]] = ("rows", "answered", "repeated", "errors")
     few: ClassVar[bool]
     another: ClassVar[str]
-    again: ClassVar[str]
+    again: str
     settings: AnswerFiles | SentenceVectorFiles
 
     @abstractmethod
@@ -201,20 +202,24 @@ def check_weights(answers: KeyedTable, indices: np.ndarray) -> None:
     """
     if answers.weights is None or not len(indices) or answers.weights[indices].any():
         return
-    row = answers.origins.row(answers.places[indices[0]])
+    row = answers.origins.row(answers.places[indices].min())
     raise DistilleryError(
         f"{row}: `weight` is 0, as for all {len(indices):,} answers to learn from, so there would "
         "be nothing to learn. Give weights above 0, or leave `weight` out."
     )
 
 
+def reasons_of(table: KeyedTable) -> list[tuple[str, int]]:
+    """Return why rows have no value, with their number."""
+    few = table.counts.get("low_coverage", 0)
+    return frequent(table.errors) + [(LOW_COVERAGE, few)] * bool(few)
+
+
 def _why_none(table: KeyedTable) -> str:
     """Return why a table is empty, and the beginning of the remedy."""
-    reasons, rows = frequent(table.errors), table.counts["rows"]
+    reasons, rows = reasons_of(table), table.counts["rows"]
     if not rows:
         return "there are no rows. Put some into the file, or"
-    if few := table.counts.get("low_coverage"):
-        reasons.append(("its classes cover less than `min_coverage`", few))
     if len(reasons) > 1:
         listed = "; ".join(f"{reason} ({count:,})" for reason, count in reasons)
         return f"of {rows:,} rows, {listed}. Nothing was stored:"

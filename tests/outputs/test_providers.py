@@ -46,6 +46,12 @@ FORMS = {
     "sentence": "It was not billing. The answer is {}.",
     "harmony": "<|channel|>analysis<|message|>delivery?<|channel|>final<|message|>{}<|return|>",
     "tag": "<answer>{}</answer>",
+    "tag of other words": "The <em>tone</em> is clear.\nAnswer: {}",
+    "json in json": '"{{\\"label\\": \\"{}\\"}}"',
+    "json with others": (
+        '{{"seen": ["billing", "delivery"], "label_why": "billing", "label": "{}"}}'
+    ),
+    "dash": "{} - so it seems",
     "box": r"So it is \boxed{{{}}}",
 }
 
@@ -98,6 +104,9 @@ def test_the_same_class_in_every_providers_shape(tmp_path: Path, shape: str) -> 
         ('{"billing": NaN}', "scores that are no probabilities"),
         ("<think>It may be billing", "thoughts without an answer"),
         ("not billing", "no class"),
+        ("no: billing or", "no class"),
+        ("<think>billing</think>", "thoughts without an answer"),
+        (f'{{"label": {"9" * 400}}}', "a number that is too large"),
         ('{"label": "not billing"}', "no class"),
         ('{"label": null}', "no class"),
         ('{"label": "bil', "no class"),
@@ -106,7 +115,7 @@ def test_the_same_class_in_every_providers_shape(tmp_path: Path, shape: str) -> 
 def test_what_is_not_clear_is_no_answer(tmp_path: Path, reply: str, reason: str) -> None:
     for shape in ("chat", "responses", "anthropic"):
         row = read(tmp_path / "a.jsonl", SHAPES[shape](KEY, reply))
-        assert row.kind is None and row.error.startswith(f"{reason}: ")
+        assert row.kind is None and row.error.startswith(reason)
 
 
 def test_a_class_that_differs_by_its_case_or_signs_alone() -> None:

@@ -59,7 +59,7 @@ def batch_response(line: Mapping[str, Any], where: str) -> tuple[Given, Mapping[
     status = (response or {}).get("status_code", 200)
     if isinstance(result, Mapping) and result.get("type") != "succeeded":
         error, status = result.get("error") or {}, result.get("type")
-    elif isinstance(line.get("status"), str) and line["status"]:
+    elif isinstance(line.get("status"), str) and not body:
         error = error or line["status"]  # Vertex AI's, which is empty if all went well
     if error or status != 200:
         page = (response or {}).get("body")
@@ -127,7 +127,7 @@ def _reason(error: Any, status: Any) -> str:
     if text.startswith("<"):
         text = ""  # a gateway's page
     if status in (200, None):
-        return text
+        return text or "failed"
     prefix = f"status {status}" if str(status).isdecimal() else str(status)
     return f"{prefix}: {text}" if text else prefix
 

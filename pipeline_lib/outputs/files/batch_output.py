@@ -26,7 +26,7 @@ from pipeline_lib.outputs.files.batch_lines import (
 )
 from pipeline_lib.outputs.files.final_answer import (
     after_marker,
-    final_part,
+    final_parts,
     plain,
     stated_class,
     stated_number,
@@ -89,6 +89,8 @@ def _answered(row: Given, reply: Reply, asked: Asked, where: str) -> Given:
         return _classified(row, reply, asked)
     except ValueError as error:
         return replace(row, error=str(error))
+    except OverflowError:
+        return replace(row, error=f"a number that is too large: {reply.text!r:.60}")
 
 
 def _classified(row: Given, reply: Reply, names: Sequence[str]) -> Given:
@@ -171,11 +173,14 @@ def _score(reply: Reply, scores: Range) -> tuple[float, float | None]:
 
     :raises ValueError: if it has none; see :func:`said_score`.
     """
-    text = reply.text or ""
-    start, part = final_part(text)
+    *enclosed, (start, part) = final_parts(reply.text or "")
+    for offset, inner in enclosed:
+        if any(sign.isdigit() for sign in inner):
+            start, part = offset, inner
+            break
     answer = part.lstrip()
+    stated = stated_number(start, part)
     start += len(part) - len(answer)
-    stated = stated_number(text)
     if stated is not None:
         answer, start = f"{stated.value:.10g}", stated.start or 0
     try:

@@ -10,7 +10,8 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -35,15 +36,16 @@ _MARKER = re.compile(rf"\b(?:{_WORDS})\b{_SIGNS}", re.IGNORECASE)
 """Words that announce the answer."""
 _SCORE_MARKER = re.compile(rf"\b(?:{_WORDS}|score|rating)\b{_SIGNS}", re.IGNORECASE)
 _ANSWER_KEY = re.compile(rf"{_WORDS}|predict|categor", re.IGNORECASE)
+_JUST_ANSWER = re.compile(rf"(?:final|predicted)?[\s_-]*(?:{_WORDS})", re.IGNORECASE)
 _SCORE_KEY = re.compile(rf"{_WORDS}|predict|score|rating", re.IGNORECASE)
 _STRIPPED = " \t\r\n\f\v.,;:!?\"'`*_#~()[]{}<>«»“”‘’„。、，！：；？「」『』\u200b\ufeff"
-_LISTED = re.compile(r"\(?\w{1,2}[.):]\s+(?=\S)")
+_LISTED = re.compile(r"\(?(?:\d{1,2}|[A-Za-z])[.):]\s+(?=\S)")
 _ESCAPES = re.compile(r"\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}")
 _DEPTH = 3
 _TRIES = 50
 """Opening braces at which JSON may begin."""
-EXCESS = 0.01
-"""By how much a sum of scores may differ from 1, or from 100 %."""
+EXCESS = 0.05
+"""By how much a sum of scores may exceed 1, or differ from 100 %: models do not add them up."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,15 @@ class Stated:
 
 @dataclass(frozen=True)
 class _Json:
-    """An answer in JSON: :ivar key: of the value; :ivar is_named: whether it names an answer."""
+    """An answer in JSON: :ivar key: of the value; :ivar rank: how clearly it names an answer."""
 
     value: str | float | dict[str, float]
     key: str | None = None
-    is_named: bool = False
+    rank: int = 0
 
 
-def final_part(reply: str) -> tuple[int, str]:
-    """Return the reply without its thoughts, fences, tags and end signs, and where this begins.
+def final_parts(reply: str) -> list[tuple[int, str]]:
+    """Return what may be a reply's answer, with offsets: what is enclosed, then all but thoughts.
 
     :raises ValueError: if it has only thoughts.
     """
@@ -76,13 +78,12 @@ def final_part(reply: str) -> tuple[int, str]:
     start, text = (closed[-1] if closed else 0), reply.rstrip()
     while end := _END.search(text):
         text = text[: end.start()].rstrip()
-    if _OPENED.search(text, start):
+    if _OPENED.search(text, start) or (closed and not text[start:].strip()):
         raise ValueError(f"thoughts without an answer: {reply!r:.60}")
-    for enclosed in _WRAPPED:
-        if matches := [*enclosed.finditer(text, start)]:
-            group = enclosed.groups
-            return matches[-1].start(group), matches[-1][group]
-    return start, text[start:]
+    enclosed = ([*pattern.finditer(text, start)][-1:] for pattern in _WRAPPED)
+    lasts = [match for matches in enclosed for match in matches]
+    parts = [(match.start(match.lastindex), match[match.lastindex]) for match in lasts]
+    return [*parts, (start, text[start:])]
 
 
 def stated_class(reply: str, names: Sequence[str]) -> Stated:
@@ -90,14 +91,24 @@ def stated_class(reply: str, names: Sequence[str]) -> Stated:
 
     :raises ValueError: with the reason, if it states none, or more than one.
     """
-    start, text = final_part(reply)
+    *enclosed, (start, text) = final_parts(reply)
     known = _known(tuple(names))
+    for offset, part in enclosed:
+        with suppress(ValueError):
+            return _stated(offset, part, known)
+    return _stated(start, text, known)
+
+
+def _stated(start: int, text: str, known: "_Known") -> Stated:
+    """Return the class that a part of a reply states; see :func:`stated_class`."""
     parsed = _parsed(text)
     if parsed is not None:
-        found_in, value = parsed
+        begin, value = parsed
+        if isinstance(value, str) and known.match(value) is None:
+            return replace(_stated(0, value, known), start=None)  # JSON in JSON
         answer = _in_json(value, known, _DEPTH)
         if answer is not None:
-            offset = _value_start(text, answer.key, found_in)
+            offset = _value_start(text, answer.key, begin)
             return Stated(answer.value, None if offset is None else start + offset)
     if known.match(text) is None and (number := _number(text)) is not None:
         return Stated(number)
@@ -105,9 +116,11 @@ def stated_class(reply: str, names: Sequence[str]) -> Stated:
     return Stated(name, start + offset)
 
 
-def stated_number(reply: str) -> Stated | None:
-    """Return the only number of a reply in JSON, by the key that names an answer; None if none."""
-    start, text = final_part(reply)
+def stated_number(start: int, text: str) -> Stated | None:
+    """Return the only number of a part in JSON, by the key that names an answer; None if none.
+
+    :param start: the part's offset in the reply.
+    """
     parsed = _parsed(text)
     if parsed is None or not isinstance(parsed[1], Mapping):
         return None
@@ -221,7 +234,7 @@ def _in_words(text: str, known: _Known) -> tuple[str, int]:
     if colon >= 0 and (name := known.match(rest)):
         return name, start + colon + 1 + _lead(rest)
     mentioned = {name for _, name in known.mentions(text)}
-    first = re.split(r"[\n.,;:(—–]", text.strip())[0]
+    first = re.split(r"[\n.,;:(—–]|\s-\s", text.strip())[0]
     if (name := known.match(first)) and mentioned <= {name}:
         return name, _lead(text)
     reason = "more than one class" if len(mentioned) > 1 else "no class"
@@ -280,24 +293,32 @@ def _in_json(value: Any, known: _Known, depth: int, key: str | None = None) -> _
 
     :raises ValueError: if there are two.
     """
-    is_named = key is not None and _ANSWER_KEY.search(key) is not None
+    rank = 0 if key is None or not _ANSWER_KEY.search(key) else 1
+    rank += key is not None and _JUST_ANSWER.fullmatch(key) is not None
     if isinstance(value, str):
-        answer = _of_string(value, known) if is_named else known.match(value)
-        return None if answer is None else _Json(answer, key, is_named)
+        answer = _of_string(value, known) if rank else known.match(value)
+        return None if answer is None else _Json(answer, key, rank)
     if isinstance(value, bool):
         name = known.match(str(value))
-        return _Json(name, key, is_named) if name else None
+        return _Json(name, key, rank) if name else None
     if isinstance(value, int | float):
         name = known.match(f"{value:g}")
-        if name is not None or is_named or key is None:
-            return _Json(name or value, key, is_named)
+        return _Json(name or value, key, rank) if name or rank or key is None else None
     if not depth or not isinstance(value, Mapping | list):
         return None
     if scores := _scores(value, known):
-        return _Json(scores, key, is_named)
+        return _Json(scores, key, rank)
     items = value.items() if isinstance(value, Mapping) else ((key, part) for part in value)
-    answers = [one for k, v in items if (one := _in_json(v, known, depth - 1, k)) is not None]
-    return _one_of(answers, value)
+    answers, faults = [], []
+    for name, part in items:
+        try:
+            answers.append(_in_json(part, known, depth - 1, name))
+        except ValueError as error:
+            faults.append(error)
+    one = _one_of([answer for answer in answers if answer is not None], value)
+    if faults and (one is None or not one.rank):
+        raise faults[0]
+    return one
 
 
 def _of_string(text: str, known: _Known) -> str | float | None:
@@ -311,8 +332,8 @@ def _of_string(text: str, known: _Known) -> str | float | None:
 def _one_of(answers: Sequence[_Json], value: Any) -> _Json | None:
     """Return the answer that several values state together."""
     scored = [one for one in answers if isinstance(one.value, dict)]
-    named = [one for one in answers if one.is_named and one not in scored]
-    others = named or [one for one in answers if one not in scored and isinstance(one.value, str)]
+    others = [one for one in answers if one not in scored]
+    others = [one for one in others if one.rank == max(other.rank for other in others)]
     if len({one.value for one in others}) > 1 or len(scored) > 1:
         raise ValueError(f"more than one class: {json.dumps(value, ensure_ascii=False)!r:.60}")
     if scored:
@@ -339,11 +360,14 @@ def _scores(value: Any, known: _Known) -> dict[str, float] | None:
     if not numbers:
         return None
     total = sum(numbers.values())
-    if total > 1 + EXCESS and abs(sum(n for _, n in pairs if _is_number(n)) - 100.0) <= 1.0:
+    if (
+        total > 1 + EXCESS
+        and abs(sum(n for _, n in pairs if _is_number(n)) - 100.0) <= 100 * EXCESS
+    ):
         numbers, total = {name: n / 100.0 for name, n in numbers.items()}, total / 100.0
     if not math.isfinite(total) or min(numbers.values()) < 0 or not 0 < total <= 1 + EXCESS:
         raise ValueError(f"scores that are no probabilities: {value!r:.60}")
-    return numbers
+    return {name: number / max(1.0, total) for name, number in numbers.items()}
 
 
 def _pairs(part: Mapping[str, Any], known: _Known) -> list[tuple[str | None, Any]]:

@@ -1,7 +1,9 @@
 """Every provider's shape of a batch, with every form of an answer: the same class comes out."""
 
+import copy
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,10 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.outputs.files.answer_files import read_answers
+from pipeline_lib.outputs.files.batch_output import read_batch_line, read_vllm_line
 from pipeline_lib.outputs.files.content_keys import content_keys
 from pipeline_lib.outputs.files.final_answer import stated_class
-from pipeline_lib.outputs.files.given_rows import Given
+from pipeline_lib.outputs.files.given_rows import Given, batch_line
 from pipeline_lib.outputs.files.teacher_rows import format_of
 
 from .answer_files import lines
@@ -233,7 +236,7 @@ BAD = {"type": "error", "error": {"type": "invalid_request_error", "message": "B
             {"key": KEY, "response": {"candidates": [{"finishReason": "MAX_TOKENS"}]}},
             "no answer (MAX_TOKENS)",
         ),
-        (chat(KEY, None, refusal="I cannot"), "refused: I cannot"),
+        (chat(KEY, None, refusal="I\ncan\x1b[2Jnot \ud83d"), r"refused: I can\x1b[2Jnot ?"),
         (
             openai(KEY, {"output": [], "incomplete_details": {"reason": "max_output_tokens"}}),
             "no answer (max_output_tokens)",
@@ -310,3 +313,40 @@ def test_long_replies_take_little_time() -> None:
         with pytest.raises(ValueError, match="no class"):
             stated_class(text + "?", CLASSES)
         assert stated_class(f"{text}\n{CLASSES[0]}", CLASSES).value == CLASSES[0]
+
+
+def nodes(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the paths to all values inside one."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, part in items:
+        yield (*path, key)
+        if isinstance(part, dict | list):
+            yield from nodes(part, (*path, key))
+
+
+def changed(line: Line, path: tuple[Any, ...], value: Any) -> Line:
+    line = copy.deepcopy(line)
+    *above, last = path
+    inner: Any = line
+    for key in above:
+        inner = inner[key]
+    inner[last] = value
+    return line
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_line_with_anything_in_it_is_read_or_named(tmp_path: Path, shape: str) -> None:
+    make = SCORED.get(shape, SHAPES[shape])
+    tokens = [[{"billing": 0.7, "delivery": 0.2}]] if shape in SCORED else []
+    line = make(KEY, "billing", *tokens)
+    kind = format_of(lines(tmp_path / "a.jsonl", [line]), None)
+    read_line = read_vllm_line if kind == "vllm" else read_batch_line
+    for path in nodes(line):
+        for value in (None, True, -1, 1e400, "x", "\ud83d", [], [None], {}, {"x": [1]}):
+            try:
+                with batch_line("a.jsonl: row 1"):
+                    row = read_line(changed(line, path, value), CLASSES, "a.jsonl: row 1")
+            except DistilleryError as error:
+                assert str(error).startswith("a.jsonl: row 1: "), path
+            else:
+                assert (row.kind is None) is (row.error is not None), (path, value)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.unicode import printable
 from pipeline_lib.outputs.files.given_rows import Given, check_text
 
 Alternatives = dict[str, float]
@@ -123,13 +124,19 @@ def _reason(error: Any, status: Any) -> str:
         status = code if code and status in (200, None) else status
         inner = [message[n] for n in ("message", "errorMessage", "error") if message.get(n)]
         message = inner[0] if inner else json.dumps(message) if message else ""
-    text = " ".join(str(message or "").split())[:LONGEST]
+    text = _one_line(message or "")
     if text.startswith("<"):
         text = ""  # a gateway's page
     if status in (200, None):
         return text or "failed"
     prefix = f"status {status}" if str(status).isdecimal() else str(status)
     return f"{prefix}: {text}" if text else prefix
+
+
+def _one_line(message: Any) -> str:
+    """Return a provider's message as one line that a terminal and a file can take."""
+    text = " ".join(printable(str(message)).split())[:LONGEST]
+    return text.encode("utf-8", "replace").decode()
 
 
 def reply_of(body: Mapping[str, Any], where: str) -> Reply:
@@ -177,7 +184,9 @@ def _of_choices(body: Mapping[str, Any]) -> Reply:
     text = _joined(message.get("content")) or choice.get("text")
     if not text and calls:
         text = calls[0]["function"]["arguments"]
-    refused = f"refused: {message['refusal']}" if message.get("refusal") and not text else None
+    refused = (
+        f"refused: {_one_line(message['refusal'])}" if message.get("refusal") and not text else None
+    )
     return Reply(text, refused, tokens, places)
 
 
@@ -192,7 +201,7 @@ def _of_output(body: Mapping[str, Any]) -> Reply:
     refusals = [part["refusal"] for part in parts if part["type"] == "refusal"]
     logprobs = [token for part in parts for token in part.get("logprobs") or ()]
     tokens, places = _chat_tokens({"content": logprobs})
-    refused = f"refused: {refusals[0]}" if refusals and not text else None
+    refused = f"refused: {_one_line(refusals[0])}" if refusals and not text else None
     return Reply(text or next(iter(calls), None), refused, tokens, places)
 
 

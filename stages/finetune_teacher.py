@@ -95,17 +95,15 @@ def take_finished(params: Params, task: str, name: str, folder: Path) -> Teacher
 
 def take_answers(params: Params, task: str, name: str, folder: Path) -> AnswersRecord:
     """Import a teacher's answers from its files into ``folder``."""
-    from pipeline_lib.outputs.files.answer_checks import describe_answers
+    from pipeline_lib.outputs.files.answer_checks import describe_answers, task_sets
     from pipeline_lib.outputs.files.answers import Answers
     from pipeline_lib.outputs.files.gathering import gather
     from pipeline_lib.outputs.files.word_checks import unrelated_warning
-    from pipeline_lib.shards.shard_sets import ShardSet
 
     layout, settings = Layout(), params.teachers[name].tuning
     files = sorted(layout.checkpoint(name, task).iterdir())
     answers = gather(files, Answers(settings, params.task(task)), folder)
-    splits = {split: ShardSet.open(layout.split(task, split)) for split in ("train", "dev")}
-    record = describe_answers(answers, params.task(task), splits)
+    record = describe_answers(answers, params.task(task), task_sets(layout.task(task)))
     record.write(folder / "training.json")
     counts = ", ".join(f"{count:,} {what}" for what, count in answers.counts.items() if count)
     say(f"{task} {name}: {counts.replace('_', ' ')}")

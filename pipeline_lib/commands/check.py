@@ -54,30 +54,37 @@ def checked_summary(params: Path) -> list[str]:
     ]
     faults += [f"{params}: {fault}" for fault in params_faults(loaded)]
     # The models can be inspected only once all their files exist.
-    faults = faults or model_faults(loaded) + format_faults(loaded) + answer_faults(loaded)
+    faults = faults or model_faults(loaded) + format_faults(loaded)
+    answers, vectors = [], []
+    if not faults:
+        answers, faults = answer_findings(loaded)
     faults = faults or student_faults(loaded, Layout())
-    vectors: list[str] = []
     if not faults and loaded.sentence_encoders():
         vectors, faults = vector_findings(loaded)
     if faults:
         raise DistilleryError("\n".join(faults))
-    return [*summary(loaded), *vectors]
+    return [*summary(loaded), *answers, *vectors]
 
 
-def answer_faults(params: "Params") -> list[str]:
-    """Return one line per task whose answers in a teacher's files cannot be used."""
-    from pipeline_lib.base.collect_errors import faults_of
+def answer_findings(params: "Params") -> tuple[list[str], list[str]]:
+    """Return a line per task that a teacher's files answer, and why they cannot be used."""
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.onboarding.source_texts import source_texts
     from pipeline_lib.outputs.files.answers import Answers
-    from pipeline_lib.outputs.files.describe import answer_lines
+    from pipeline_lib.outputs.files.describe import answer_summary
 
-    faults = []
-    for teacher in (
-        teacher for teacher in params.teachers.values() if teacher.tuning.kind == "answers"
-    ):
-        for name in (name for name in params.tasks if teacher.knows(name)):
-            paths = [Path(params.inputs) / path for path in teacher.tuning.paths(name)]
-            faults += faults_of(answer_lines, paths, Answers(teacher.tuning, params.tasks[name]))
-    return faults
+    lines, faults = [], []
+    external = {n: one.tuning for n, one in params.teachers.items() if one.tuning.kind == "answers"}
+    known = [(n, task) for n in external for task in params.tasks if params.teachers[n].knows(task)]
+    for teacher, name in known:
+        kind = Answers(external[teacher], params.tasks[name])
+        paths = [Path(params.inputs) / path for path in kind.settings.paths(name)]
+        try:
+            summary = answer_summary(paths, kind, source_texts(params, name))
+            lines.append(f"answers   {teacher} to {name}: {summary}")
+        except DistilleryError as error:
+            faults.append(str(error))
+    return lines, faults
 
 
 def vector_findings(params: "Params") -> tuple[list[str], list[str]]:

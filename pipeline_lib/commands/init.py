@@ -141,8 +141,6 @@ def init(
         sections = proposed.sections
     written = _profile_text(profile, sections, default)
     _refuse_other(profile, written, force or add)
-    for path in make_workspace(Path("."), not no_scm, force):
-        say(f"written   {path}")
     files_written = [*proposed.placement.copies, *proposed.placement.tables]
     with taken_back([*files_written, profile, params]):
         proposed.placement.write(force)
@@ -150,7 +148,8 @@ def init(
         profile.write_text(written, encoding="utf-8")
         write_params(profile, params)
         summary = checked_summary(params)
-    for path in files_written:
+        made = make_workspace(Path("."), not no_scm, force)
+    for path in [*made, *files_written]:
         say(f"written   {path}")
     say(f"written   {profile}; {params} from it (back: distill profile use default)\n")
     for line in summary:

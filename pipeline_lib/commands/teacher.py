@@ -56,6 +56,7 @@ def check(
     names. For a file of sentence vectors, with `embedding`, shows what share of the
     encoders' sentences has one.
     """
+    from pipeline_lib.onboarding.source_texts import source_texts
     from pipeline_lib.outputs.files.answers import Answers
     from pipeline_lib.outputs.files.describe import answer_lines, vector_lines, vectors_of
     from pipeline_lib.outputs.files.infer_task import task_of
@@ -75,7 +76,8 @@ def check(
     name = task or (next(iter(loaded.tasks)) if len(loaded.tasks) == 1 else None)
     settings = _settings(loaded, teacher)
     spec = task_of(file, settings) if name is None else loaded.task(name)
-    lines = answer_lines([file], Answers(settings, spec), name)
+    texts = None if name is None else source_texts(loaded, name)
+    lines = answer_lines([file], Answers(settings, spec), name, texts)
     of_task = "" if name is None else f" for task {name}"
     say(f"{file}: {format_of(file, settings.format)}, answers{of_task}")
     for line in lines:

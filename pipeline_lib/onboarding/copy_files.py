@@ -6,7 +6,7 @@ per task, and every row: otherwise, all splits are written as Parquet.
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -53,7 +53,11 @@ class Placement:
 
 @contextmanager
 def taken_back(paths: Sequence[Path]) -> Iterator[None]:
-    """Leave files as they were if the block fails: what it wrote would be in the way later."""
+    """Leave files as they were if the block fails: what it wrote would be in the way later.
+
+    Folders that were made for them are removed again.
+    """
+    folders = {above for path in paths for above in path.parents if not above.exists()}
     with TemporaryDirectory() as folder:
         kept = {path: Path(folder) / str(n) for n, path in enumerate(paths) if path.exists()}
         for path, copy in kept.items():
@@ -66,6 +70,9 @@ def taken_back(paths: Sequence[Path]) -> Iterator[None]:
                     shutil.copyfile(kept[path], path)
                 else:
                     path.unlink(missing_ok=True)
+            for made in sorted(folders, reverse=True):
+                with suppress(OSError):
+                    made.rmdir()
             raise
 
 

@@ -11,6 +11,7 @@ from pipeline_lib.base.files import read_json
 from pipeline_lib.onboarding.labels import Labels, spelled
 from pipeline_lib.onboarding.understanding import AnswerHints
 from pipeline_lib.outputs.files.answer_files import read_answers
+from pipeline_lib.outputs.files.teacher_rows import BATCHES, format_of
 from pipeline_lib.tables.values import finite_number
 
 _HEADS = ("ForSequenceClassification",)
@@ -147,13 +148,16 @@ def _model(path: Path) -> Chosen:
 def _hints(path: Path, classes: Sequence[str]) -> AnswerHints:
     """Return what answers say about their task: the classes that they name, or scores."""
     described, rows = read_answers(path, None, [*classes])
+    count = counted = 0
     names: dict[str, None] = dict.fromkeys(described.classes or ())
     numbers: dict[str | float, None] = {}
     is_score = has_lists = False
     for _, row in rows:
+        count += 1
         if row.kind == "label":
             is_number = finite_number(str(row.value)) is not None
             (numbers.setdefault(row.value) if is_number else names.setdefault(str(row.value)))
+            counted += is_number
         elif isinstance(row.value, dict):
             names.update(dict.fromkeys(row.value))
         elif row.kind == "logits" and len(row.value) == 1:
@@ -161,6 +165,8 @@ def _hints(path: Path, classes: Sequence[str]) -> AnswerHints:
             numbers.setdefault(row.value[0])
         elif row.kind is not None:
             has_lists = True
+    if 2 * counted < count and format_of(path, None) in BATCHES:
+        numbers.clear()  # a few replies that are no answers
     if described.classes is not None:
         # Lists, and numbers as labels, refer to these.
         return AnswerHints("classification", [*names])

@@ -115,7 +115,10 @@ class Finished(Section):
         return self.checkpoint.replace("{task}", task)
 
 
-AnswerFormat = Literal["parquet", "arrow", "csv", "tsv", "jsonl", "openai-batch", "vllm"]
+AnswerFormat = Literal[
+    *("parquet", "arrow", "csv", "tsv", "jsonl"),
+    *("openai-batch", "anthropic-batch", "gemini-batch", "bedrock-batch", "vllm"),
+]
 
 
 class AnswerFiles(Section):

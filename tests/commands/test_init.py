@@ -1,6 +1,7 @@
 """``distill init``: from files to parameters that are sound."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ from ruamel.yaml import YAML
 
 from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import read_examples
+from pipeline_lib.outputs.files.content_keys import content_keys
 from pipeline_lib.params import load_params
 from tests.onboarding.made_up import review, write_answers, write_csv, write_pairs, write_reviews
+from tests.outputs.provider_lines import chat, responses
 from tests.pretrained import write_model
 
 from .running import distill, failing
@@ -192,6 +195,64 @@ def test_answers_that_do_not_say_which_class_is_which(
     # Classes that are numbers are counted already, and those that are words are named.
     assert classes(*texts, "numbers.jsonl") == ["0", "1"]
     assert classes(*texts, "words.jsonl", "--kind", "classification") is None
+
+
+def write_batch(path: str, keys: Sequence[str]) -> None:
+    """Write a batch whose replies are the reviews' labels as they take turns, in JSON."""
+    replies = (json.dumps({"label": ("good", "bad")[n % 2]}) for n in range(len(keys)))
+    rows = map(responses, keys, replies)
+    Path(path).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def test_a_batch_is_matched_with_the_texts_before_anything_is_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_reviews(Path("reviews.csv"))
+    texts = [review(number) for number in range(60)]
+    known = [f"{key:016x}" for key in content_keys([texts])]
+    for keys, message in (
+        ([f"{n}" for n in range(60)], "row 1: custom_id '0' is not a content key"),
+        ([f"request-{n}" for n in range(60)], "row 1: custom_id 'request-0' is not a content key"),
+        ([f"{n:016x}" for n in range(60)], "none of the task's 60 texts is answered"),
+    ):
+        write_batch("batch.jsonl", keys)
+        error = failing(monkeypatch, capsys, "init", "reviews.csv", "--teacher", "batch.jsonl")
+        assert message in error and len(error.strip().splitlines()) == 1
+        assert not any(map(Path.exists, map(Path, ("profiles", "data/input", "dvc.yaml"))))
+    write_batch("batch.jsonl", known[:30])
+    with Path("batch.jsonl").open("a") as file:
+        file.write(f"{json.dumps(chat(known[30], 'bad or good?'))}\n")
+    printed = distill("init", "reviews.csv", "--teacher", "batch.jsonl")
+    assert "answers   answers to reviews: 30 of 60 texts answered; 1 rows without" in printed
+    assert ": more than one class: 'bad or good?'; 30 bare labels" in printed
+    file = "data/input/reviews/answers/batch.jsonl"
+    checked = distill("teacher", "check", file, "--task", "reviews")
+    assert "the task's own files: 30 of 60 rows answered (" in checked
+    # Later the file is another.
+    write_batch(file, [f"{n:016x}" for n in range(60)])
+    assert "texts is answered" in failing(monkeypatch, capsys, "check")
+    for arguments in (("--task", "reviews"), ()):
+        error = failing(monkeypatch, capsys, "teacher", "check", file, *arguments)
+        assert "none of the task's" in error and "distill teacher requests" in error
+
+
+def test_numbers_of_classes_in_a_batch_need_an_order(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_reviews(Path("reviews.csv"))
+    texts = [review(number) for number in range(60)]
+    rows = [chat(f"{key:016x}", str(n % 2)) for n, key in enumerate(content_keys([texts]).tolist())]
+    Path("batch.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    flags = "init", "reviews.csv", "--teacher", "batch.jsonl"
+    error = failing(monkeypatch, capsys, *flags)
+    assert "Name the classes in their order: --labels 'bad;good'" in error
+    printed = distill(*flags, "--labels", "bad;good")
+    assert "60 of 60 texts answered" in printed
+    assert load_params().teachers["answers"].tuning.classes == ["bad", "good"]
+    # Replies that are numbers may be the classes' names.
+    write_csv(Path("stars.csv"), ["review", "stars"], [[t, n % 3] for n, t in enumerate(texts)])
+    distill("init", "stars.csv", "--kind", "classification", "--teacher", "batch.jsonl", "--force")
+    assert load_params().teachers["answers"].tuning.classes is None
 
 
 def test_labels_and_more_texts_under_a_model() -> None:

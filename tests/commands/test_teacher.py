@@ -149,5 +149,7 @@ def test_sentence_vectors(world: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
         assert told in tried, told
     said = distill("check")
     assert f"vectors   {TRANSFER}: 3 of 4 sentences" in said and "vectors   terms: free" in said
+    path.write_text(json.dumps({"text": "of others", "embedding": [0.0, 1.0]}) + "\n")
+    assert "none of the 6 sentences that encoders" in failing(monkeypatch, capsys, "check")
     path.write_text(json.dumps({"text": "a", "embedding": [0.0, 0.0]}) + "\n")
     assert "row 1: `embedding`: all values are 0" in failing(monkeypatch, capsys, "check")

@@ -122,11 +122,15 @@ def test_classes_stand_in_the_order_of_a_models_outputs(tmp_path: Path) -> None:
 def test_what_a_failed_init_wrote_is_taken_back(tmp_path: Path) -> None:
     old, new = tmp_path / "params.yaml", tmp_path / "profile.yaml"
     old.write_text("as it was")
-    with pytest.raises(DistilleryError, match="no"), taken_back([old, new]):
+    deep = tmp_path / "a/b/new"
+    with pytest.raises(DistilleryError, match="no"), taken_back([old, new, deep]):
+        deep.parent.mkdir(parents=True)
+        deep.touch()
         old.write_text("changed")
         new.write_text("new")
         raise DistilleryError("no")
     assert old.read_text() == "as it was" and not new.exists()
+    assert not (tmp_path / "a").exists()
     with taken_back([old, new]):
         old.write_text("changed")
         new.write_text("new")

@@ -52,6 +52,42 @@ def test_answers_of_other_texts_are_refused_where_labels_are_known(tmp_path: Pat
         described(shifted)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("task", [TASK, score_task()])
+@pytest.mark.parametrize("answered", [(0, 1), (1, 0), (1, 1), (2, 2), (3, 0)])
+def test_few_answers_are_described_without_a_warning(
+    tmp_path: Path, task: Task, answered: tuple[int, int]
+) -> None:
+    splits = {
+        "train": write_rows(tmp_path / "train", TEXTS[:50], [0, 1] * 25),
+        "dev": write_rows(tmp_path / "dev", TEXTS[50:], [0, 1] * 5),
+    }
+    texts = TEXTS[: answered[0]] + TEXTS[50 : 50 + answered[1]]
+    value = 1.0 if task.is_regression else "yes"
+    path = lines(tmp_path / "a.jsonl", [{"text": text, "label": value} for text in texts])
+    record = describe_answers(gather_answers([path], settings(), task), task, splits)
+    assert (record.training_rows, record.dev_rows) == answered
+
+
+def test_answers_to_other_texts_and_without_weight_are_refused(tmp_path: Path) -> None:
+    splits = {
+        "train": write_rows(tmp_path / "train", TEXTS[:50], [0, 1] * 25),
+        "dev": write_rows(tmp_path / "dev", TEXTS[50:], [0, 1] * 5),
+    }
+
+    def refusal(rows: Lines) -> str:
+        answers = gather_answers([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
+        with pytest.raises(DistilleryError) as caught:
+            describe_answers(answers, TASK, splits)
+        return str(caught.value)
+
+    others = [{"text": f"other {n}", "label": ("no", "yes")[n % 2]} for n in range(40)]
+    assert refusal(others).startswith("a.jsonl: none of the task's 60 texts is answered")
+    weights = [{"text": text, "label": "yes", "weight": 0} for text in TEXTS[:2]]
+    weights.append({"text": TEXTS[55], "label": "no", "weight": 1})
+    assert "as for all 2 answers to learn from" in refusal(weights)
+
+
 def ordered(labels: np.ndarray, given: np.ndarray, task: Task = TASK, files: int = 1) -> None:
     """Check answers that were read in the order of their rows, all of which have a label."""
     rows = len(labels)

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.outputs.averages import AveragePass, mean_answer
+from pipeline_lib.outputs.files.answers import Answers
 from pipeline_lib.outputs.files.content_keys import read_texts
 from pipeline_lib.outputs.files.llm_batches import batch_request, instruction, requests_of
 from pipeline_lib.outputs.files.lookup_pass import AnswerPass
@@ -41,6 +43,7 @@ from .answer_files import (
     settings,
     write_rows,
 )
+from .provider_lines import chat
 from .test_batch_output import batch_line
 
 
@@ -60,6 +63,7 @@ def one(path: Path, row: dict[str, Any], **changes: Any) -> list[float]:
     [
         ({"probs": {"yes": 0.8, "no": 0.2}}, {}, [0.2, 0.8]),
         ({"probs": {" Yes": 0.8}}, {}, [0.2, 0.8]),
+        ({"probs": {"yes": 0}}, {}, [1.0, 0.0]),
         ({"probs": [0.8, 0.2]}, {"classes": ["yes", "no"]}, [0.2, 0.8]),
         ({"logits": [0.0, math.log(3)]}, {"classes": ["no", "yes"]}, [0.25, 0.75]),
         ({"logits": {"yes": math.log(3), "no": 0.0}}, {}, [0.25, 0.75]),
@@ -135,6 +139,15 @@ def test_columns_as_other_tools_write_them(tmp_path: Path) -> None:
         ([{"text": " ", "label": "yes"}], r"row 1: `text` is missing"),
         ([{"text": "a"}], r"row 1: expected one of logits, probs, label, found none"),
         ([{"text": "a", "label": "yes", "weight": -1}], r"`weight` is below 0"),
+        ([{"text": "a", "label": "yes", "weight": 1e39}], r"`weight` is above 1e\+06"),
+        ([{"text": "a", "label": "yes", "weight": "nan"}], r"weight is 'nan', not a finite"),
+        (
+            [{"text": t, "label": "yes", "weight": 0} for t in "ab"],
+            r"row 1: `weight` is 0, as for all 2 answers to learn from",
+        ),
+        ([{"text": "a", "probs": {"yes": 0, "no": 0}}], r"row 1: the probabilities of all classes"),
+        ([{"text": "a", "probs": {"yes": 0}, "coverage": 0.9}], r"of the named classes are 0"),
+        ([{"text": "a", "logits": {"yes": 1e300, "no": 0}}], r"row 1: a value is not a finite"),
         (
             [{"text": "a", "text_pair": "b", "label": "yes"}],
             r"row 1: 2 texts, but the task reads 1",
@@ -146,7 +159,10 @@ def test_columns_as_other_tools_write_them(tmp_path: Path) -> None:
         ),
         ([{"metadata": {"classes": ["no", "ja"]}}], r"class 'ja' is unknown"),
         ([{"metadata": {"classes": ["no"]}}], r"class 'yes' is missing from no"),
-        ([{"text": "a", "error": "refused"}], r"no answers\. refused \(1\)"),
+        (
+            [{"text": "a", "error": "refused"}],
+            r"no answers: all 1 rows have none \(refused\)\. Nothing",
+        ),
     ],
 )
 def test_a_faulty_row_is_named(tmp_path: Path, rows: Lines, message: str) -> None:
@@ -171,6 +187,69 @@ def test_a_faulty_line_has_the_number_that_an_editor_shows(
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DistilleryError, match=message):
         gather_answers([tmp_path / name], settings(classes=["no", "yes"]), TASK)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_faulty_weights_in_tables_are_named(tmp_path: Path, suffix: str) -> None:
+    for weights, message in (
+        ([0.0, 0.0], "row [12]: `weight` is 0"),
+        ([1.0, -2.0], "row [23]: `weight` is below 0"),
+        ([1.0, math.inf], "row [23]: weight is .*inf.*not a finite number"),
+    ):
+        path = tmp_path / f"a.{suffix}"
+        table = pa.table({"text": ["a", "b"], "label": ["yes", "no"], "weight": weights})
+        pq.write_table(table, path) if suffix == "parquet" else pa_csv.write_csv(table, path)
+        with pytest.raises(DistilleryError, match=message):
+            gather_answers([path], settings(), TASK)
+
+
+def test_numbers_of_classes_count_where_the_classes_are_listed(tmp_path: Path) -> None:
+    rows = [chat(f"{n:016x}", reply) for n, reply in enumerate(["1", "0", "7"])]
+    path = lines(tmp_path / "a.jsonl", rows)
+    found = read_answers([path], settings(classes=["yes", "no"]), TASK)
+    assert found.errors == {"not a position in `classes`: '7'": 1}
+    assert found[:].argmax(axis=1).tolist() == [0, 1]
+    with pytest.raises(DistilleryError, match=r"all 3 rows have none \(a number, and no `classes`"):
+        gather_answers([path], settings(), TASK)
+
+
+def test_why_there_are_no_answers_is_said_in_one_line(tmp_path: Path) -> None:
+    body = {"error": {"message": "Invalid\nmodel: m"}}
+    failed = [
+        {"custom_id": f"{n:016x}", "response": {"status_code": 400, "body": body}}
+        for n in range(240)
+    ]
+    path = tmp_path / "a.jsonl"
+    with pytest.raises(DistilleryError) as caught:
+        gather_answers([lines(path, failed)], settings(), TASK)
+    assert str(caught.value) == (
+        "a.jsonl: no answers: all 240 requests failed (status 400: Invalid model: m). Nothing was "
+        "stored: have the teacher answer again with one of no, yes, and put its file here."
+    )
+    replies = [chat(f"{n:016x}", f"class {n}") for n in range(3)]
+    with pytest.raises(
+        DistilleryError, match=r"of 243 rows, status 400.* \(240\); no class: 'class"
+    ):
+        gather_answers([lines(path, failed + replies)], settings(), TASK)
+    low = [batch_line([{"yes": 0.3}])]
+    with pytest.raises(
+        DistilleryError, match=r"all 1 rows have none \(its classes cover less than"
+    ):
+        gather_answers([lines(path, low)], settings(), TASK)
+    with pytest.raises(DistilleryError, match=r"no answers: there are no rows\. Put"):
+        gather_answers([lines(path, [{"metadata": {}}])], settings(), TASK)
+
+
+def test_bare_labels_are_said(tmp_path: Path) -> None:
+    rows: Lines = [{"text": "a", "label": "yes"}, {"text": "b", "probs": {"yes": 0.7}}]
+    kind = Answers(settings(), TASK)
+    found = read_answers([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
+    [line] = kind.bare_labels(found)
+    assert line.startswith("1 bare labels, without probabilities: each counts as 0.950")
+    assert (
+        kind.bare_labels(read_answers([lines(tmp_path / "b.jsonl", rows[1:])], settings(), TASK))
+        == []
+    )
 
 
 def test_rows_without_an_answer_are_counted(tmp_path: Path) -> None:

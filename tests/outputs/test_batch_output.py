@@ -29,19 +29,22 @@ def test_a_distribution_along_the_tokens_of_an_answer() -> None:
     assert found == pytest.approx(wanted)
 
 
+KEY = f"{255:016x}"
+
+
 def batch_line(tokens: list[dict[str, float]], content: str = "yes") -> dict[str, Any]:
     top = [[{"token": t, "logprob": math.log(p)} for t, p in place.items()] for place in tokens]
     places = [{**own[0], "top_logprobs": own} for own in top]
     choice = {"message": {"content": content}, "logprobs": {"content": places}}
     body = {"choices": [choice]}
-    return {"custom_id": "00ff", "response": {"status_code": 200, "body": body}, "error": None}
+    return {"custom_id": KEY, "response": {"status_code": 200, "body": body}, "error": None}
 
 
 def test_a_batchs_output_is_read() -> None:
     found = read_batch_line(batch_line([{"yes": 0.7, "No": 0.2}]), ["no", "yes"], "f")
     assert found.key == 255 and found.coverage == pytest.approx(0.9)
     assert found.value == pytest.approx({"yes": 0.7, "no": 0.2})
-    refused = {"custom_id": "1", "response": None, "error": {"message": "expired"}}
+    refused = {"custom_id": KEY, "response": None, "error": {"message": "expired"}}
     assert read_batch_line(refused, ["no", "yes"], "f").error == "expired"
     other = read_batch_line(batch_line([{"perhaps": 0.9}], "perhaps"), ["no", "yes"], "f")
     assert other.error == "no class: 'perhaps'"
@@ -50,7 +53,7 @@ def test_a_batchs_output_is_read() -> None:
     with pytest.raises(DistilleryError, match="f: all 2 tokens have the same alternatives"):
         read_batch_line(batch_line([{"y": 0.5, "n": 0.3}] * 2, "yn"), ["no", "yes"], "f")
     with pytest.raises(DistilleryError, match="custom_id 'row-1' is not a content key"):
-        read_batch_line({"custom_id": "row-1"}, ["no", "yes"], "f")
+        read_batch_line({"custom_id": "row-1", "response": None}, ["no", "yes"], "f")
 
 
 def test_vllms_output_is_read() -> None:
@@ -61,21 +64,21 @@ def test_vllms_output_is_read() -> None:
     assert found.texts == ("a film",) and found.value == pytest.approx({"yes": 0.6, "no": 0.4})
 
 
-LOST = {"custom_id": "1", "response": {"status_code": 502, "body": "Bad gateway"}}
+LOST = {"custom_id": KEY, "response": {"status_code": 502, "body": "Bad gateway"}}
 NO_OTHERS = batch_line([{"yes": 0.9}])
 NO_OTHERS["response"]["body"]["choices"][0]["logprobs"]["content"][0]["top_logprobs"] = None
 
 
 def test_a_failure_without_an_object_and_tokens_without_alternatives_are_read() -> None:
-    assert read_batch_line(LOST, ["no", "yes"], "f").error == "status 502"
+    assert read_batch_line(LOST, ["no", "yes"], "f").error == "status 502: Bad gateway"
     assert read_batch_line(NO_OTHERS, ["no", "yes"], "f").value == pytest.approx({"yes": 0.9})
 
 
 PARTS = batch_line([{"yes": 0.9}])
-PARTS["response"]["body"]["choices"][0]["message"]["content"] = [{"type": "text", "text": "yes"}]
+PARTS["response"]["body"]["choices"][0]["message"]["content"] = ["yes"]
 
 
-@pytest.mark.parametrize("key", ["f" * 32, "-1"])
+@pytest.mark.parametrize("key", ["f" * 32, "-1", "00ff"])
 @pytest.mark.parametrize("vectors", [False, True])
 def test_keys_of_other_programs_are_refused(tmp_path: Path, key: str, vectors: bool) -> None:
     with pytest.raises(
@@ -88,9 +91,9 @@ def test_keys_of_other_programs_are_refused(tmp_path: Path, key: str, vectors: b
     ("line", "vectors"),
     [
         (PARTS, False),
-        ({"custom_id": "1", "response": {"body": {"choices": {"a": 1}}}}, False),
-        ({"custom_id": "1", "response": "late"}, False),
-        ({"custom_id": "1", "response": "late"}, True),
+        ({"custom_id": KEY, "response": {"body": {"choices": {"a": 1}}}}, False),
+        ({"custom_id": KEY, "response": "late"}, False),
+        ({"custom_id": KEY, "response": "late"}, True),
         ({"text": "a", "outputs": [{"text": "yes", "logprobs": [None]}]}, False),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.outputs.files.batch_output import read_batch_line
+from pipeline_lib.outputs.files.gathering import frequent
 from pipeline_lib.outputs.files.llm_batches import batch_request, instruction, requests_of
 from pipeline_lib.outputs.files.parse_score import said_score
 from pipeline_lib.params import Range, Regression
@@ -136,8 +137,9 @@ def test_vllms_lines_hold_scores(tmp_path: Path) -> None:
 
 
 def test_few_of_many_reasons_are_shown(tmp_path: Path) -> None:
-    rows = [spoken(f"{n:x}", f"answer {n}") for n in range(6, 30)]
+    rows = [spoken(f"{n:016x}", f"answer {n}") for n in range(6, 30)]
     with pytest.raises(DistilleryError) as raised:
         gather_answers([lines(tmp_path / "a.jsonl", rows)], settings(), SIMILARITY)
-    assert "not from 0 to 5: 'answer 6' (1)" in str(raised.value)
-    assert str(raised.value).endswith("; 14 other reasons (14)")
+    assert "all 24 rows have none (not from 0 to 5: 'answer 6' and the like)" in str(raised.value)
+    often = frequent({f"reason {n}": n for n in range(1, 13)})
+    assert often[0] == ("reason 12", 12) and often[10:] == [("2 other reasons", 3)]

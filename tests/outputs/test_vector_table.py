@@ -101,7 +101,7 @@ def test_the_same_vectors_in_every_format(tmp_path: Path) -> None:
     coded = [base64.b64encode(vector.tobytes()).decode() for vector in vectors]
     batch = [batch_line(text, own) for text, own in zip(texts, coded, strict=True)]
     batch[0] = batch_line(texts[0], vectors[0].tolist())
-    error = {"custom_id": "ff", "response": {"status_code": 429, "body": {}}, "error": None}
+    error = {"custom_id": "f" * 16, "response": {"status_code": 429, "body": {}}, "error": None}
     lines(tmp_path / "e.jsonl", [error, *batch])
     for name, failures in (
         ("a.parquet", {"too long": 1}),
@@ -165,7 +165,9 @@ def test_what_cannot_be_right_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     assert "constant" in refusal(path, rows_of(vectors=np.ones((40, 6))))
     assert "hardly unique" in refusal(path, rows_of(vectors=VECTORS[np.arange(40) % 3]))
-    assert "no vectors. refused (2)" in refusal(path, [{"text": "a", "error": "refused"}] * 2)
+    assert "no vectors: all 2 rows have none (refused)" in refusal(
+        path, [{"text": "a", "error": "refused"}] * 2
+    )
     assert list((tmp_path / "a.jsonl-taken").iterdir()) == []
     two = [lines(tmp_path / f"{n}.jsonl", rows_of(TEXTS, VECTORS[:, :n])) for n in (6, 5)]
     with pytest.raises(

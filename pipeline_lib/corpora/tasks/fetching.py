@@ -67,10 +67,20 @@ def _fetch_package(source: PackageFiles, target: Path, cache: Path | None) -> No
             temporary.write_bytes(read_member(archive, member))
 
 
-def _fetch_files(source: OwnFiles | GlueFolder, inputs: Path, target: Path, where: str) -> None:
+def input_paths(source: OwnFiles | GlueFolder, inputs: Path, where: str) -> dict[str, Path]:
+    """Return the user's file of each split.
+
+    :raises DistilleryError: naming the key, if one does not exist.
+    """
     folder = inputs / source.folder if isinstance(source, GlueFolder) else inputs
-    for split, name in source.files.items():
-        path = existing_file(folder / name, f"{where}.files.{split}")
+    return {
+        split: existing_file(folder / name, f"{where}.files.{split}")
+        for split, name in source.files.items()
+    }
+
+
+def _fetch_files(source: OwnFiles | GlueFolder, inputs: Path, target: Path, where: str) -> None:
+    for split, path in input_paths(source, inputs, where).items():
         copy_file(path, target / f"{split}.{file_format(source)}")
 
 

@@ -132,7 +132,7 @@ def _read_split(
     wanted = task.text if column is None else [*task.text, column]
     examples: list[Example] = []
     counts = Counter(rows=0, kept=0, empty_text=0, outside_label_ranges=0, hidden_label=0)
-    for batch in read_batches(path, wanted, optional, _options(task.source, split)):
+    for batch in read_batches(path, wanted, optional, read_options(task.source, split)):
         counts["rows"] += len(batch)
         for where, texts, raw in _rows(batch, task.text, column):
             label = None if column is None else labels.classify(raw)
@@ -149,7 +149,7 @@ def _read_split(
     return examples, dict(counts)
 
 
-def _options(source: Source, split: str) -> ReadOptions:
+def read_options(source: Source, split: str) -> ReadOptions:
     """Return how the reader is to read a source's files."""
     options = ReadOptions(
         file_format(source),

@@ -2,17 +2,19 @@
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.outputs.files.content_keys import row_keys
+from pipeline_lib.outputs.files.gathering import check_weights
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
 from pipeline_lib.outputs.files.word_checks import check_words
 from pipeline_lib.outputs.health import MIN_LABELS, chance_agreement
 from pipeline_lib.params import Task
 from pipeline_lib.results.metrics import agreement, check_unit, decide, label_array, score
-from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.shard_sets import ShardSet, shard_sets
 from pipeline_lib.shards.training_records import AnswersRecord
 
 STRETCH = 500
@@ -27,12 +29,16 @@ def describe_answers(
 ) -> AnswersRecord:
     """Return the record of a teacher whose answers come from files, after checking them.
 
-    :param answers: as they were gathered, with their origins; :param splits: the task's train and
-        dev.
-    :raises DistilleryError: if the answers agree with the labels no better than by chance, if they
-        or a stretch of them are shifted, or if they are in another unit.
+    :param answers: as they were gathered, with their origins; :param splits: the task's sets, among
+        them train and dev.
+    :raises DistilleryError: if no row has an answer, if the answers agree with the labels no better
+        than by chance, if they or a stretch of them are shifted, or if they are in another unit.
     """
     where = answers.origins.names
+    known_rows = [_answer_indices(answers, rows) for rows in splits.values()]
+    rows = sum(shards.manifest.rows for shards in splits.values())
+    check_answered(sum(map(len, known_rows)), rows, where)
+    check_weights(answers, _answer_indices(answers, splits["train"]))
     labels, indices = labelled_answers(answers, splits["train"])
     known, dev_indices = labelled_answers(answers, splits["dev"])
     outputs, dev_outputs = answers[indices], answers[dev_indices]
@@ -55,6 +61,31 @@ def describe_answers(
         provenance=answers.provenance,
         counts=answers.counts,
     )
+
+
+def task_sets(folder: Path) -> dict[str, ShardSet]:
+    """Return the sets of a task by name: its splits, and further texts."""
+    return {path.name: ShardSet.open(path) for path in shard_sets(folder)}
+
+
+def check_answered(known: int, total: int, where: str) -> None:
+    """Check that any of a task's texts has an answer.
+
+    :raises DistilleryError: if none has.
+    """
+    if total and not known:
+        raise DistilleryError(
+            f"{where}: none of the task's {total:,} texts is answered: the file's texts, or the "
+            "ids of its requests, are of others. Make the batch with `distill teacher requests`, "
+            "or give lines with the `text` that was asked about."
+        )
+
+
+def _answer_indices(answers: KeyedTable, rows: ShardSet) -> np.ndarray:
+    """Return the indices of the answers to a set's rows, int (answered,)."""
+    parts = (answers.find(row_keys(table, answers.mask)) for table in rows.tables())
+    indices = np.concatenate([np.zeros(0, np.int64), *parts])
+    return indices[indices >= 0]
 
 
 def labelled_answers(answers: KeyedTable, rows: ShardSet) -> tuple[np.ndarray, np.ndarray]:

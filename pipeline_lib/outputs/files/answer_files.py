@@ -8,18 +8,20 @@ docs/teacher-files.md describes the schema.
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.outputs.files.batch_output import Asked, read_batch_line, read_vllm_line
 from pipeline_lib.outputs.files.given_rows import Given, check_text, read_rows
-from pipeline_lib.outputs.files.teacher_rows import Described, described, format_of
+from pipeline_lib.outputs.files.teacher_rows import BATCHES, Described, described, format_of
 
 ANSWERS = ("logits", "probs", "label")
 """The answer columns; a row has exactly one of them."""
 COLUMNS = ("text", "text_pair", *ANSWERS, "weight", "coverage", "error")
+MAX_WEIGHT = 1e6
+"""A weight beyond it would leave nothing to the others, or overflow a loss."""
 Numbers = list[float] | dict[str, float]
 """One number per class: in the order of the file's classes, or by name."""
 
@@ -34,11 +36,9 @@ def read_answers(
     :raises DistilleryError: naming the file, the row or column, and the remedy.
     """
     format = format_of(path, format)
-    batches: dict[str, Callable[[dict[str, Any], str], Given]] = {
-        "openai-batch": lambda line, where: read_batch_line(line, asked, where),
-        "vllm": lambda line, where: read_vllm_line(line, asked, where),
-    }
-    parse = batches.get(format, _given)
+    read_line = read_vllm_line if format == "vllm" else read_batch_line
+    of_batch = format in BATCHES
+    parse = (lambda line, where: read_line(line, asked, where)) if of_batch else _given
     return described(path, format), read_rows(path, format, _is_ours, ANSWERS, parse)
 
 
@@ -58,8 +58,9 @@ def _given(row: Mapping[str, Any], where: str) -> Given:
         check_text(text, where)
     numbers = {name: _number(values.get(name), name, where) for name in ("weight", "coverage")}
     weight, coverage = numbers.values()
-    if weight is not None and weight < 0:
-        raise DistilleryError(f"{where}: `weight` is below 0. Correct it.")
+    if weight is not None and not 0 <= weight <= MAX_WEIGHT:
+        fault = "below 0" if weight < 0 else f"above {MAX_WEIGHT:g}"
+        raise DistilleryError(f"{where}: `weight` is {fault}. Correct it.")
     if coverage is not None and not 0.0 <= coverage <= 1.0:
         raise DistilleryError(f"{where}: `coverage` is not a share from 0 to 1. Correct it.")
     error = values.get("error")

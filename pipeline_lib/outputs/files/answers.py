@@ -5,6 +5,7 @@ mean over classes, to which the softmax is invariant (the centred log-ratio, Ait
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,9 +17,11 @@ from pipeline_lib.outputs.files.answer_files import Numbers, read_answers
 from pipeline_lib.outputs.files.gathering import Values
 from pipeline_lib.outputs.files.given_rows import Given, GivenRows, parts_of
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
-from pipeline_lib.outputs.files.teacher_rows import Described
+from pipeline_lib.outputs.files.teacher_rows import BATCHES, Described, format_of
 from pipeline_lib.params import AnswerFiles, Task
 
+NAMED = 10
+"""Classes that a message names."""
 EXCESS = 0.01
 """By how much a sum of probabilities may exceed 1: they are written with few digits."""
 
@@ -31,10 +34,14 @@ class Answers(Values):
     # Bare labels give one output per class, and probabilities may have few digits.
     few = True
     another = "answer"
-    again = "have the teacher answer again, and put its file here."
 
     def __init__(self, settings: AnswerFiles, task: Task) -> None:
         self.settings, self.task = settings, task
+        names, more = task.label_names, len(task.label_names) > NAMED
+        asked = f"one of {', '.join(names[:NAMED])}{', …' * more}"
+        if scores := task.score_range:
+            asked = f"a number from {scores.min:.10g} to {scores.max:.10g}"
+        self.again = f"have the teacher answer again with {asked}, and put its file here."
 
     def read(self, path: Path) -> tuple[Described, Iterator[GivenRows]]:
         """Read a file; see :meth:`Values.read`.
@@ -46,6 +53,8 @@ class Answers(Values):
         described, rows = read_answers(path, self.settings.format, asked)
         classes = self.settings.classes or described.classes
         order = None if classes is None else _class_order(classes, self.task, str(path))
+        if format_of(path, self.settings.format) in BATCHES and not self.task.is_regression:
+            rows = ((number, _counted(row, classes, self.task)) for number, row in rows)
 
         def value_of(row: Given, where: str) -> np.ndarray | None:
             logits, coverage = self._logits(row, classes, order, where)
@@ -75,7 +84,7 @@ class Answers(Values):
             if not named.all():
                 lacking = ", ".join(np.array(self.task.label_names)[~named])
                 raise DistilleryError(f"{where}: no logit for {lacking}. Give one for each class.")
-            return values.astype(np.float32), None
+            return _float32(values), None
         probs, coverage = _completed(values, named, row.coverage, where)
         return _logits_of(probs, self.settings), coverage
 
@@ -94,9 +103,21 @@ class Answers(Values):
             lines = [f"classes: {', '.join(f'{name} {count:,}' for name, count in each)}"]
             sure = softmax(logits).max(1)
             lines.append(f"probability of the class chosen: mean {sure.mean():.3f}")
+            lines += self.bare_labels(table)
         if table.weights is not None:
             lines.append(f"weights {table.weights.min():g} to {table.weights.max():g}")
         return lines
+
+    def bare_labels(self, table: KeyedTable) -> list[str]:
+        """Return a line on the answers that are classes without probabilities, if there are any."""
+        if self.task.is_regression:
+            return []
+        classes = len(self.task.label_names)
+        bare = _logits_of(_smoothed(0, classes, self.settings), self.settings)
+        count = int((table[:].max(axis=1) == bare[0]).sum())
+        share = softmax(bare[None])[0, 0]
+        note = f"bare labels, without probabilities: each counts as {share:.3f} for its class"
+        return [f"{count:,} {note} (`smoothing`)"] if count else []
 
 
 def _class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:
@@ -151,6 +172,16 @@ def _class_number(value: Any, classes: Sequence[str] | None, task: Task, where: 
     return _class_index(classes[int(float(value))], task, where)
 
 
+def _counted(row: Given, classes: Sequence[str] | None, task: Task) -> Given:
+    """Return a reply's row, which has no answer if it is a number that counts no class."""
+    if row.kind != "label" or row.value in task.label_names:
+        return row
+    if classes is not None and float(row.value) in range(len(classes)):
+        return row
+    reason = "not a position in `classes`" if classes else "a number, and no `classes` to count in"
+    return replace(row, kind=None, value=None, error=f"{reason}: '{row.value}'")
+
+
 def _completed(
     values: np.ndarray, named: np.ndarray, coverage: float | None, where: str
 ) -> tuple[np.ndarray, float]:
@@ -170,13 +201,17 @@ def _completed(
             "together at most 1). Give `logits`, or correct them."
         )
     covered = min(1.0, total) if coverage is None else coverage
-    if not total:
-        return np.full(len(values), 1.0 / len(values)), 0.0
+    if not total and (named.all() or coverage):
+        raise DistilleryError(
+            f"{where}: the probabilities of {'all' if named.all() else 'the named'} classes are 0. "
+            "Correct them, or give the reason in `error`."
+        )
     if named.all():
         return values / total, covered
     others = (1.0 - covered) / (~named).sum()
     # Unless coverage is given, the classes cover everything: {spam: 0.1} leaves 0.9 to ham.
-    return np.where(named, values / total * covered, others), 1.0 if coverage is None else covered
+    shares = np.where(named, values / (total or 1.0) * covered, others)
+    return shares, 1.0 if coverage is None else covered
 
 
 def _smoothed(number: int, classes: int, settings: AnswerFiles) -> np.ndarray:
@@ -204,7 +239,13 @@ def _score_of(row: Given, task: Task, where: str) -> np.ndarray:
             f"{where}: {task.label_names[0]} is a score, and this row has {row.kind} "
             f"{row.value!r:.40}. Give one number in `label` or `logits`."
         )
-    return np.array([value], np.float32)
+    return _float32(np.array([value], np.float64))
+
+
+def _float32(values: np.ndarray) -> np.ndarray:
+    """Return values as float32; what is beyond its range becomes infinite, and is refused later."""
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
 
 
 def _in_order(

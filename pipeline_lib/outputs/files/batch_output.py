@@ -3,83 +3,55 @@
 A class name is one token or several.  Its probability is accumulated along the answer's path: at
 each token the answer continues with some probability, and an alternative token leads to another
 class if that class's name starts with the answer so far plus the alternative.  Probability that
-leads to no class is not covered.
+leads to no class is not covered.  The path begins where the reply states its answer: behind its
+thoughts, or within JSON.
 
 A score is the only number in an answer or, if that is a whole number in one token, the
 probability-weighted mean of the whole numbers among its alternatives (Liu et al. 2023, section 2).
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.outputs.files.batch_lines import (
+    Alternatives,
+    Reply,
+    batch_response,
+    reply_of,
+    token_text,
+)
+from pipeline_lib.outputs.files.final_answer import (
+    after_marker,
+    final_parts,
+    plain,
+    stated_class,
+    stated_number,
+)
 from pipeline_lib.outputs.files.given_rows import Given
 from pipeline_lib.outputs.files.parse_score import said_score
 from pipeline_lib.params import Range
 
-Alternatives = dict[str, float]
-"""The possible tokens at one position of an answer, with their log probabilities."""
 Asked = Sequence[str] | Range
 """The answer asked for: one of these classes, or a score in this range."""
 IMPOSSIBLE = 1e-3
 """Alternatives whose probabilities at one position sum to more than 1 by this are rejected."""
+NEGLIGIBLE = 0.01
+"""Total probability of the classes among a reply's alternatives that tells nothing."""
+_LEADING = " \t\n\"'"
 
 
 def read_batch_line(line: Mapping[str, Any], asked: Asked, where: str) -> Given:
-    """Read a line of an OpenAI batch's output, which ``vllm run-batch`` writes too.
+    """Read a line of a batch's output, of any provider's.
 
     :param where: for messages.
     :raises DistilleryError: if the line is not from a batch, or its probabilities are impossible.
     """
     row, body = batch_response(line, where)
-    if row.error is not None:
-        return row
-    choices = body.get("choices") or [{}]
-    answer = (choices[0].get("message") or {}).get("content") or choices[0].get("text")
-    return _answered(row, answer, _places(choices[0].get("logprobs")), asked, where)
-
-
-def batch_response(line: Mapping[str, Any], where: str) -> tuple[Given, Mapping[str, Any]]:
-    """Return the key in a line of an OpenAI batch's output, with its error if any, and its body.
-
-    ``custom_id`` is the content key, as ``distill teacher requests`` wrote it.
-
-    :raises DistilleryError: if it is not.
-    """
-    key, response = content_key(line.get("custom_id"), where), line.get("response") or {}
-    body = batch_body(line)
-    error = line.get("error") or body.get("error")
-    if not error and response.get("status_code", 200) == 200:
-        return Given(key=key), body
-    if isinstance(error, Mapping) and error.get("message"):
-        return Given(key=key, error=str(error["message"])), body
-    reason = json.dumps(error) if error else f"status {response.get('status_code')}"
-    return Given(key=key, error=reason), body
-
-
-def batch_body(line: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a response's body; a gateway's failure has a page or a sentence instead."""
-    response = line.get("response")
-    body = response.get("body") if isinstance(response, Mapping) else None
-    return body if isinstance(body, Mapping) else {}
-
-
-def content_key(custom_id: Any, where: str) -> int:
-    """Return a ``custom_id`` as a content key.
-
-    :raises DistilleryError: if it is not one.
-    """
-    with suppress(ValueError):
-        if 0 <= (key := int(str(custom_id), 16)) < 2**64:
-            return key
-    raise DistilleryError(
-        f"{where}: custom_id {custom_id!r:.40} is not a content key. Make the batch with `distill "
-        "teacher requests`, or give the text instead."
-    )
+    return row if row.error is not None else _answered(row, reply_of(body, where), asked, where)
 
 
 def read_vllm_line(line: Mapping[str, Any], asked: Asked, where: str) -> Given:
@@ -90,54 +62,135 @@ def read_vllm_line(line: Mapping[str, Any], asked: Asked, where: str) -> Given:
 
     :raises DistilleryError: see :func:`read_batch_line`.
     """
-    texts = tuple(line[name] for name in ("text", "text_pair") if name in line) or None
-    key = None if texts else content_key(line.get("custom_id", line.get("request_id")), where)
-    if line.get("error"):
-        return Given(texts, key, error=str(line["error"]))
+    row, _ = batch_response({"response": {}, **line}, where)
+    if row.error is not None:
+        return row
     output = (line.get("outputs") or [{}])[0]
     places = [
-        {str(token["decoded_token"]): float(token["logprob"]) for token in alternatives.values()}
+        {token_text(str(t["decoded_token"])): float(t["logprob"]) for t in alternatives.values()}
         for alternatives in output.get("logprobs") or []
     ]
-    return _answered(Given(texts, key), output.get("text"), places, asked, where)
+    return _answered(row, Reply(output.get("text"), None, [], places), asked, where)
 
 
-def _answered(
-    row: Given, answer: str | None, places: list[Alternatives], asked: Asked, where: str
-) -> Given:
+def _answered(row: Given, reply: Reply, asked: Asked, where: str) -> Given:
     """Complete a row with its answer.
 
     ``value`` has the classes that were found, or else the class said, or the score; ``coverage`` is
     the total probability of the classes, or whole numbers, that were found.
     """
-    if not answer:
-        return replace(row, error="no answer")
-    _check_possible(places, where)
-    if isinstance(asked, Range):
-        try:
-            score, coverage = _score(answer, places, asked)
-        except ValueError as error:
-            return replace(row, error=str(error))
-        return replace(row, kind="label", value=score, coverage=coverage)
-    if places:
-        probs = class_probabilities(answer, places, asked)
-        if coverage := sum(probs.values()):
-            return replace(row, kind="probs", value=probs, coverage=min(1.0, coverage))
-    else:
-        named = [name for name in asked if _plain(name) == _plain(answer)]
-        if named:
-            return replace(row, kind="label", value=named[0])
-    return replace(row, error=f"no class: {answer!r:.60}")
+    if not reply.text:
+        return replace(row, error=reply.error or "no answer")
+    _check_possible(reply.places, where)
+    try:
+        if isinstance(asked, Range):
+            score, coverage = _score(reply, asked)
+            return replace(row, kind="label", value=score, coverage=coverage)
+        return _classified(row, reply, asked)
+    except ValueError as error:
+        return replace(row, error=str(error))
+    except OverflowError:
+        return replace(row, error=f"a number that is too large: {reply.text!r:.60}")
 
 
-def _score(
-    answer: str, places: Sequence[Alternatives], scores: Range
-) -> tuple[float, float | None]:
+def _classified(row: Given, reply: Reply, names: Sequence[str]) -> Given:
+    """Return a row with the class that a reply states, or the probabilities of its tokens.
+
+    :raises ValueError: if it states none, or more than one.
+    """
+    text = reply.text or ""
+    try:
+        stated = stated_class(text, names)
+    except ValueError as error:
+        # The alternatives to a reply that names no class may do so.
+        places = _places_from(reply, 0) if str(error).startswith("no class") else []
+        probs = class_probabilities(text, places, names)
+        if (coverage := sum(probs.values())) < NEGLIGIBLE:
+            raise
+        return replace(row, kind="probs", value=probs, coverage=min(1.0, coverage))
+    if isinstance(stated.value, dict):
+        return replace(row, kind="probs", value=stated.value)
+    if isinstance(stated.value, str) and stated.start is not None:
+        places = _places_from(reply, stated.start)
+        probs = class_probabilities(text[stated.start :], places, names)
+        if probs.get(stated.value):
+            coverage = min(1.0, sum(probs.values()))
+            return replace(row, kind="probs", value=probs, coverage=coverage)
+    value = stated.value if isinstance(stated.value, str) else f"{stated.value:g}"
+    return replace(row, kind="label", value=value)
+
+
+def _places_from(reply: Reply, start: int) -> list[Alternatives]:
+    """Return the alternatives at each token from an offset of a reply on.
+
+    The first token may begin earlier; what it has before the offset is taken off its alternatives.
+    None if the tokens do not spell the reply.
+    """
+    text = reply.text or ""
+    tokens = [*map(_bytes, reply.tokens or _path_of(text, reply.places))]
+    spelled, lead = b"".join(tokens), text[: len(text) - len(text.lstrip())]
+    begin = spelled.rfind(_bytes(text.strip()))
+    if begin < 0:
+        # The last token of a path without an end is all that is known of it.
+        begin = 0 if spelled and _bytes(text).startswith(spelled) else -1
+        lead = ""
+    offset = begin + len(_bytes(text[len(lead) : start]))
+    ends = [*accumulate(map(len, tokens))]
+    first = next((n for n, end in enumerate(ends) if end > offset), None)
+    if begin < 0 or first is None:
+        return []
+    before = tokens[first][: offset - ends[first] + len(tokens[first])]
+    return [_cut(reply.places[first], before), *reply.places[first + 1 :]]
+
+
+def _path_of(text: str, places: Sequence[Alternatives]) -> list[str]:
+    """Return the tokens of a reply, where the file does not say which ones were taken."""
+    path: list[str] = []
+    for alternatives in places:
+        token = _taken(text, "".join(path), alternatives)
+        if token is None:
+            break
+        path.append(token)
+    return path
+
+
+def _cut(alternatives: Alternatives, before: bytes) -> Alternatives:
+    """Return alternatives without what comes before the answer: a space, a quote."""
+    cut: Alternatives = {}
+    for token, logprob in alternatives.items():
+        raw = _bytes(token)
+        rest = raw[len(before) :] if raw.startswith(before) else None
+        text = token.lstrip(_LEADING) if rest is None and before else token
+        key = text if not rest or not before else rest.decode("utf-8", "surrogateescape")
+        if key:
+            known = math.exp(cut[key]) if key in cut else 0.0
+            cut[key] = math.log(known + math.exp(logprob)) if known else logprob
+    return cut
+
+
+def _score(reply: Reply, scores: Range) -> tuple[float, float | None]:
     """Return an answer's score, and its coverage.
 
     :raises ValueError: if it has none; see :func:`said_score`.
     """
-    score = said_score(answer, scores)
+    *enclosed, (start, part) = final_parts(reply.text or "")
+    for offset, inner in enclosed:
+        if any(sign.isdigit() for sign in inner):
+            start, part = offset, inner
+            break
+    answer = part.lstrip()
+    stated = stated_number(start, part)
+    start += len(part) - len(answer)
+    if stated is not None:
+        answer, start = f"{stated.value:.10g}", stated.start or 0
+    try:
+        score = said_score(answer, scores)
+    except ValueError:
+        # Of several numbers it is the one that is announced.
+        if (announced := after_marker(answer)) is None:
+            raise
+        return said_score(announced, scores), None
+    places = _places_from(reply, start)
     taken = _taken(answer, "", places[0]) if places else None
     if taken is None or taken.strip() != answer.strip():
         return score, None
@@ -195,15 +248,15 @@ def class_probabilities(
             # No later token can lead to another class.
             probs[begun[0]] = probs.get(begun[0], 0.0) + reached
             return probs
-    for name in (name for name in labels if _plain(name) == _plain(path)):
+    for name in (name for name in labels if plain(name) == plain(_whole(path))):
         probs[name] = probs.get(name, 0.0) + reached
     return probs
 
 
 def _taken(answer: str, path: str, alternatives: Alternatives) -> str | None:
     """Return the token with which the answer continues: the longest that matches."""
-    rest = answer[len(path) :]
-    fitting = [token for token in alternatives if token and rest.startswith(token)]
+    rest = _bytes(answer)[len(_bytes(path)) :]
+    fitting = [token for token in alternatives if token and rest.startswith(_bytes(token))]
     if not fitting and not path:
         # Some tokenizers include a space before the first word in its token.
         fitting = [
@@ -214,35 +267,22 @@ def _taken(answer: str, path: str, alternatives: Alternatives) -> str | None:
 
 def _begun(path: str, labels: Sequence[str]) -> list[str]:
     """Return the classes whose names start with a path, or else those that the path starts with."""
-    plain = path.strip().casefold()
-    if not plain:
+    raw = _bytes(_bytes(path).decode("utf-8", "surrogateescape").strip().casefold())
+    if not raw:
         return list(labels)
-    begun = [name for name in labels if _plain(name).startswith(plain)]
-    return begun or [name for name in labels if plain.startswith(_plain(name))]
-
-
-def _plain(name: str) -> str:
-    return name.strip().strip(".\"'").casefold()
-
-
-def _places(logprobs: Mapping[str, Any] | None) -> list[Alternatives]:
-    """Return the alternatives at each token of a chat answer, or of a completion."""
-    if not logprobs:
-        return []
-    if "content" in logprobs:
-        return [
-            {
-                alternative["token"]: float(alternative["logprob"])
-                for alternative in [*(part.get("top_logprobs") or []), part]
-            }
-            for part in logprobs["content"] or []
-        ]
-    tokens = zip(logprobs["tokens"], logprobs["token_logprobs"], strict=True)
-    tops = logprobs.get("top_logprobs") or [{}] * len(logprobs["tokens"])
-    return [
-        {**(top or {}), token: float(value)}
-        for (token, value), top in zip(tokens, tops, strict=True)
+    names = {name: _bytes(name.strip().casefold()) for name in labels}
+    return [name for name in labels if names[name].startswith(raw)] or [
+        name for name in labels if raw.startswith(names[name])
     ]
+
+
+def _bytes(text: str) -> bytes:
+    """Return a text's bytes; a token may be a part of a character's."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _whole(path: str) -> str:
+    return _bytes(path).decode("utf-8", "ignore")
 
 
 def _check_possible(places: list[Alternatives], where: str) -> None:

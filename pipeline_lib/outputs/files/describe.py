@@ -7,10 +7,10 @@ from typing import Any
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import write_json_lines
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.outputs.files.answer_checks import describe_answers
+from pipeline_lib.outputs.files.answer_checks import check_answered, describe_answers, task_sets
 from pipeline_lib.outputs.files.answers import Answers
 from pipeline_lib.outputs.files.content_keys import content_keys, read_texts
-from pipeline_lib.outputs.files.gathering import Values, gathered
+from pipeline_lib.outputs.files.gathering import Values, gathered, reasons_of
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
 from pipeline_lib.outputs.files.llm_batches import requests_of
 from pipeline_lib.outputs.files.vector_files import Vectors
@@ -19,6 +19,8 @@ from pipeline_lib.outputs.sentence_sets import read_sides, sentence_sets
 from pipeline_lib.params import Params, SentenceVectorFiles, Task
 from pipeline_lib.shards.shard_sets import ShardSet, shard_sets
 
+SHOWN = 3
+"""Reasons for no answer that a summary shows."""
 Texts = Iterable[Sequence[Sequence[str]]]
 """Batches of texts: the first sentences and, for pairs, the second ones."""
 
@@ -29,15 +31,35 @@ def vectors_of(params: Params) -> Vectors:
     return Vectors(settings) if isinstance(settings, SentenceVectorFiles) else Vectors.by_default()
 
 
-def answer_lines(files: Sequence[Path], kind: Answers, name: str | None = None) -> list[str]:
+def answer_lines(
+    files: Sequence[Path], kind: Answers, name: str | None = None, texts: Texts | None = None
+) -> list[str]:
     """Describe files of answers, and what share of a task's sets they answer, and how well.
 
     :param name: the task; None: the answers are not compared with any.
-    :raises DistilleryError: if the answers are invalid, or unrelated to the task's labels.
+    :param texts: those of the task's own files, in case it has no sets yet; None: unknown.
+    :raises DistilleryError: if the answers are invalid, answer none of the task's texts, or are
+        unrelated to its labels.
     """
     with gathered(files, kind) as answers:
-        covered = [] if name is None else _answered(answers, kind.task, name)
+        covered = [] if name is None else _answered(answers, kind.task, name, texts)
         return [*kind.described(answers), *covered]
+
+
+def answer_summary(files: Sequence[Path], kind: Answers, texts: Texts | None) -> str:
+    """Return in one line how many of a task's texts files answer, and how.
+
+    :param texts: those of the task's own files; None: unknown.
+    :raises DistilleryError: if the answers are invalid, or answer none of the texts.
+    """
+    with gathered(files, kind) as answers:
+        parts = [f"{len(answers):,} answers"]
+        if texts is not None:
+            known, total = coverage(answers, texts)
+            check_answered(known, total, answers.origins.names)
+            parts = [f"{known:,} of {total:,} texts answered"]
+        parts += [f"{n:,} rows without: {reason}" for reason, n in reasons_of(answers)[:SHOWN]]
+        return "; ".join([*parts, *kind.bare_labels(answers)])
 
 
 def vector_lines(files: Sequence[Path], kind: Vectors, params: Params) -> list[str]:
@@ -59,23 +81,27 @@ def coverage(table: KeyedTable, parts: Texts) -> tuple[int, int]:
     return known, total
 
 
-def _coverage_line(folder: Path, table: KeyedTable, parts: Texts, what: str) -> str:
-    known, total = coverage(table, parts)
-    return f"{folder}: {known:,} of {total:,} {what} ({known / max(total, 1):.1%})"
+def _coverage_line(where: Path | str, counts: tuple[int, int], what: str) -> str:
+    known, total = counts
+    return f"{where}: {known:,} of {total:,} {what} ({known / max(total, 1):.1%})"
 
 
-def _answered(answers: KeyedTable, task: Task, name: str) -> list[str]:
-    layout, lines = Layout(), []
+def _answered(answers: KeyedTable, task: Task, name: str, texts: Texts | None) -> list[str]:
+    layout, counts = Layout(), {}
     above = [path for path in (layout.task(name), layout.transfer_sets(name)) if path.exists()]
     for folder in (subfolder for path in above for subfolder in shard_sets(path)):
         parts = (read_texts(rows, answers.mask) for rows in ShardSet.open(folder).tables())
-        lines.append(_coverage_line(folder, answers, parts, "rows answered"))
-    if not lines:
+        counts[folder] = coverage(answers, parts)
+    if not counts and texts is not None:
+        counts["the task's own files"] = coverage(answers, texts)
+    if not counts:
         return ["coverage unknown, since the task has no sets yet: run `dvc repro augment`"]
+    known, total = map(sum, zip(*counts.values(), strict=True))
+    check_answered(known, total, answers.origins.names)
+    lines = [_coverage_line(where, pair, "rows answered") for where, pair in counts.items()]
     if not layout.task(name).exists():
         return lines
-    splits = {split: ShardSet.open(layout.split(name, split)) for split in ("train", "dev")}
-    record = describe_answers(answers, task, splits)
+    record = describe_answers(answers, task, task_sets(layout.task(name)))
     training = "training", record.training_rows, record.training_agreement
     for split, rows, agreed in (training, ("dev", record.dev_rows, record.best_dev)):
         if agreed is not None:
@@ -91,10 +117,18 @@ def _embedded(vectors: KeyedTable, params: Params) -> list[str]:
     there = [one for one in wanted if (one.inputs / "manifest.json").exists()]
     if not there:
         return ["coverage unknown without sentences: run `dvc repro split_wikipedia augment`"]
-    lines = []
+    counts = {}
     for one in there:
         parts = ([texts] for texts in read_sides(one, vectors.mask))
-        lines.append(_coverage_line(one.inputs, vectors, parts, "sentences have a vector"))
+        counts[one.inputs] = coverage(vectors, parts)
+    lines = [_coverage_line(path, pair, "sentences have a vector") for path, pair in counts.items()]
+    known, total = map(sum, zip(*counts.values(), strict=True))
+    if total and not known:
+        raise DistilleryError(
+            f"{vectors.origins.names}: none of the {total:,} sentences that encoders read has a "
+            "vector: the file's texts, or the ids of its requests, are of others. Write them with "
+            "`distill teacher vector-requests`."
+        )
     where, tables = vectors.origins.names, ShardSet.open(there[0].inputs).tables()
     correlation = check_words(vectors, "vectors", tables, where)
     warning = unrelated_warning(where, "vectors", correlation)

@@ -22,6 +22,9 @@ from pipeline_lib.params import AnswerFiles, SentenceVectorFiles
 from pipeline_lib.shards.columns import list_column
 
 CHUNK = 8192
+FAILURES = ("status ", "errored", "canceled", "expired")
+"""How the reasons of requests that failed begin."""
+LOW_COVERAGE = "its classes cover less than `min_coverage`"
 REASONS = 10
 """How many of the most frequent reasons for no value to show: each row may have its own."""
 EMPTY = np.zeros((0, 1), np.float32)
@@ -31,14 +34,14 @@ class Values(ABC):
     """One kind of values in files, and how they are read.
 
     :cvar counts: what is counted; :cvar few: whether there may be few distinct values.
-    :cvar another: what two values of a text are called; :cvar again: how to get others.
+    :cvar another: what two values of a text are called; :ivar again: how to get others.
     """
 
     name: ClassVar[Name]
     counts: ClassVar[tuple[str, ...]] = ("rows", "answered", "repeated", "errors")
     few: ClassVar[bool]
     another: ClassVar[str]
-    again: ClassVar[str]
+    again: str
     settings: AnswerFiles | SentenceVectorFiles
 
     @abstractmethod
@@ -59,7 +62,7 @@ class Values(ABC):
     def described(self, table: KeyedTable) -> list[str]:
         """Return lines that describe what files contain."""
         lines = [", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in table.counts.items())]
-        lines += [f"error, {n:,} rows: {reason}" for reason, n in _frequent(table.errors)]
+        lines += [f"error, {n:,} rows: {reason}" for reason, n in frequent(table.errors)]
         lines += self.facts(table)
         return lines + [f"{name}: {value}" for name, value in table.provenance.items()]
 
@@ -186,15 +189,58 @@ def _check_repeated(
 def _check_health(table: KeyedTable, kind: Values) -> None:
     where = table.origins.names
     if not len(table):
-        reasons = "; ".join(f"{reason} ({count:,})" for reason, count in _frequent(table.errors))
-        raise DistilleryError(f"{where}: no {kind.name}. {reasons or 'Put rows into the file.'}")
+        raise DistilleryError(f"{where}: no {kind.name}: {_why_none(table)} {kind.again}")
+    check_weights(table, np.arange(len(table)))
     chosen, remedy = table.sample(MAX_ROWS), f"Nothing was stored: {kind.again}"
     check_outputs(table[chosen], table.keys[chosen], where, remedy, kind.few)
 
 
-def _frequent(errors: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return the most frequent reasons for no value with their counts, and the rest as one."""
-    often = sorted(errors.items(), key=lambda item: -item[1])
+def check_weights(answers: KeyedTable, indices: np.ndarray) -> None:
+    """Check that of the answers at some indices, int (rows,), one counts.
+
+    :raises DistilleryError: if all their weights are 0.
+    """
+    if answers.weights is None or not len(indices) or answers.weights[indices].any():
+        return
+    row = answers.origins.row(answers.places[indices].min())
+    raise DistilleryError(
+        f"{row}: `weight` is 0, as for all {len(indices):,} answers to learn from, so there would "
+        "be nothing to learn. Give weights above 0, or leave `weight` out."
+    )
+
+
+def reasons_of(table: KeyedTable) -> list[tuple[str, int]]:
+    """Return why rows have no value, with their number."""
+    few = table.counts.get("low_coverage", 0)
+    return frequent(table.errors) + [(LOW_COVERAGE, few)] * bool(few)
+
+
+def _why_none(table: KeyedTable) -> str:
+    """Return why a table is empty, and the beginning of the remedy."""
+    reasons, rows = reasons_of(table), table.counts["rows"]
+    if not rows:
+        return "there are no rows. Put some into the file, or"
+    if len(reasons) > 1:
+        listed = "; ".join(f"{reason} ({count:,})" for reason, count in reasons)
+        return f"of {rows:,} rows, {listed}. Nothing was stored:"
+    [(reason, _)] = reasons
+    what = "requests failed" if reason.startswith(FAILURES) else "rows have none"
+    return f"all {rows:,} {what} ({reason}). Nothing was stored:"
+
+
+def frequent(errors: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return the most frequent reasons for no value with their counts, and the rest as one.
+
+    Reasons that differ only in what they quote count as one, and the first of them is shown.
+    """
+    alike: dict[str, list[tuple[str, int]]] = {}
+    for reason, count in errors.items():
+        alike.setdefault(reason.partition(": ")[0], []).append((reason, count))
+    often = [
+        (some[0][0] + " and the like" * (len(some) > 1), sum(count for _, count in some))
+        for some in alike.values()
+    ]
+    often.sort(key=lambda item: -item[1])
     rest = often[REASONS:]
     others = [(f"{len(rest):,} other reasons", sum(count for _, count in rest))]
     return often[:REASONS] + others * bool(rest)

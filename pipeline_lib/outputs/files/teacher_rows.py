@@ -1,7 +1,7 @@
 """The rows of external teachers' files, of answers or vectors, and what their metadata says.
 
 Besides the formats of :mod:`pipeline_lib.tables.reader`, the output of a batch of requests is read:
-OpenAI's, which ``vllm run-batch`` writes too, and vLLM's own.
+that of several providers, and vLLM's own.
 """
 
 import json
@@ -16,8 +16,22 @@ from pipeline_lib.base.file_formats import FORMATS
 from pipeline_lib.base.file_formats import format_of as format_of_name
 from pipeline_lib.tables.reader import ArrowFile, JsonFile, ReadOptions, open_input
 
-BATCHES = {"openai-batch": {"custom_id", "response"}, "vllm": {"outputs"}}
-"""The keys that identify the lines of a batch's output."""
+BATCHES = {
+    "openai-batch": [{"custom_id", "response"}, {"custom_id", "body"}, {"custom_id", "error"}],
+    "anthropic-batch": [{"custom_id", "result"}, {"custom_id", "params"}],
+    "bedrock-batch": [{"recordId", "modelOutput"}, {"recordId", "modelInput"}],
+    "gemini-batch": [
+        *({"key", "response"}, {"key", "request"}, {"metadata", "response"}),
+        *({"request", "response"}, {"request", "status"}, {"key", "error"}),
+    ],
+    "vllm": [{"outputs"}],
+}
+"""The keys that identify the lines of a batch: of its results, its failures, or its requests."""
+_OF_ROWS, _OF_REPLIES = (
+    {"label", "probs", "logits"},
+    {"response", "result", "modelOutput", "outputs"},
+)
+"""What a row with a text has, and a line of a batch to which the text was added."""
 _KEYS = ("classes", "provenance")
 
 
@@ -48,9 +62,17 @@ def format_of(path: Path, format: str | None) -> str:
             "file, or give its `format`."
         )
     if format is None and file_format == "jsonl":
-        keys = set(_first_row(path))
-        return next((kind for kind, wanted in BATCHES.items() if wanted <= keys), file_format)
+        return _batch_of(_first_row(path)) or file_format
     return file_format
+
+
+def _batch_of(row: dict[str, Any]) -> str | None:
+    """Return whose batch a line is from; None if it is an ordinary row."""
+    keys = row.keys()
+    if "text" in keys and (keys & _OF_ROWS or not keys & _OF_REPLIES):
+        return None
+    batches = (kind for kind, shapes in BATCHES.items() if any(shape <= keys for shape in shapes))
+    return next(batches, None)
 
 
 def described(path: Path, format: str) -> Described:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.outputs.files.answer_files import ANSWERS
-from pipeline_lib.outputs.files.batch_output import batch_body, batch_response
+from pipeline_lib.outputs.files.batch_lines import batch_body, batch_response
 from pipeline_lib.outputs.files.content_keys import content_keys
 from pipeline_lib.outputs.files.gathering import Values
 from pipeline_lib.outputs.files.given_rows import (
@@ -32,7 +32,13 @@ from pipeline_lib.outputs.files.given_rows import (
     read_rows,
 )
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
-from pipeline_lib.outputs.files.teacher_rows import Described, described, format_of, options_of
+from pipeline_lib.outputs.files.teacher_rows import (
+    BATCHES,
+    Described,
+    described,
+    format_of,
+    options_of,
+)
 from pipeline_lib.params import SentenceVectorFiles
 from pipeline_lib.shards.vectors import unit
 from pipeline_lib.tables.reader import ArrowFile, JsonFile, open_input
@@ -52,9 +58,10 @@ def holds_vectors(path: Path, format: str | None) -> bool:
         if not isinstance(source, JsonFile):
             return EMBEDDING in source.columns
         for _, line in source.rows():
-            if EMBEDDING in line or "data" in batch_body(line):
+            body = batch_body(line)
+            if EMBEDDING in line or {EMBEDDING, "data"} & body.keys():
                 return True
-            if "outputs" in line or "choices" in batch_body(line) or {*ANSWERS} & line.keys():
+            if "outputs" in line or body or {*ANSWERS} & line.keys():
                 return False
     return False
 
@@ -93,7 +100,7 @@ class Vectors(Values):
         if format in ("parquet", "arrow"):
             parts = self._of_table(path, format)
         else:
-            parse = _of_line if format == "openai-batch" else _of_row
+            parse = _of_line if format in BATCHES else _of_row
             rows = read_rows(path, format, COLUMNS.__contains__, (EMBEDDING,), parse)
             parts = parts_of(path, rows, self._vector)
         for part in parts:
@@ -182,13 +189,16 @@ def _of_line(line: Mapping[str, Any], where: str) -> Given:
     if row.error is not None:
         return row
     data = body.get("data")
-    first = data[0] if isinstance(data, list) and data else None
-    if not isinstance(first, Mapping):
+    first = data[0] if isinstance(data, list) and data else body
+    if not isinstance(first, Mapping) or EMBEDDING not in first:
         raise DistilleryError(
             f"{where}: no response.body.data[0].{EMBEDDING}. Give the output of a batch for "
             "/v1/embeddings."
         )
-    return replace(row, kind=EMBEDDING, value=first.get(EMBEDDING))
+    value = first[EMBEDDING]
+    # Gemini's has the numbers one level below.
+    value = value.get("values") if isinstance(value, Mapping) else value
+    return replace(row, kind=EMBEDDING, value=value)
 
 
 def _parsed(value: Any, where: str) -> np.ndarray:

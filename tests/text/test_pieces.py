@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lib.models.teacher import load_fast_tokenizer
 from pipeline_lib.text import pieces
 from tests.pretrained import write_model
 
@@ -14,7 +13,7 @@ from tests.pretrained import write_model
 def test_texts_are_encoded_a_few_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pair: bool
 ) -> None:
-    own = pieces.Pieces.of(load_fast_tokenizer(write_model(tmp_path / "bert", "bert")))
+    own = pieces.load_pieces(write_model(tmp_path / "bert", "bert"), "sequence")
     texts = ["a film", "", "a good film about films", "dull", "good good"]
     given = [(text, "so dull") for text in texts] if pair else texts
     whole = own.number(given, 6)

@@ -14,8 +14,13 @@ POSITIONS = 64
 SIGNS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
-def write_classifier(folder: Path, family: str, names: list[str] = LABELS) -> Path:
-    """Write a random classifier whose answers depend on all that it reads, and its tokenizer."""
+def write_classifier(
+    folder: Path, family: str, names: list[str] = LABELS, **changes: object
+) -> Path:
+    """Write a random classifier whose answers depend on all that it reads, and its tokenizer.
+
+    :param changes: to its config.json.
+    """
     import torch
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
@@ -25,7 +30,7 @@ def write_classifier(folder: Path, family: str, names: list[str] = LABELS) -> Pa
         vocab_size=len(tokenizer),
         id2label=dict(enumerate(names)),
         label2id={name: number for number, name in enumerate(names)},
-        **_sizes(family, tokenizer),
+        **_sizes(family, tokenizer) | changes,
     )
     with torch.random.fork_rng():
         torch.manual_seed(1)

@@ -12,7 +12,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError, reason_of
-from pipeline_lib.base.files import atomic_path, read_json, sha256_file, sha256_json, write_json
+from pipeline_lib.base.files import atomic_path, read_record, sha256_file, sha256_json, write_json
 from pipeline_lib.base.model_config import read_config
 from pipeline_lib.base.text import Text
 from pipeline_lib.text.ragged import Sentences
@@ -69,9 +69,10 @@ class Pieces:
     def read(cls, folder: Path) -> "Pieces":
         """Read what :meth:`save` wrote; needs no transformers.
 
-        :raises ValueError: if there is no such file, or it is damaged.
+        :raises ValueError: if tokenizer.json is missing or damaged.
+        :raises DistilleryError: if tokenizer_config.json is.
         """
-        config = read_json(folder / "tokenizer_config.json")
+        config = read_record(folder / "tokenizer_config.json", "model_input_names")
         try:
             tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         except Exception as error:  # the library raises bare Exceptions

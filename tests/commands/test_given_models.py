@@ -168,6 +168,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         lambda folder: change_json(folder / "tokenizer_config.json", pad_token=3),
         "pad_token",
     ),
+    "inputs a number": (
+        lambda folder: change_json(folder / "tokenizer_config.json", model_input_names=3),
+        "tokenizer_config.json",
+    ),
     "ids too large": (more_pieces, "its tokenizer counts pieces up to"),
     "no config": (without("config.json"), "config.json"),
     "config cut": (truncated("config.json"), "config.json is not valid JSON"),

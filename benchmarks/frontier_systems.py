@@ -24,7 +24,7 @@ from pipeline_lib.exports.numpy_student import ARCHITECTURES
 from pipeline_lib.params import load_params
 from pipeline_lib.shards.columns import texts as texts_of
 from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.text.pieces import SEGMENTS, Pieces, load_fast_tokenizer, tokenizer_files
+from pipeline_lib.text.pieces import SEGMENTS, load_pieces, tokenizer_files
 
 Predict = Callable[[Sequence[Text]], np.ndarray]
 """Sentences, or pairs, to probabilities, (rows, classes)."""
@@ -119,7 +119,7 @@ def _export_teacher(folder: Path, form: str, out: Path, pairs: bool) -> None:
     from pipeline_lib.exports.onnx.exporter import quantise
     from pipeline_lib.models.teacher import load_teacher
 
-    reads_segments = pairs and Pieces.of(load_fast_tokenizer(folder)).segments
+    reads_segments = pairs and load_pieces(folder, "sequence").segments
     model = load_teacher(folder, "cpu", "float32").model.eval()
     model.set_attn_implementation("eager")
     names = ["input_ids", "attention_mask"]
@@ -135,7 +135,7 @@ def _export_teacher(folder: Path, form: str, out: Path, pairs: bool) -> None:
     )  # fmt: skip
     written = onnx.load_from_string(graph.getvalue())
     out.mkdir(parents=True)
-    for file in tokenizer_files(folder):
+    for file in (*tokenizer_files(folder), folder / "config.json"):
         shutil.copy(file, out)
     written = quantise(written) if form == "onnx-int8" else written
     (out / "model.onnx").write_bytes(written.SerializeToString())
@@ -153,7 +153,7 @@ class _Logits(nn.Module):
 def _load_exported_teacher(folder: Path) -> Predict:
     from pipeline_lib.exports.onnx.student import open_session, run
 
-    pieces = Pieces.of(load_fast_tokenizer(folder))
+    pieces = load_pieces(folder, "sequence")
     session = open_session((folder / "model.onnx").read_bytes())
     return lambda texts: softmax(run(session, pieces.number(list(texts), LENGTH), 2))
 

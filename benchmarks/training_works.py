@@ -122,7 +122,7 @@ def teacher_work(
     replace_dropout(model)
     heads = [f"{name}." for name, m in model.named_children() if m is not model.base_model]
     labels = np.random.default_rng(seed).integers(0, len(LABELS), len(pairs))
-    encoded = Pieces.of(tokenizer).number(pairs, teacher.max_length)
+    encoded = Pieces.of(tokenizer, usual.config).number(pairs, teacher.max_length)
     sentences = replace(encoded, targets={"labels": labels})
 
     def loss(model: Any, batch: Batch) -> torch.Tensor:

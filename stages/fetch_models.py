@@ -11,9 +11,11 @@ data/raw/sentence_vectors.
 from pathlib import Path
 
 from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.terminal import say
+from pipeline_lib.models.loadable import loading_faults
 from pipeline_lib.params import Params, SentenceVectorFiles, load_params
 from pipeline_lib.sources.files import existing_file, fetch_vectors, write_source
 from pipeline_lib.sources.models import fetch_models
@@ -23,6 +25,9 @@ def main() -> None:
     """Fetch the pretrained models, finished teachers, and files of vectors."""
     params, layout = load_params(), Layout()
     fetch_models(params, layout)
+    faults = loading_faults(params, layout)
+    if faults:
+        raise DistilleryError("\n".join(faults))
     fetch_vectors(params.vocabulary.vectors, Path(params.inputs), layout.raw_vectors)
     fetch_sentence_vectors(params, layout)
 

@@ -1,5 +1,22 @@
 """The one exception that users are meant to see: what is wrong, where, and the remedy."""
 
+LONGEST = 200
+"""Of another library's reason, in characters."""
+
 
 class DistilleryError(Exception):
     """An input, a parameter or a file is not usable; the message names it and says what to do."""
+
+
+def reason_of(error: BaseException) -> str:
+    """Return another library's error as part of a line: the first line of what it says.
+
+    A line that ends with a colon is followed by the next one.
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    if isinstance(error, KeyError):
+        return f"unknown key {lines[0]}"[:LONGEST]
+    count = 2 if lines[0].endswith(":") else 1
+    return " ".join(lines[:count]).rstrip(".:")[:LONGEST]

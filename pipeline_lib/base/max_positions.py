@@ -15,6 +15,9 @@ def position_count(config: Mapping[str, Any]) -> int | None:
 
     :param config: the content of config.json.
     """
+    if config.get("relative_attention") and not config.get("position_biased_input", True):
+        # DeBERTa-v3 sees distances alone, and far ones alike.
+        return None
     total = config.get("max_position_embeddings") or config.get("n_positions")
     if not isinstance(total, int) or total < 1:
         return None

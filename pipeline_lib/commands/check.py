@@ -53,8 +53,9 @@ def checked_summary(params: Path) -> list[str]:
         if not file.must_exist.exists()
     ]
     faults += [f"{params}: {fault}" for fault in params_faults(loaded)]
-    # The models can be inspected only once all their files exist.
+    # The models can be inspected only once all their files exist, and loaded once these are whole.
     faults = faults or model_faults(loaded) + format_faults(loaded)
+    faults = faults or local_model_faults(loaded)
     answers, vectors = [], []
     if not faults:
         answers, faults = answer_findings(loaded)
@@ -64,6 +65,16 @@ def checked_summary(params: Path) -> list[str]:
     if faults:
         raise DistilleryError("\n".join(faults))
     return [*summary(loaded), *answers, *vectors]
+
+
+def local_model_faults(params: "Params") -> list[str]:
+    """Return one line per local model that cannot be loaded as params.yaml uses it."""
+    if not any(file.is_model for file in params.input_files()):
+        return []
+    # Imported only if there is something to load: `distill check` should answer at once.
+    from pipeline_lib.models.loadable import loading_faults
+
+    return loading_faults(params)
 
 
 def answer_findings(params: "Params") -> tuple[list[str], list[str]]:

@@ -25,6 +25,7 @@ from pipeline_lib.commands.options import (
 if TYPE_CHECKING:
     from pipeline_lib.onboarding.findings import Findings
     from pipeline_lib.onboarding.questions import Question
+    from pipeline_lib.onboarding.teachers import Chosen
 
 EXAMPLE = "Example: distill init reviews.csv"
 
@@ -127,6 +128,7 @@ def init(
         keep_own_changes(params)
     base, console = read_values(default), SafeConsole()
     inspection = proposal.inspect_files(request, base, _ask)
+    _check_teacher(inspection.teacher)
     if leave_out:
         inspection = proposal.leave_out(inspection)
     show(console, inspection)
@@ -155,6 +157,22 @@ def init(
     for line in summary:
         say(line)
     _say_next(request.name, pair=len(inspection.understood.text) == 2)
+
+
+def _check_teacher(teacher: "Chosen") -> None:
+    """Check that a user's own model can be loaded, before anything is written.
+
+    :raises DistilleryError: if it cannot.
+    """
+    if teacher.path is None or not teacher.path.is_dir():
+        return
+    from pipeline_lib.models.loadable import base_faults, finished_faults
+    from pipeline_lib.sources.models import check_model
+
+    check_model(teacher.path, f"--teacher {teacher.path}")
+    of_kind = finished_faults if teacher.kind == "finished" else base_faults
+    for fault in of_kind(teacher.path):
+        raise DistilleryError(f"--teacher {fault}")
 
 
 def _added(

@@ -14,20 +14,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
-from safetensors import SafetensorError
 
 from pipeline_lib.base.devices import DTYPES
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import DistilleryError, reason_of
 from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.base.max_positions import position_count
+from pipeline_lib.base.model_config import problem_type
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
-from pipeline_lib.models.checks import is_regression
 from pipeline_lib.models.networks.inputs import model_inputs
 from pipeline_lib.models.parameter_counts import count_parameters
 from pipeline_lib.shards.columns import column_suffixes
 from pipeline_lib.shards.masking import signed_sentences
-from pipeline_lib.text.pieces import Pieces, load_fast_tokenizer, tokenizer_files
+from pipeline_lib.text.pieces import Pieces, load_config, load_fast_tokenizer, tokenizer_files
 from pipeline_lib.text.ragged import Sentences, to_device
 
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
@@ -54,7 +53,7 @@ class Transformer(ABC):
     @property
     def pieces(self) -> Pieces:
         """Its tokenizer, as students use it."""
-        return Pieces.of(self.tokenizer)
+        return Pieces.of(self.tokenizer, self.model.config)
 
     def sentences(self, rows: pa.Table, side: str) -> list[str]:
         """Return each row's sentence of one side as the teacher reads it.
@@ -182,9 +181,7 @@ def load_classifier(folder: Path, label_names: Sequence[str] | None = None) -> t
     if label_names is not None:
         names = dict(enumerate(label_names))
         head = {"id2label": names, "label2id": {name: i for i, name in names.items()}}
-        score = is_regression(label_names)
-        head["problem_type"] = "regression" if score else "single_label_classification"
-        head["ignore_mismatched_sizes"] = True
+        head["problem_type"] = problem_type(label_names)
     return load_pretrained(folder, "AutoModelForSequenceClassification", head)
 
 
@@ -196,13 +193,18 @@ def load_pretrained(
     :param head: the settings of a new head; empty: everything is to come from the folder.
     :param pooled: whether the pooler's output is used.
     :raises DistilleryError: if the folder has no model that transformers can load, it was altered,
-        or its weights are not all the model's.
+        its weights are not all the model's, or it cannot answer the texts that its tokenizer makes.
     """
     import transformers
 
     from pipeline_lib.models.loaded_weights import check_loaded
+    from pipeline_lib.models.trial import check_answers
 
     check_sealed(folder)
+    if not (folder / "config.json").exists():
+        raise _not_a_model(folder, "no config.json")
+    load_config(folder)
+    tokenizer = load_fast_tokenizer(folder)
     transformers.utils.logging.disable_progress_bar()
     logging.getLogger("transformers").setLevel(logging.ERROR)
     # Nothing here may access the hub: the fetch stages did that, at pinned revisions.
@@ -213,16 +215,30 @@ def load_pretrained(
             use_safetensors=True,
             dtype=torch.float32,
             output_loading_info=True,
+            # Those that must not differ are refused below, by name.
+            ignore_mismatched_sizes=True,
             **local,
             **head,
         )
-    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
-        raise DistilleryError(
-            f"{folder}: not a model that transformers can load ({str(error).splitlines()[0]}). It "
-            "needs config.json, *.safetensors and tokenizer files, as save_pretrained writes them."
-        ) from error
+    except MemoryError:
+        raise
+    except Exception as error:  # each architecture fails in its own way
+        if "out of memory" in str(error):
+            raise
+        raise _not_a_model(folder, reason_of(error)) from error
     check_loaded(folder, model, info, bool(head), pooled)
-    return model, load_fast_tokenizer(folder)
+    pieces = Pieces.of(tokenizer, model.config)
+    if getattr(model.config, "pad_token_id", None) is None and pieces.padding is not None:
+        model.config.pad_token_id = pieces.pad_id
+    check_answers(folder, model, pieces)
+    return model, tokenizer
+
+
+def _not_a_model(folder: Path, reason: str) -> DistilleryError:
+    return DistilleryError(
+        f"{folder}: not a model that transformers can load ({reason}). It needs config.json, "
+        "*.safetensors and tokenizer files, as save_pretrained writes them."
+    )
 
 
 def digest_model(folder: Path) -> str:

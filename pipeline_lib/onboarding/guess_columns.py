@@ -205,10 +205,13 @@ def _why_not(columns: Sequence[Column]) -> str:
     )
 
 
-def choose_kind(name: str, values: Sequence[str], named: str | None, ask: Ask) -> str:
+def choose_kind(
+    name: str, values: Sequence[str], named: str | None, of_teacher: str | None, ask: Ask
+) -> str:
     """Return ``classification`` or ``regression``.
 
     :param values: the label column's values; :param named: what the user said.
+    :param of_teacher: what a finished teacher answers: numbers may be either.
     :raises DistilleryError: if there are too many distinct values for classes.
     """
     if named is not None:
@@ -224,6 +227,8 @@ def choose_kind(name: str, values: Sequence[str], named: str | None, ask: Ask) -
                 "classification to keep them all."
             )
         return "classification"
+    if of_teacher is not None:
+        return of_teacher
     distinct = {*map(float, numbers)}
     whole = all(number.is_integer() for number in distinct)
     if whole and says_classes(name) and len(distinct) <= MAX_CLASSES:

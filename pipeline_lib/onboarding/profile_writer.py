@@ -10,8 +10,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
-from pipeline_lib.base.files import read_json
 from pipeline_lib.base.max_positions import position_count
+from pipeline_lib.base.model_config import read_config
 from pipeline_lib.onboarding.findings import Findings
 from pipeline_lib.onboarding.students import (
     ORIGINAL,
@@ -109,7 +109,7 @@ def _readable(teacher: Chosen, pieces: int) -> int:
     """Return a limit of word pieces that is not above what the teacher's own model can read."""
     if teacher.path is None or not teacher.path.is_dir():
         return pieces
-    positions = position_count(read_json(teacher.path / "config.json"))
+    positions = position_count(read_config(teacher.path))
     return pieces if positions is None else min(pieces, positions)
 
 

@@ -112,7 +112,14 @@ def inspect_files(request: Request, base: Mapping[str, Any], ask: Ask) -> Inspec
     classes = (request.overrides.labels or "").replace(",", ";").split(";")
     named = [name.partition("=")[0].strip() for name in classes if name]
     teacher = choose_teacher(request.teacher, [*base["models"]], default, named)
-    understood = understand(contents, request.overrides, teacher.hints, ask)
+    overrides = replace(request.overrides, teacher_kind=teacher.task_kind)
+    understood = understand(contents, overrides, teacher.hints, ask)
+    if teacher.task_kind not in (None, understood.kind):
+        raise DistilleryError(
+            f"--teacher {request.teacher}: its config.json is of a {teacher.task_kind} "
+            f"({teacher.outputs} in num_labels or id2label), and the labels here are a "
+            f"{understood.kind}. Give another teacher, or correct --kind and --label."
+        )
     if teacher.kind == "finished" and understood.kind == "classification":
         labels = in_model_order(teacher.path, understood.labels)
         understood = replace(understood, labels=labels)

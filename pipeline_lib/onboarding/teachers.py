@@ -7,7 +7,7 @@ from shlex import quote
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json
+from pipeline_lib.base.model_config import check_problem_type, output_names, read_config
 from pipeline_lib.onboarding.labels import Labels, spelled
 from pipeline_lib.onboarding.understanding import AnswerHints
 from pipeline_lib.outputs.files.answer_files import read_answers
@@ -24,7 +24,8 @@ class Chosen:
 
     :ivar name: the name of its row; :ivar kind: the kind of its tuning; :ivar model: the row of
         ``models`` that it is tuned from; :ivar path: its folder or file; :ivar hints: what its
-        answers say about the task; :ivar classes: see :func:`class_order`.
+        answers say about the task; :ivar classes: see :func:`class_order`; :ivar outputs: how many
+        a finished model has, one for scores.
     """
 
     name: str
@@ -33,6 +34,14 @@ class Chosen:
     path: Path | None = None
     hints: AnswerHints | None = None
     classes: list[str] | None = None
+    outputs: int | None = None
+
+    @property
+    def task_kind(self) -> str | None:
+        """The kind of task that a finished model answers; None if it may be either."""
+        if self.outputs is None:
+            return None
+        return "regression" if self.outputs == 1 else "classification"
 
     @property
     def runs(self) -> bool:
@@ -69,8 +78,8 @@ def in_model_order(folder: Path, labels: Labels) -> Labels:
 
     Case and surrounding spaces are ignored, as later when the model is checked.
     """
-    named = read_json(folder / "config.json").get("id2label")
-    if not isinstance(named, dict) or not all(str(number).isdecimal() for number in named):
+    named = read_config(folder).get("id2label") or {}
+    if not all(number.isdecimal() for number in named):
         return labels
     plain = {name.strip().casefold(): name for name in labels}
     order = [str(named[number]).strip().casefold() for number in sorted(named, key=int)]
@@ -138,10 +147,13 @@ def _model(path: Path) -> Chosen:
         raise DistilleryError(
             f"--teacher {path}: no config.json, so this is not a model. Correct the folder."
         )
-    heads = read_json(path / "config.json").get("architectures") or []
+    config = read_config(path)
+    heads = config.get("architectures") or []
     name = "".join(sign if sign.isalnum() else "_" for sign in path.resolve().name)
     if any(head.endswith(_HEADS) for head in heads):
-        return Chosen(name, "finished", path=path)
+        outputs = output_names(config, path)
+        check_problem_type(config, path, outputs)
+        return Chosen(name, "finished", path=path, outputs=len(outputs))
     return Chosen(name, "single", name, path)
 
 

@@ -31,6 +31,7 @@ class Overrides:
     """What the user said, which replaces a guess; None or empty if nothing.
 
     :ivar dev: the share of the rows to draw for dev; :ivar test: for test.
+    :ivar teacher_kind: what a finished teacher answers: how labels that are numbers are read.
     """
 
     text: Sequence[str] = ()
@@ -41,6 +42,7 @@ class Overrides:
     positive: str | None = None
     dev: float | None = None
     test: float | None = None
+    teacher_kind: str | None = None
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,7 @@ def _of_column(
     kind = overrides.kind or ("classification" if names or described else None)
     if kind != "classification":
         check_notation(name, values, contents)
-    kind = choose_kind(name, values, kind, ask)
+    kind = choose_kind(name, values, kind, overrides.teacher_kind, ask)
     if kind == "regression":
         return kind, score_range(values, overrides.labels)
     if overrides.labels is not None:

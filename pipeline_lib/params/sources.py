@@ -18,6 +18,8 @@ from pipeline_lib.params.retrieval import JudgedFiles
 from pipeline_lib.params.tasks import GlueFolder, HubDataset, OwnFiles, TaskBase
 from pipeline_lib.params.wikipedia import CorpusFiles, HubCorpus
 
+CONFIG = "config.json"
+"""The file that every model's folder has."""
 MODELS, WIKIPEDIA = "models", "wikipedia"
 """Who reads a file besides a task or a row of `retrieval`: the stages that fetch these."""
 
@@ -35,6 +37,11 @@ class InputFile:
     key: str
     path: Path
     holds: str | None = None
+
+    @property
+    def is_model(self) -> bool:
+        """Whether it is the folder of a model."""
+        return self.holds == CONFIG
 
     @property
     def must_exist(self) -> Path:
@@ -117,7 +124,7 @@ class RunSource:
             ]
         if isinstance(self.settings, HubDataset | HubCorpus) and (inputs / self.hub).is_dir():
             files = [(f"{self.key}.dataset", inputs / self.hub)]
-        holds = "config.json" if isinstance(self.settings, LocalModel | Finished) else None
+        holds = CONFIG if isinstance(self.settings, LocalModel | Finished) else None
         return [InputFile(self.reader, key, path, holds) for key, path in files]
 
 

@@ -15,8 +15,8 @@ import torch
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json
 from pipeline_lib.base.max_positions import position_count
+from pipeline_lib.base.model_config import read_config
 from pipeline_lib.models.checks import check_outputs
 from pipeline_lib.models.students.folders import Predict
 from pipeline_lib.models.students.sentence_encoder import load_encoder
@@ -93,7 +93,7 @@ class EncoderReference:
                 "`--model`, of a transformers model."
             )
         if pooling is not None and max_length is None:
-            max_length = longest(read_json(Path(folder) / "config.json"))
+            max_length = longest(read_config(Path(folder)))
         return cls(Path(folder).as_posix(), digest_model(folder), pooling, max_length)
 
     def found_in(self, folder: Path | None = None) -> "EncoderReference":

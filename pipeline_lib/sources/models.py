@@ -4,15 +4,14 @@ Only safetensors weights are accepted.  A pickled checkpoint can run arbitrary c
 so it is left out, and if there is nothing else the message says how to convert it.
 """
 
-import json
 import tempfile
 from pathlib import Path
-from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import DistilleryError, reason_of
 from pipeline_lib.base.files import copy_file, fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.max_positions import position_count
+from pipeline_lib.base.model_config import check_problem_type, output_names, read_config
 from pipeline_lib.base.model_sizes import layer_count
 from pipeline_lib.params import (
     AnswerFiles,
@@ -147,7 +146,7 @@ def _origin(source: ModelSource, inputs: Path) -> Path | str:
 
 
 def check_model(folder: Path, origin: Path | str) -> None:
-    """Check that a folder holds a configuration, a tokenizer and whole safetensors weights.
+    """Check that a folder holds a valid configuration, a tokenizer and whole safetensors weights.
 
     :param origin: where the model came from, for messages.
     :raises DistilleryError: naming what is missing.
@@ -161,10 +160,15 @@ def check_model(folder: Path, origin: Path | str) -> None:
     )
     for there, what in ((weights, "*.safetensors"), ("config.json" in names, "config.json")):
         if not there:
+            # An old sentence-transformers folder has its model in 0_Transformer.
+            inner = [name for name in sorted(names) if (folder / name / "config.json").is_file()]
             raise DistilleryError(
-                f"{origin}: no {what}. Load the model where you trained it and convert it with "
-                "save_pretrained(folder, safe_serialization=True)."
+                f"{origin}: no {what} here, but a model in {inner[0]}. Name that folder."
+                if inner
+                else f"{origin}: no {what}. Load the model where you trained it and convert it "
+                "with save_pretrained(folder, safe_serialization=True)."
             )
+    read_config(folder, origin)
     if not tokenizer:
         raise DistilleryError(
             f"{origin}: no tokenizer (tokenizer.json, vocab.txt, vocab.json or *.model). Add it "
@@ -176,19 +180,20 @@ def check_model(folder: Path, origin: Path | str) -> None:
                 tensors.keys()
         except (SafetensorError, OSError) as error:
             raise DistilleryError(
-                f"{origin}: {path.name} is a truncated or invalid safetensors file ({error}). Get "
-                "it again; if it is a Git LFS pointer, run `git lfs pull`."
+                f"{origin}: {path.name} is a truncated or invalid safetensors file "
+                f"({reason_of(error)}). Get it again; if it is a Git LFS pointer, run `git lfs "
+                "pull`."
             ) from error
 
 
 def check_classifier(folder: Path, origin: Path | str, task: str, labels: list[str]) -> None:
-    """Check that a finished teacher fits the task: its head, number and order of labels.
+    """Check that a finished teacher fits the task: its head, its kind, number and order of labels.
 
     Case and surrounding spaces are ignored.  Missing or default names (``LABEL_0``) are matched by
     number, as is the one output of a regression, whatever its name.
 
     :param labels: the task's names, by class number; a regression has one.
-    :raises DistilleryError: if it has no classification head, or other labels.
+    :raises DistilleryError: if it has no classification head, another kind, or other labels.
     """
     config = read_config(folder, origin)
     heads = config.get("architectures") or []
@@ -198,6 +203,7 @@ def check_classifier(folder: Path, origin: Path | str, task: str, labels: list[s
             "...ForSequenceClassification, so its head would be random. Give a fine-tuned model, "
             "or have it tuned here (`kind: single`)."
         )
+    check_problem_type(config, origin, labels)
     names = output_names(config, origin)
     if len(names) != len(labels):
         raise DistilleryError(
@@ -263,24 +269,6 @@ def check_layers(folder: Path, origin: Path | str, teacher: Teacher, key: str) -
         )
 
 
-def output_names(config: dict[str, Any], origin: Path | str) -> list[str]:
-    """Return the names of a model's outputs by number; default ones where it has none.
-
-    :raises DistilleryError: if they are not numbered from 0.
-    """
-    names = config.get("id2label") or {}
-    if not names:
-        # transformers omits both from the file for its default, two labels.
-        return [f"LABEL_{number}" for number in range(config.get("num_labels", 2))]
-    numbers = [str(number) for number in range(len(names))]
-    if sorted(names) != sorted(numbers):
-        raise DistilleryError(
-            f"{origin}: id2label in config.json has the keys {', '.join(names)}, not the numbers "
-            f"from 0 to {len(names) - 1}. Correct it, or take it out to have them by number."
-        )
-    return [str(names[number]) for number in numbers]
-
-
 def _plain(names: list[str]) -> list[str]:
     return [name.strip().casefold() for name in names]
 
@@ -293,29 +281,25 @@ def _counted(names: list[str]) -> str:
     return f"{len(names)} label{'s' * (len(names) != 1)} ({', '.join(names)})"
 
 
-def read_config(folder: Path, origin: Path | str) -> dict[str, Any]:
-    """Return a model folder's configuration.
+def check_local_model(folder: Path, where: str) -> None:
+    """Check that a local model is a folder with all files of one.
 
-    :raises DistilleryError: if it is missing or not JSON.
+    :param where: the key of params.yaml that names it.
+    :raises DistilleryError: naming what is missing, or cannot be read.
     """
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DistilleryError(
-            f"{origin}: config.json cannot be read ({error.strerror}). Save the model again."
-        ) from error
-    except ValueError as error:
-        raise DistilleryError(
-            f"{origin}: config.json is not valid JSON ({error}). Save the model again."
-        ) from error
-    return config if isinstance(config, dict) else {}
+    _require_folder(folder, where)
+    check_model(folder, folder)
 
 
-def _copy_model(folder: Path, target: Path, where: str) -> None:
+def _require_folder(folder: Path, where: str) -> None:
     if not folder.is_dir():
         raise DistilleryError(
             f"{where}: {folder} is not a folder. Put the model there, or correct the path."
         )
+
+
+def _copy_model(folder: Path, target: Path, where: str) -> None:
+    _require_folder(folder, where)
     target.mkdir(parents=True, exist_ok=True)
     for path in sorted(folder.iterdir()):
         if path.is_file() and path.name.endswith(MODEL_SUFFIXES):
@@ -337,8 +321,7 @@ def _snapshot(name: str, source: HubModel) -> Path:
             )
         )
     except Exception as error:  # the library raises many kinds: network, repository, revision
-        reason = str(error).strip().splitlines() or [type(error).__name__]
         raise DistilleryError(
             f"params.yaml: models.{name}.model: {source.model} could not be fetched: "
-            f"{reason[0].rstrip('.')}. Check name and revision, or use `kind: path`."
+            f"{reason_of(error)}. Check name and revision, or use `kind: path`."
         ) from error

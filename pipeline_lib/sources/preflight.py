@@ -47,9 +47,16 @@ def model_faults(params: Params) -> list[str]:
 
     Models that are fetched over the network are checked after the download.
     """
-    from pipeline_lib.sources.models import check_classifier, check_layers, check_length
+    from pipeline_lib.sources.models import (
+        check_classifier,
+        check_layers,
+        check_length,
+        check_local_model,
+    )
 
     inputs, faults = Path(params.inputs), []
+    for file in (file for file in params.input_files() if file.is_model):
+        faults += faults_of(check_local_model, file.path, f"params.yaml: {file.key}")
     for key, length, name in params.lengths():
         source = params.models[name]
         if source.kind == "path":

@@ -1,5 +1,6 @@
 """Word pieces: a pretrained model's tokenizer, as the teacher and students that share it use it."""
 
+import json
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -10,8 +11,9 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import atomic_path, read_json, sha256_file, sha256_json, write_json
+from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.files import atomic_path, read_record, sha256_file, sha256_json, write_json
+from pipeline_lib.base.model_config import read_config
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.text.ragged import Sentences
@@ -48,23 +50,30 @@ class Pieces:
     segments: bool
 
     @classmethod
-    def of(cls, tokenizer: Any) -> "Pieces":
-        """Wrap a fast tokenizer of transformers."""
+    def of(cls, tokenizer: Any, config: Any) -> "Pieces":
+        """Wrap a fast tokenizer of transformers.
+
+        :param config: the model's.  It says whether the model has segments: the tokenizers of some
+            models that have them, such as ALBERT's, do not list them.
+        """
+        named = tokenizer.init_kwargs.get("model_input_names") or [SEGMENTS]
+        has_segments = (getattr(config, "type_vocab_size", None) or 0) > 1
         return cls(
             tokenizer.backend_tokenizer,
-            tokenizer.pad_token,
+            _padding(tokenizer, getattr(config, "pad_token_id", None)),
             tokenizer.unk_token,
             tokenizer.mask_token,
-            SEGMENTS in tokenizer.model_input_names,
+            has_segments and SEGMENTS in named,
         )
 
     @classmethod
     def read(cls, folder: Path) -> "Pieces":
         """Read what :meth:`save` wrote; needs no transformers.
 
-        :raises ValueError: if there is no such file, or it is damaged.
+        :raises ValueError: if tokenizer.json is missing or damaged.
+        :raises DistilleryError: if tokenizer_config.json is.
         """
-        config = read_json(folder / "tokenizer_config.json")
+        config = read_record(folder / "tokenizer_config.json", "model_input_names")
         try:
             tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         except Exception as error:  # the library raises bare Exceptions
@@ -170,10 +179,59 @@ class Pieces:
         return None if sign is None else self.tokenizer.token_to_id(sign)
 
 
+def _padding(tokenizer: Any, number: int | None) -> str | None:
+    """Return the token that pads: the tokenizer's, or config.json's, or what ends a document.
+
+    A model such as GPT-2 has no padding.  It looks for the last token that is none, so padding must
+    be a token that no text has.
+    """
+    if tokenizer.pad_token is not None:
+        return tokenizer.pad_token
+    if number is not None and 0 <= number < len(tokenizer):
+        return tokenizer.convert_ids_to_tokens(number)
+    backend, end = tokenizer.backend_tokenizer, tokenizer.eos_token
+    ends_texts = end is not None and end in backend.encode("").tokens
+    return None if ends_texts else end
+
+
+def load_config(folder: Path) -> Any:
+    """Load a model folder's configuration with transformers; no code in the folder is run.
+
+    :raises DistilleryError: if it is damaged, or of a model that transformers does not know, or
+        that reads with an encoder and answers with a decoder.
+    """
+    from transformers import CONFIG_MAPPING, AutoConfig, __version__
+
+    settings = read_config(folder)
+    kind = settings.get("model_type")
+    if kind not in CONFIG_MAPPING:
+        if settings.get("auto_map"):
+            raise DistilleryError(
+                f"{folder}: config.json has the model_type {kind}, which needs the code that "
+                "auto_map names. Such code is never run: use a model that transformers has."
+            )
+        raise DistilleryError(
+            f"{folder}: the model_type in config.json is {json.dumps(kind)}, which transformers "
+            f'{__version__} does not know. Correct it (a BERT has "bert"), or use another model.'
+        )
+    if getattr(CONFIG_MAPPING[kind], "is_encoder_decoder", False):
+        raise DistilleryError(
+            f"{folder}: config.json is of an encoder with a decoder ({kind}), which is not "
+            "supported. Use an encoder, such as BERT, or a decoder, such as GPT-2."
+        )
+    try:
+        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # each configuration checks its keys in its own way
+        raise DistilleryError(
+            f"{folder}: transformers cannot read config.json ({reason_of(error)}). Correct it, or "
+            "save the model again."
+        ) from error
+
+
 def load_fast_tokenizer(folder: Path) -> Any:
     """Load the fast tokenizer of a model folder with transformers; nothing is downloaded.
 
-    :raises DistilleryError: if there is none.
+    :raises DistilleryError: if there is none, or it reads nothing of what is there.
     """
     from transformers import AutoTokenizer
 
@@ -182,16 +240,55 @@ def load_fast_tokenizer(folder: Path) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
         )
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise DistilleryError(
-            f"{folder}: no tokenizer that transformers can load ({str(error).splitlines()[0]}). "
-            "Save it with the model, as save_pretrained does."
-        ) from error
+    except MemoryError:
+        raise
+    except Exception as error:  # tokenizers raises bare Exceptions, transformers many kinds
+        raise DistilleryError(f"{folder}: {_tokenizer_fault(folder, error)}") from error
+    name = type(tokenizer).__name__
+    files = [file for file in tokenizer.vocab_files_names.values() if (folder / file).exists()]
     if not tokenizer.is_fast:
         raise DistilleryError(
-            f"{folder}: the tokenizer has no fast version. Save it with tokenizer.json."
+            f"{folder}: its {name} ({', '.join(files) or 'no file'}) is a tokenizer in Python "
+            "alone. Convert it to a tokenizer.json with the tokenizers library, or use a model "
+            "that has one."
+        )
+    # Otherwise each word of each text would be the unknown word.
+    if tokenizer.backend_tokenizer.get_vocab_size() <= len(tokenizer.added_tokens_decoder):
+        wanted = " or ".join(dict.fromkeys(tokenizer.vocab_files_names.values()))
+        there = ", ".join(path.name for path in tokenizer_files(folder)) or "no tokenizer file"
+        raise DistilleryError(
+            f"{folder}: its {name} has no word: there is {there}, and words would be in {wanted}. "
+            "Add the tokenizer with tokenizer.save_pretrained(folder)."
         )
     return tokenizer
+
+
+def _tokenizer_fault(folder: Path, error: Exception) -> str:
+    """Return which file keeps a tokenizer from being loaded, and the remedy."""
+    again = "Save it again, with tokenizer.save_pretrained(folder)."
+    for path in tokenizer_files(folder):
+        if path.suffix == ".json":
+            try:
+                content = json.loads(path.read_text(encoding="utf-8"))
+            except (OSError, ValueError, RecursionError) as fault:
+                return f"{path.name} is not valid JSON ({reason_of(fault)}). {again}"
+            if not isinstance(content, dict):
+                return f"{path.name} holds a {type(content).__name__}, not an object. {again}"
+    file = folder / "tokenizer.json"
+    if file.exists():
+        try:
+            Tokenizer.from_file(str(file))
+        except Exception as fault:  # the library raises bare Exceptions
+            return f"tokenizer.json is not one of a tokenizer ({reason_of(fault)}). {again}"
+    models = [path.name for path in folder.glob("*.model")]
+    if models and not file.exists():
+        return (
+            f"{models[0]} cannot be read without a tokenizer.json ({reason_of(error)}). Run `pip "
+            "install sentencepiece protobuf`, or save the tokenizer where both are installed, with "
+            "AutoTokenizer.from_pretrained(folder).save_pretrained(folder)."
+        )
+    there = ", ".join(path.name for path in tokenizer_files(folder)) or "no file of one"
+    return f"no tokenizer that transformers can load from {there} ({reason_of(error)}). {again}"
 
 
 def load_pieces(folder: Path, reads: str) -> Pieces:
@@ -209,15 +306,16 @@ def load_pieces(folder: Path, reads: str) -> Pieces:
 def _loaded(folder: Path, digest: str, reads: str) -> Pieces:
     for path in tokenizer_files(folder):
         check_sealed(path)
-    pieces = Pieces.of(load_fast_tokenizer(folder))
+    pieces = Pieces.of(load_fast_tokenizer(folder), load_config(folder))
     return pieces.without_special_tokens() if reads == "pieces" else pieces
 
 
 def digest_tokenizer(folder: Path) -> str:
     """Return one SHA-256 over all that determines tokens in a model folder."""
     digests = {path.name: sha256_file(path) for path in tokenizer_files(folder)}
-    model = read_json(folder / "config.json").get("model_type")
-    return sha256_json([digests, model])
+    config = read_config(folder)
+    names = "model_type", "type_vocab_size", "pad_token_id"
+    return sha256_json([digests, [config.get(name) for name in names]])
 
 
 def tokenizer_files(folder: Path) -> list[Path]:

@@ -2,6 +2,8 @@ import pytest
 
 from pipeline_lib.base.max_positions import position_count
 
+RELATIVE = {"max_position_embeddings": 9, "relative_attention": True}
+
 
 @pytest.mark.parametrize(
     ("config", "expected"),
@@ -13,6 +15,16 @@ from pipeline_lib.base.max_positions import position_count
         # XLNet says -1; T5 has distances instead of positions.
         ({"model_type": "xlnet", "max_position_embeddings": -1}, None),
         ({"model_type": "t5"}, None),
+        # DeBERTa-v3 reads distances alone; DeBERTa-v1 may read positions, too.
+        (
+            {
+                "max_position_embeddings": 9,
+                "relative_attention": True,
+                "position_biased_input": False,
+            },
+            None,
+        ),
+        ({"max_position_embeddings": 9, "relative_attention": True}, 9),
     ],
 )
 def test_positions_are_those_that_sentences_can_have(

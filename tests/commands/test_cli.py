@@ -18,6 +18,7 @@ from pipeline_lib import cli
 from pipeline_lib.base.files import write_json
 from pipeline_lib.models.students.folders import MODEL_TYPE
 from pipeline_lib.params import load_params
+from tests.hub_folders import change_json, write_classifier
 from tests.made_up import made_up_method, made_up_scores, made_up_speed
 from tests.pretrained import LAYERS
 
@@ -94,8 +95,8 @@ class TestCheck:
             models={"minilm": {"kind": "path", "path": "model"}},
             students=students | {"layers": LAYERS | {"layers": [0, 9]}},
         )
-        sizes = {"num_hidden_layers": 6, "max_position_embeddings": 512, "model_type": "bert"}
-        write_json(Path("data/input/model/config.json"), sizes)
+        sizes = {"num_hidden_layers": 6, "max_position_embeddings": 512}
+        write_classifier(Path("data/input/model"), "bert", **sizes)
         found = failing(monkeypatch, capsys, "check")
         assert "students.layers.layers: 9, but data/input/model has 6 layers, 0 to 5" in found
 
@@ -136,17 +137,21 @@ class TestCheck:
         tuning = {"kind": "finished", "checkpoint": "done"}
         own = given["teachers"]["minilm"] | {"model": None, "tuning": tuning}
         write_params(**names, **rest, teachers={"mine": own})
-        config = {"architectures": ["BertForSequenceClassification"], "max_position_embeddings": 64}
-        write_json(Path("data/input/done/config.json"), config | {"id2label": {0: "a", 1: "b"}})
+        done = write_classifier(Path("data/input/done"), "bert", ["a", "b"])
         found = failing(monkeypatch, capsys, "check")
         assert "labels are, in this order, a, b; tasks.movies.labels are negative, posi" in found
-        write_json(Path("data/input/done/config.json"), config)
+        change_json(done / "config.json", id2label=..., label2id=...)
         found = failing(monkeypatch, capsys, "check")
         assert (
             "data/input/done: teachers.mine.max_length is 128, the model has 64 positions" in found
         )
-        write_json(Path("data/input/done/config.json"), config | {"max_position_embeddings": 512})
+        write_classifier(done, "bert", ["negative", "positive"], max_position_embeddings=512)
         assert "is valid" in distill("check")
+        for name in ("model.safetensors", "tokenizer.json"):
+            content = (done / name).read_bytes()
+            (done / name).unlink()
+            assert "data/input/done: no " in failing(monkeypatch, capsys, "check")
+            (done / name).write_bytes(content)
 
     def test_a_baseline_with_other_rates_is_warned_of(self) -> None:
         shipped = distill("check", "--params", str(PARAMS))

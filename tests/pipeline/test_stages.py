@@ -14,6 +14,7 @@ from pipeline_lib.params import check_params
 from pipeline_lib.stages.fingerprint import write_names
 from tests.archives import write_files
 from tests.corpora.wikipedia.wikis import wikipedia, write_dump
+from tests.pretrained import write_model
 from tests.tour import TOUR
 
 from .workspace import small_params
@@ -29,7 +30,7 @@ def run(stage: str, folder: Path, *options: str) -> subprocess.CompletedProcess:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, model_folder: Path) -> Path:
+def folder(tmp_path: Path) -> Path:
     """Return a working folder whose params.yaml names only files in it."""
     yaml = YAML(typ="safe", pure=True)
     params = yaml.load(TOUR.read_text(encoding="utf-8"))
@@ -45,9 +46,12 @@ def folder(tmp_path: Path, model_folder: Path) -> Path:
     row = params["methods"]["bilstm"] | {"tasks": None}
     params |= {"encoders": {}, "catalogues": {}, "joint": {}, "methods": {"bilstm": row}}
     params["models"]["minilm"] = {"kind": "path", "path": "model"}
+    for row in (*params["teachers"].values(), params["sentence_vectors"]):
+        row["max_length"] = 32
     with open(tmp_path / "params.yaml", "w", encoding="utf-8") as handle:
         yaml.dump(params, handle)
-    write_files(model_folder.parent, {"a.tsv": b"text\tmean\ngood\t1\n"})
+    write_model(tmp_path / "inputs" / "model", "bert")
+    write_files(tmp_path / "inputs", {"a.tsv": b"text\tmean\ngood\t1\n"})
     return tmp_path
 
 

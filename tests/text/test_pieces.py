@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lib.models.teacher import load_fast_tokenizer
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.text import pieces
 from tests.pretrained import write_model
 
@@ -14,7 +14,7 @@ from tests.pretrained import write_model
 def test_texts_are_encoded_a_few_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pair: bool
 ) -> None:
-    own = pieces.Pieces.of(load_fast_tokenizer(write_model(tmp_path / "bert", "bert")))
+    own = pieces.load_pieces(write_model(tmp_path / "bert", "bert"), "sequence")
     texts = ["a film", "", "a good film about films", "dull", "good good"]
     given = [(text, "so dull") for text in texts] if pair else texts
     whole = own.number(given, 6)
@@ -26,3 +26,15 @@ def test_texts_are_encoded_a_few_at_a_time(
     assert (whole.segments is None) == (not pair)
     if pair:
         assert np.array_equal(parts.segments, whole.segments) and whole.segments.any()
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", "{"])
+def test_damaged_settings_of_a_tokenizer_are_an_error_that_names_them(
+    tmp_path: Path, content: str
+) -> None:
+    read = pieces.load_pieces(write_model(tmp_path / "bert", "bert"), "sequence")
+    read.save(tmp_path)
+    assert pieces.Pieces.read(tmp_path).segments
+    (tmp_path / "tokenizer_config.json").write_text(content)
+    with pytest.raises((DistilleryError, ValueError), match=r"tokenizer_config.json"):
+        pieces.Pieces.read(tmp_path)

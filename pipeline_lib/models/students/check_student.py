@@ -13,6 +13,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.max_positions import position_count
+from pipeline_lib.base.model_config import read_config
 from pipeline_lib.base.model_sizes import head_count, layer_count, layer_width
 from pipeline_lib.params import BERT, GeneralEncoder, Method, Params, StudentSettings
 from pipeline_lib.shards.shard_sets import ShardSet
@@ -71,7 +72,7 @@ def check_fits(key: str, student: StudentSettings, folder: Path) -> None:
     """
     if student.reads in ("sentences", "sequence"):
         check_positions(key, student, folder)
-    count = layer_count(read_json(folder / "config.json"))
+    count = layer_count(read_config(folder))
     if not student.pretrained or count is None:
         return
     if student.layers is None:
@@ -102,7 +103,7 @@ def check_positions(key: str, student: StudentSettings, folder: Path) -> None:
     :param key: of the student in params.yaml.
     :raises DistilleryError: if it has fewer positions.
     """
-    positions = position_count(read_json(folder / "config.json"))
+    positions = position_count(read_config(folder))
     if positions is not None and student.max_words > positions:
         raise DistilleryError(
             f"{key}.max_words: {student.max_words}, but {folder} has {positions} positions. Set it "
@@ -135,7 +136,7 @@ def check_beside(
     :param model: the folder of the student's model; :param teacher: the teacher's.
     :raises DistilleryError: if it does not.
     """
-    config, other = _configuration(student, model), read_json(teacher / "config.json")
+    config, other = _configuration(student, model), read_config(teacher)
     count, wanted = layer_count(other), max(row.teacher_runs.layers)
     if count is not None and wanted > count:
         raise DistilleryError(
@@ -155,7 +156,7 @@ def _configuration(student: StudentSettings, model: Path) -> Mapping[str, Any]:
     """Return the configuration of a student's layers: its own sizes, or its model's."""
     if isinstance(student, BERT):
         return {"hidden_size": student.width, "num_attention_heads": student.heads}
-    return read_json(model / "config.json")
+    return read_config(model)
 
 
 def _name(student: StudentSettings, model: Path) -> str:

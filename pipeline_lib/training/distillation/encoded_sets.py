@@ -180,11 +180,19 @@ class EncodingPass(ShardPass):
         labels = np.concatenate([_labels(rows, logits) for rows, logits in parts])
         return self._table([rows for rows, _ in parts], {"labels": labels[kept]}, kept)
 
+    def _words(self) -> Tokenizer:
+        try:
+            return load_tokenizer(self.vocabulary)
+        except ValueError as error:
+            raise DistilleryError(
+                f"{self.vocabulary}: {error}. Delete the folder and run `dvc repro`."
+            ) from error
+
     def _table(
         self, tables: list[pa.Table], targets: dict[str, np.ndarray], kept: np.ndarray
     ) -> pa.Table:
         if self.reads == "words":
-            tokenizer = load_tokenizer(self.vocabulary)
+            tokenizer = self._words()
             numbered = [_word_lists(rows, tokenizer, self.max_words) for rows in tables]
         else:
             pieces = load_pieces(self.vocabulary, self.reads)

@@ -120,7 +120,7 @@ def start_from_layers(folder: Path, settings: StudentSettings) -> Start:
         token is to be left out but is not a special one.
     """
     model, tokenizer = load_pretrained(folder, "AutoModel", {})
-    pieces = Pieces.of(tokenizer)
+    pieces = Pieces.of(tokenizer, model.config)
     try:
         config = cut(model, settings.layers, settings.dropout)
     except (ValueError, IndexError) as error:

@@ -64,7 +64,8 @@ class RunningTeacher:
         """Load the pretrained model in ``folder``, which has no task; else like :meth:`load`."""
         model, tokenizer = load_pretrained(folder, "AutoModel", {})
         running_teacher = cls(model.to(device).eval().requires_grad_(False), layers, scores)
-        return running_teacher._matched(folder, Pieces.of(tokenizer), student, pieces)
+        read = Pieces.of(tokenizer, model.config)
+        return running_teacher._matched(folder, read, student, pieces)
 
     def _matched(
         self,

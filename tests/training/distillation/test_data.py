@@ -322,3 +322,9 @@ def test_another_tokenizer_is_another_set(tmp_path: Path, model: Path) -> None:
         for reads in ("pieces", "sentences", "sequence")
     }
     assert len(keys) == 3
+
+
+def test_a_damaged_vocabulary_is_named_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text('{"version"')
+    with pytest.raises(DistilleryError, match=r"tokenizer.json: .* Delete the folder and run `dvc"):
+        EncodingPass.of(tmp_path, 5)._words()

@@ -1,0 +1,106 @@
+"""A pretrained model's config.json, as it is: transformers itself accepts what later crashes."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline_lib.base.errors import DistilleryError, reason_of
+
+COUNTS = (
+    "vocab_size", "type_vocab_size", "pad_token_id", "num_labels", "max_position_embeddings",
+    "n_positions", "num_hidden_layers", "n_layers", "num_attention_heads", "n_heads",
+    "hidden_size", "dim",
+)  # fmt: skip
+"""Keys whose value is a whole number."""
+SIGNED = {"pad_token_id", "max_position_embeddings"}
+"""Those that are -1 where a model has no padding, or no limit."""
+KINDS: dict[str, tuple[type, str]] = {
+    **dict.fromkeys(COUNTS, (int, "a whole number")),
+    **dict.fromkeys(("model_type", "problem_type"), (str, "a text")),
+    "architectures": (list, "a list of texts"),
+    "id2label": (dict, "an object of names by number"),
+}
+"""The keys that are read here, each with its type in Python and in words; null is as good as
+none."""
+
+
+def read_config(folder: Path, origin: Path | str | None = None) -> dict[str, Any]:
+    """Return a model folder's config.json.
+
+    :param origin: where the model came from, for messages; None: the folder.
+    :raises DistilleryError: if it is missing, not a JSON object, or has a key of a wrong type.
+    """
+    origin = folder if origin is None else origin
+    try:
+        config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DistilleryError(
+            f"{origin}: config.json cannot be read ({error.strerror}). Save the model again."
+        ) from error
+    # Thousands of nested lists raise a RecursionError.
+    except (ValueError, RecursionError) as error:
+        raise DistilleryError(
+            f"{origin}: config.json is not valid JSON ({reason_of(error)}). Save the model again."
+        ) from error
+    if not isinstance(config, dict):
+        raise DistilleryError(
+            f"{origin}: config.json holds a {type(config).__name__}, not an object of settings. "
+            "Save the model again with save_pretrained."
+        )
+    for key, (kind, words) in KINDS.items():
+        value = config.get(key)
+        is_negative = kind is int and key not in SIGNED and _is_of(value, int) and value < 0
+        if is_negative or (value is not None and not _is_of(value, kind)):
+            raise DistilleryError(
+                f"{origin}: {key} in config.json is {json.dumps(value)[:80]}, not {words}. "
+                "Correct it, or save the model again."
+            )
+    return config
+
+
+def problem_type(labels: Sequence[str]) -> str:
+    """Return what transformers calls a task with these labels; a regression has one."""
+    return "regression" if len(labels) == 1 else "single_label_classification"
+
+
+def output_names(config: dict[str, Any], origin: Path | str) -> list[str]:
+    """Return the names of a model's outputs by number; default ones where it has none.
+
+    :raises DistilleryError: if they are not numbered from 0.
+    """
+    names = config.get("id2label") or {}
+    if not names:
+        # transformers omits both from the file for its default, two labels.
+        return [f"LABEL_{number}" for number in range(config.get("num_labels", 2))]
+    numbers = [str(number) for number in range(len(names))]
+    if sorted(names) != sorted(numbers):
+        raise DistilleryError(
+            f"{origin}: id2label in config.json has the keys {', '.join(names)}, not the numbers "
+            f"from 0 to {len(names) - 1}. Correct it, or take it out to have them by number."
+        )
+    return [str(names[number]) for number in numbers]
+
+
+def check_problem_type(config: dict[str, Any], origin: Path | str, labels: Sequence[str]) -> None:
+    """Check that a fine-tuned model was trained to answer as a task with these labels needs.
+
+    The outputs of a model of several labels per text are no alternatives: their softmax says
+    nothing.
+
+    :raises DistilleryError: if config.json says otherwise.
+    """
+    trained, wanted = config.get("problem_type"), problem_type(labels)
+    if trained not in (None, wanted):
+        raise DistilleryError(
+            f"{origin}: problem_type in config.json is {trained}, and a task with "
+            f"{len(labels)} label{'s' * (len(labels) != 1)} needs {wanted}. Give a teacher of that "
+            "kind, or have one tuned here (`kind: single`); if its outputs are meant to be read "
+            f'so, set "problem_type": "{wanted}" in config.json.'
+        )
+
+
+def _is_of(value: Any, kind: type) -> bool:
+    if isinstance(value, bool) or not isinstance(value, kind):
+        return False
+    return kind is not list or all(isinstance(item, str) for item in value)

@@ -1,0 +1,103 @@
+"""Whether a model answers what its tokenizer makes of a text, and of a text beside longer ones.
+
+Two texts tell: ids beyond the embeddings, positions too few, padding that is read.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.max_positions import position_count
+from pipeline_lib.base.text import Text
+from pipeline_lib.models.networks.inputs import model_inputs
+from pipeline_lib.text.pieces import Pieces
+
+SHORT = "a film"
+LONG = "a film that is not long, and not short; ☃ is a word that few know"
+MOST = 16
+"""Word pieces of a text that is tried."""
+
+
+def check_answers(folder: Path, model: Any, pieces: Pieces) -> None:
+    """Try a model, in evaluation mode on a CPU, on two texts and on two pairs.
+
+    :raises DistilleryError: if it cannot read them, or a text's answer depends on the one beside
+        it, or is not finite.
+    """
+    check_vocabulary(folder, model, pieces)
+    limit = min(position_count(model.config.to_dict()) or MOST, MOST)
+    pairs: list[Text] = [(SHORT, SHORT), (LONG, LONG)]
+    for texts in ([SHORT, LONG], pairs):
+        try:
+            alone, beside = _answers(model, pieces, texts, limit)
+        except MemoryError:
+            raise
+        except Exception as error:  # each architecture and tokenizer fails in its own way
+            raise DistilleryError(_unable(folder, model, pieces, reason_of(error))) from error
+        if not alone.isfinite().all():
+            raise DistilleryError(
+                f"{folder}: the model's answer to a text is no finite number, so its weights are "
+                "damaged. Get them again."
+            )
+        if not torch.allclose(alone, beside, rtol=0.0, atol=1e-5 + 0.01 * float(alone.abs().max())):
+            raise DistilleryError(_padded(folder, model, pieces))
+
+
+def check_vocabulary(folder: Path, model: Any, pieces: Pieces) -> None:
+    """Check that a model has an embedding for each of its tokenizer's word pieces.
+
+    :raises DistilleryError: if it has not.
+    """
+    rows = model.get_input_embeddings().weight.shape[0]
+    piece, number = max(pieces.tokenizer.get_vocab().items(), key=lambda item: item[1])
+    if number >= rows:
+        raise DistilleryError(
+            f"{folder}: its tokenizer counts pieces up to {number:,} ({piece!r}), its weights have "
+            f"{rows:,} embeddings (vocab_size in config.json). Put the tokenizer files there that "
+            "the model was trained with, or train it after "
+            "model.resize_token_embeddings(len(tokenizer))."
+        )
+
+
+def _answers(
+    model: Any, pieces: Pieces, texts: list[Text], limit: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the answer to the first text, alone and beside the second."""
+    sentences = pieces.number(texts, limit)
+    length, rows = int(sentences.lengths[0]), torch.arange(2).numpy()
+    with torch.inference_mode():
+        alone, beside = (
+            model(**model_inputs(sentences.batch(chosen))) for chosen in (rows[:1], rows)
+        )
+    if "logits" in alone:
+        return alone.logits[0], beside.logits[0]
+    return alone.last_hidden_state[0], beside.last_hidden_state[0, :length]
+
+
+def _unable(folder: Path, model: Any, pieces: Pieces, reason: str) -> str:
+    if pieces.padding is None:
+        return (
+            f"{folder}: its tokenizer has no padding token, and texts of different lengths need "
+            f"one ({reason}). Name one as pad_token in tokenizer_config.json, and its id as "
+            "pad_token_id in config.json."
+        )
+    return (
+        f"{folder}: the model cannot answer what its tokenizer makes of a text ({reason}). Put the "
+        "config.json and tokenizer files there that its weights were saved with."
+    )
+
+
+def _padded(folder: Path, model: Any, pieces: Pieces) -> str:
+    number = getattr(model.config, "pad_token_id", None)
+    if pieces.padding is not None and number != pieces.pad_id:
+        return (
+            f"{folder}: its tokenizer pads with {pieces.padding!r}, {pieces.pad_id}, and "
+            f"pad_token_id in config.json is {number}, so that padding is read as text. Set it to "
+            f"{pieces.pad_id}."
+        )
+    return (
+        f"{folder}: the answers of a {model.config.model_type} model change with the padding "
+        "behind a text, so they depend on the texts beside it. Use another architecture."
+    )

@@ -1,0 +1,231 @@
+"""A model that a user brings as a folder: ``init`` and ``check`` take it, or name what is wrong."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from pipeline_lib.params import load_params
+from tests.hub_folders import change_json, write_classifier
+from tests.onboarding.made_up import review, write_csv, write_reviews
+
+from .running import Fails, distill
+
+FAMILIES = ["albert", "bert", "deberta-v2", "gpt2", "modernbert", "xlm-roberta"]
+NAMES = ["bad", "good"]
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a good BERT."""
+    return write_classifier(tmp_path_factory.mktemp("good") / "bert", "bert", NAMES)
+
+
+def test_a_folder_of_any_architecture_is_taken() -> None:
+    write_reviews(Path("reviews.csv"))
+    for family in FAMILIES:
+        write_classifier(Path(family), family, NAMES)
+        printed = distill("init", "reviews.csv", "--teacher", family, "--force")
+        assert f"{family}, used as it is" in printed and "params.yaml is valid." in printed
+        [teacher] = load_params().teachers.values()
+        assert teacher.max_length == (128 if family == "deberta-v2" else 64)
+
+
+def test_an_encoder_with_sentence_transformers_files_is_tuned(good: Path, fails: Fails) -> None:
+    write_reviews(Path("reviews.csv"))
+    shutil.copytree(good, "e5")
+    change_json(Path("e5/config.json"), architectures=["BertModel"])
+    for name in ("modules.json", "1_Pooling/config.json"):
+        Path("e5", name).parent.mkdir(exist_ok=True)
+        Path("e5", name).write_text("[]")
+    assert "e5, fine-tuned here" in distill("init", "reviews.csv", "--teacher", "e5", "--force")
+    # With more layers in config.json the new ones would be random.
+    change_json(Path("e5/config.json"), num_hidden_layers=3)
+    assert "models.e5: " in (error := fails("check")) and "its weights lack" in error
+    shutil.copytree(good, "old/0_Transformer")
+    Path("old/config.json").write_text("{}")
+    error = fails("init", "reviews.csv", "--teacher", "old", "--force")
+    assert "no *.safetensors here, but a model in 0_Transformer" in error
+
+
+def test_a_finished_teacher_says_whether_numbers_are_classes(good: Path, fails: Fails) -> None:
+    rows = [[review(number), str(1 + number % 5)] for number in range(60)]
+    write_csv(Path("stars.csv"), ["review", "stars"], rows)
+    for names in (["stars"], list("12345")):
+        folder = write_classifier(Path(f"of_{len(names)}"), "bert", names)
+        distill("init", "stars.csv", "--teacher", str(folder), "--force")
+        assert load_params().tasks["stars"].is_regression == (len(names) == 1)
+    error = fails("init", "stars.csv", "--teacher", "of_1", "--kind", "classification", "--force")
+    assert "--teacher of_1: its config.json is of a regression" in error
+
+
+def config(**changes: object) -> Callable[[Path], None]:
+    return lambda folder: change_json(folder / "config.json", **changes)
+
+
+def text(name: str, content: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).write_text(content) and None
+
+
+def without(*names: str) -> Callable[[Path], None]:
+    def remove(folder: Path) -> None:
+        for name in names:
+            (folder / name).unlink()
+
+    return remove
+
+
+def truncated(name: str) -> Callable[[Path], None]:
+    def cut(folder: Path) -> None:
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content[: len(content) // 2])
+
+    return cut
+
+
+def both(*damages: Callable[[Path], None]) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        for one in damages:
+            one(folder)
+
+    return damage
+
+
+def tensors(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        changed = change(load_file(folder / "model.safetensors"))
+        save_file(changed, folder / "model.safetensors", {"format": "pt"})
+
+    return damage
+
+
+def more_pieces(folder: Path) -> None:
+    """Give the tokenizer words for which the model has no embedding."""
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    vocab = tokenizer["model"]["vocab"]
+    vocab |= {f"word{number}": len(vocab) + number for number in range(5)}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+
+
+def not_finite(weights: dict[str, Any]) -> dict[str, Any]:
+    return {name: values * float("nan") for name, values in weights.items()}
+
+
+NO_TOKENIZER = without("tokenizer.json", "tokenizer_config.json")
+DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "no weights": (without("model.safetensors"), "no *.safetensors"),
+    "a pickle": (
+        both(without("model.safetensors"), text("pytorch_model.bin", "x")),
+        "no *.safetensors",
+    ),
+    "weights cut": (truncated("model.safetensors"), "model.safetensors"),
+    "a pointer": (text("model.safetensors", "version https://git-lfs"), "git lfs pull"),
+    "weights of another prefix": (
+        tensors(lambda weights: {f"module.{name}": v for name, v in weights.items()}),
+        "its weights lack",
+    ),
+    "weights of no number": (tensors(not_finite), "its weights are damaged"),
+    "no tokenizer": (NO_TOKENIZER, "no tokenizer"),
+    "vocab.json alone": (
+        both(NO_TOKENIZER, text("vocab.json", '{"a": 0}'), config(model_type="openai-gpt")),
+        "vocab.json",
+    ),
+    "sentencepiece": (both(NO_TOKENIZER, text("spiece.model", "x")), "spiece.model"),
+    "another's vocab.txt": (
+        both(NO_TOKENIZER, text("vocab.txt", ""), text("tokenizer_config.json", "{}")),
+        "BertTokenizer has no word",
+    ),
+    "in Python alone": (
+        both(
+            NO_TOKENIZER,
+            text("vocab.txt", "film 1\n"),
+            text("bpe.codes", "f i 1\n"),
+            text("tokenizer_config.json", '{"tokenizer_class": "BertweetTokenizer"}'),
+        ),
+        "BertweetTokenizer (vocab.txt, bpe.codes) is a tokenizer in Python alone",
+    ),
+    "an unknown tokenizer": (
+        both(
+            NO_TOKENIZER,
+            text("vocab.txt", "film\n"),
+            text("tokenizer_config.json", '{"tokenizer_class": "FooTokenizer"}'),
+        ),
+        "tokenizer",
+    ),
+    "tokenizer cut": (truncated("tokenizer.json"), "tokenizer.json is not valid JSON"),
+    "tokenizer empty": (text("tokenizer.json", ""), "tokenizer.json is not valid JSON"),
+    "tokenizer a list": (text("tokenizer.json", "[]"), "tokenizer.json holds a list"),
+    "tokenizer of nothing": (text("tokenizer.json", "{}"), "tokenizer.json is not one"),
+    "tokenizer deep": (text("tokenizer.json", "[" * 100_000), "tokenizer.json is not valid JSON"),
+    "tokenizer settings cut": (truncated("tokenizer_config.json"), "tokenizer_config.json"),
+    "tokenizer settings a list": (text("tokenizer_config.json", "[]"), "tokenizer_config.json"),
+    "special tokens a list": (text("special_tokens_map.json", "[]"), "special_tokens_map.json"),
+    "padding a number": (
+        lambda folder: change_json(folder / "tokenizer_config.json", pad_token=3),
+        "pad_token",
+    ),
+    "inputs a number": (
+        lambda folder: change_json(folder / "tokenizer_config.json", model_input_names=3),
+        "tokenizer_config.json",
+    ),
+    "ids too large": (more_pieces, "its tokenizer counts pieces up to"),
+    "no config": (without("config.json"), "config.json"),
+    "config cut": (truncated("config.json"), "config.json is not valid JSON"),
+    "config a list": (text("config.json", "[]"), "config.json holds a list"),
+    "config deep": (text("config.json", '{"a":' * 100_000), "config.json is not valid JSON"),
+    "config of bytes": (
+        lambda folder: (folder / "config.json").write_bytes(b"\xff\xfe") and None,
+        "config.json is not valid JSON",
+    ),
+    "no model_type": (config(model_type=...), "the model_type in config.json is null"),
+    "unknown model_type": (config(model_type="foo"), 'the model_type in config.json is "foo"'),
+    "code of its own": (
+        config(model_type="foo", auto_map={"AutoConfig": "configuration_foo.FooConfig"}),
+        "auto_map",
+    ),
+    "encoder with decoder": (config(model_type="t5"), "an encoder with a decoder (t5)"),
+    "another model_type": (config(model_type="distilbert"), "its weights"),
+    "model_type a number": (config(model_type=3), "model_type in config.json is 3"),
+    "hidden_size a text": (config(hidden_size="16"), "hidden_size in config.json"),
+    "hidden_size another": (config(hidden_size=32), "by config.json"),
+    "no heads": (config(num_attention_heads=0), "config.json"),
+    "heads that do not divide": (config(num_attention_heads=3), "config.json"),
+    "an unknown activation": (config(hidden_act="foo"), "unknown key 'foo'"),
+    "an activation of a number": (config(hidden_act=3), "config.json"),
+    "dropout a text": (config(hidden_dropout_prob="much"), "hidden_dropout_prob"),
+    "vocab_size negative": (config(vocab_size=-1), "config.json"),
+    "layers negative": (config(num_hidden_layers=-1), "num_hidden_layers in config.json is -1"),
+    "more layers": (config(num_hidden_layers=3), "its weights lack"),
+    "fewer layers": (config(num_hidden_layers=1), "for which config.json has no layer"),
+    "pad beyond the vocabulary": (config(pad_token_id=1000), "config.json"),
+    "positions too few": (config(max_position_embeddings=4), "position"),
+    "labels a list": (config(id2label=["bad", "good"]), "id2label in config.json"),
+    "labels by name": (config(id2label={"bad": 0, "good": 1}), "id2label in config.json"),
+    "a head that is a number": (config(architectures=[3]), "architectures in config.json"),
+    "several labels at once": (
+        config(problem_type="multi_label_classification"),
+        "problem_type in config.json is multi_label_classification",
+    ),
+    "a score": (config(problem_type="regression"), "problem_type in config.json is regression"),
+    "an unknown problem": (config(problem_type="foo"), "problem_type in config.json is foo"),
+    "one output": (config(id2label={"0": "score"}, label2id={"score": 0}), "labels"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_is_one_line_at_init_and_check(good: Path, fails: Fails, name: str) -> None:
+    damage, named = DAMAGES[name]
+    write_reviews(Path("reviews.csv"))
+    shutil.copytree(good, "bert")
+    distill("init", "reviews.csv", "--teacher", "bert", "--force")
+    before = {path: path.read_bytes() for path in Path().rglob("*.yaml")}
+    damage(Path("bert"))
+    for command in (["check"], ["init", "reviews.csv", "--teacher", "bert", "--force"]):
+        error = fails(*command)
+        assert error.startswith("error: ") and error.count("\n") == 1
+        assert named in error and "bert" in error and len(error) < 700
+    assert {path: path.read_bytes() for path in Path().rglob("*.yaml")} == before

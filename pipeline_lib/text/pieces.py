@@ -286,7 +286,12 @@ def load_pieces(folder: Path, reads: str) -> Pieces:
 
 @lru_cache(maxsize=2)
 def _loaded(folder: Path, digest: str, reads: str) -> Pieces:
-    pieces = Pieces.of(load_fast_tokenizer(folder), load_config(folder))
+    # A student's configuration is its own, and its tokenizer is what :meth:`Pieces.save` wrote.
+    pieces = (
+        Pieces.read(folder)
+        if "architecture" in read_config(folder)
+        else Pieces.of(load_fast_tokenizer(folder), load_config(folder))
+    )
     return pieces.without_special_tokens() if reads == "pieces" else pieces
 
 

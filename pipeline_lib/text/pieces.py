@@ -306,7 +306,12 @@ def load_pieces(folder: Path, reads: str) -> Pieces:
 def _loaded(folder: Path, digest: str, reads: str) -> Pieces:
     for path in tokenizer_files(folder):
         check_sealed(path)
-    pieces = Pieces.of(load_fast_tokenizer(folder), load_config(folder))
+    # A student's configuration is its own, and its tokenizer is what :meth:`Pieces.save` wrote.
+    pieces = (
+        Pieces.read(folder)
+        if "architecture" in read_config(folder)
+        else Pieces.of(load_fast_tokenizer(folder), load_config(folder))
+    )
     return pieces.without_special_tokens() if reads == "pieces" else pieces
 
 

@@ -38,3 +38,12 @@ def test_damaged_settings_of_a_tokenizer_are_an_error_that_names_them(
     (tmp_path / "tokenizer_config.json").write_text(content)
     with pytest.raises((DistilleryError, ValueError), match=r"tokenizer_config.json"):
         pieces.Pieces.read(tmp_path)
+
+
+def test_pieces_of_a_students_folder_are_what_was_saved(tmp_path: Path) -> None:
+    read = pieces.load_pieces(write_model(tmp_path / "bert", "bert"), "sequence")
+    read.save(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "a student", "architecture": {}}')
+    again = pieces.load_pieces(tmp_path, "sequence")
+    assert again.segments and again.padding == read.padding and again.mask == read.mask
+    assert np.array_equal(again.number(["a film"], 9).ids, read.number(["a film"], 9).ids)

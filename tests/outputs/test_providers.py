@@ -129,6 +129,7 @@ def test_a_class_that_differs_by_its_case_or_signs_alone() -> None:
     assert stated_class("2", ["1 star", "2 stars"]).value == "2 stars"
     assert stated_class("2", ["billing", "delivery"]).value == 2.0
     assert stated_class("2", ["1", "2"]).value == "2"
+    assert stated_class("❤", ["❤️", "👍"]).value == "❤️"
     assert stated_class("答案：正面", ["正面", "负面"]).value == "正面"
 
 
@@ -302,6 +303,7 @@ def test_scores_of_a_regression_in_json_and_after_thoughts(tmp_path: Path) -> No
         {"text": "a", "key": "00", "error": "timed out"},
         {"text": "a", "probs": {"x": 1.0}, "request": "r", "response": "x"},
         {"text": "a", "custom_id": "1", "error": "timed out"},
+        {"text": "a", "key": "00", "response": "x"},
     ],
 )
 def test_rows_with_a_text_are_no_batch(tmp_path: Path, row: Line) -> None:

@@ -197,8 +197,8 @@ def _has_bounds(sign: str) -> bool:
 
 def plain(text: str) -> str:
     """Return a text without case, quotes and full stops around it, and the kind of its spaces."""
-    joined = re.sub(r"[\s_-]+", " ", unicodedata.normalize("NFC", text).casefold())
-    return joined.strip(_STRIPPED)
+    normal = unicodedata.normalize("NFKC", text).replace("\ufe0f", "")  # an emoji's variant
+    return re.sub(r"[\s_-]+", " ", normal.casefold()).strip(_STRIPPED)
 
 
 def _unescaped(text: str) -> str:

@@ -55,6 +55,10 @@ FORMS = {
         '{{"seen": ["billing", "delivery"], "label_why": "billing", "label": "{}"}}'
     ),
     "dash": "{} - so it seems",
+    "class and explanation": "{}.\n\nExplanation: it speaks of billing and delivery, too.",
+    "classified": "I would classify this text as **{}**.",
+    "json with a number": '{{"class_id": 0, "class_name": "{}"}}',
+    "json scores as text": '{{"{}": "0.9", "nothing": "0.1"}}',
     "box": r"So it is \boxed{{{}}}",
 }
 
@@ -98,6 +102,7 @@ def test_the_same_class_in_every_providers_shape(tmp_path: Path, shape: str) -> 
     [
         ("billing or delivery", "more than one class"),
         ("Answer: billing or delivery", "more than one class"),
+        ("billing\ndelivery", "more than one class"),
         ('{"labels": ["billing", "delivery"]}', "more than one class"),
         (
             '{"label": "billing", "scores": {"delivery": 0.9}}',

@@ -115,8 +115,8 @@ def content_key(custom_id: Any, where: str, name: str = IDS[0]) -> int:
         return int(custom_id, 16)
     raise DistilleryError(
         f"{where}: {name} {custom_id!r:.40} is not a content key, so nothing says which text it "
-        "answers. Make the batch with `distill teacher requests`, or add the `text` that was asked "
-        "about to each line."
+        "answers. Make the batch with `distill teacher requests` (docs/teacher-files.md), or add "
+        "the `text` that was asked about to each line."
     )
 
 

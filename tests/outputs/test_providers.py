@@ -55,6 +55,10 @@ FORMS = {
         '{{"seen": ["billing", "delivery"], "label_why": "billing", "label": "{}"}}'
     ),
     "dash": "{} - so it seems",
+    "class and explanation": "{}.\n\nExplanation: it speaks of billing and delivery, too.",
+    "classified": "I would classify this text as **{}**.",
+    "json with a number": '{{"class_id": 0, "class_name": "{}"}}',
+    "json scores as text": '{{"{}": "0.9", "nothing": "0.1"}}',
     "box": r"So it is \boxed{{{}}}",
 }
 
@@ -98,6 +102,7 @@ def test_the_same_class_in_every_providers_shape(tmp_path: Path, shape: str) -> 
     [
         ("billing or delivery", "more than one class"),
         ("Answer: billing or delivery", "more than one class"),
+        ("billing\ndelivery", "more than one class"),
         ('{"labels": ["billing", "delivery"]}', "more than one class"),
         (
             '{"label": "billing", "scores": {"delivery": 0.9}}',
@@ -129,6 +134,7 @@ def test_a_class_that_differs_by_its_case_or_signs_alone() -> None:
     assert stated_class("2", ["1 star", "2 stars"]).value == "2 stars"
     assert stated_class("2", ["billing", "delivery"]).value == 2.0
     assert stated_class("2", ["1", "2"]).value == "2"
+    assert stated_class("❤", ["❤️", "👍"]).value == "❤️"
     assert stated_class("答案：正面", ["正面", "负面"]).value == "正面"
 
 
@@ -302,6 +308,7 @@ def test_scores_of_a_regression_in_json_and_after_thoughts(tmp_path: Path) -> No
         {"text": "a", "key": "00", "error": "timed out"},
         {"text": "a", "probs": {"x": 1.0}, "request": "r", "response": "x"},
         {"text": "a", "custom_id": "1", "error": "timed out"},
+        {"text": "a", "key": "00", "response": "x"},
     ],
 )
 def test_rows_with_a_text_are_no_batch(tmp_path: Path, row: Line) -> None:

@@ -8,7 +8,7 @@ candidates, Bedrock's Converse, and what models on Bedrock return.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +40,10 @@ class Reply:
     error: str | None = None
     tokens: list[str] = field(default_factory=list)
     places: list[Alternatives] = field(default_factory=list)
+
+
+Reader = Callable[[Mapping[str, Any]], Reply | None]
+"""Reads a body; None: it is another endpoint's."""
 
 
 def batch_response(line: Mapping[str, Any], where: str) -> tuple[Given, Mapping[str, Any]]:
@@ -111,8 +115,8 @@ def content_key(custom_id: Any, where: str, name: str = IDS[0]) -> int:
         return int(custom_id, 16)
     raise DistilleryError(
         f"{where}: {name} {custom_id!r:.40} is not a content key, so nothing says which text it "
-        "answers. Make the batch with `distill teacher requests`, or add the `text` that was asked "
-        "about to each line."
+        "answers. Make the batch with `distill teacher requests` (docs/teacher-files.md), or add "
+        "the `text` that was asked about to each line."
     )
 
 
@@ -220,7 +224,7 @@ def _of_candidates(body: Mapping[str, Any]) -> Reply:
     return Reply(text, None, [token for token, _ in selected], places)
 
 
-def _of_list(key: str, *path: str) -> Any:
+def _of_list(key: str, *path: str) -> Reader:
     """Return a reader of the first of several replies, whose text is at a path."""
 
     def read(body: Mapping[str, Any]) -> Reply | None:
@@ -238,11 +242,11 @@ def _of_content(body: Mapping[str, Any]) -> Reply:
     return Reply(_joined(body["content"]))
 
 
-def _of_text(key: str) -> Any:
+def _of_text(key: str) -> Reader:
     return lambda body: Reply(body[key]) if isinstance(body[key], str) else None
 
 
-_READERS = {
+_READERS: dict[str, Reader] = {
     "choices": _of_choices,
     "output": _of_output,
     "candidates": _of_candidates,

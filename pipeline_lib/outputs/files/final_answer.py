@@ -32,7 +32,9 @@ _WORDS = (
     "output|conclusion|decision"
 )
 _SIGNS = r"[*_`\"']*(?:\s*[:：=]+|\s+is\b:?|\s*->)[*_\s]*"
-_MARKER = re.compile(rf"\b(?:{_WORDS})\b{_SIGNS}", re.IGNORECASE)
+_MARKER = re.compile(
+    rf"\b(?:{_WORDS})\b{_SIGNS}|\bclassif\w+[^.\n]{{0,60}}?\bas\b:?[*_\s]*", re.IGNORECASE
+)
 """Words that announce the answer."""
 _SCORE_MARKER = re.compile(rf"\b(?:{_WORDS}|score|rating)\b{_SIGNS}", re.IGNORECASE)
 _ANSWER_KEY = re.compile(rf"{_WORDS}|predict|categor", re.IGNORECASE)
@@ -42,6 +44,8 @@ _STRIPPED = " \t\r\n\f\v.,;:!?\"'`*_#~()[]{}<>«»“”‘’„。、，！：
 _LISTED = re.compile(r"\(?(?:\d{1,2}|[A-Za-z])[.):]\s+(?=\S)")
 _ESCAPES = re.compile(r"\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}")
 _DEPTH = 3
+LINES = 50
+"""Lines at each end of a reply that may be a class alone."""
 _TRIES = 50
 """Opening braces at which JSON may begin."""
 EXCESS = 0.05
@@ -197,8 +201,8 @@ def _has_bounds(sign: str) -> bool:
 
 def plain(text: str) -> str:
     """Return a text without case, quotes and full stops around it, and the kind of its spaces."""
-    joined = re.sub(r"[\s_-]+", " ", unicodedata.normalize("NFC", text).casefold())
-    return joined.strip(_STRIPPED)
+    normal = unicodedata.normalize("NFKC", text).replace("\ufe0f", "")  # an emoji's variant
+    return re.sub(r"[\s_-]+", " ", normal.casefold()).strip(_STRIPPED)
 
 
 def _unescaped(text: str) -> str:
@@ -221,24 +225,38 @@ def _in_words(text: str, known: _Known) -> tuple[str, int]:
     if name := known.match(text):
         mentions = known.mentions(text)
         return name, mentions[0][0] if mentions else _lead(text)
-    start = text.rstrip().rfind("\n") + 1
-    last = text[start:]
-    if name := known.match(last):
+    lines = _lines(text)
+    start, last = lines[-1]
+    alone = {known.match(line): begin + _lead(line) for begin, line in lines}
+    alone.pop(None, None)
+    if len(alone) == 1 and (name := known.match(last)):
         return name, start + _lead(last)
     for marker in reversed([*_MARKER.finditer(text)]):
         rest = re.split(r"\n|(?<=\w)[.!?](?=\s|$)", text[marker.end() :])[0]
         if name := _leading(rest, known):
             return name, marker.end() + _lead(rest)
+    if len(alone) == 1:
+        return next(iter(alone.items()))
     colon = max(last.rfind(":"), last.rfind("："))
     rest = last[colon + 1 :]
-    if colon >= 0 and (name := known.match(rest)):
+    if colon >= 0 and not alone and (name := known.match(rest)):
         return name, start + colon + 1 + _lead(rest)
     mentioned = {name for _, name in known.mentions(text)}
     first = re.split(r"[\n.,;:(—–]|\s-\s", text.strip())[0]
-    if (name := known.match(first)) and mentioned <= {name}:
+    if (name := known.match(first)) and mentioned <= {name} and not alone:
         return name, _lead(text)
     reason = "more than one class" if len(mentioned) > 1 else "no class"
     raise ValueError(f"{reason}: {text.strip()!r:.60}")
+
+
+def _lines(text: str) -> list[tuple[int, str]]:
+    """Return the first and the last lines of a text that are not empty, with their offsets."""
+    lines, start = [], 0
+    for line in text.split("\n"):
+        if line.strip():
+            lines.append((start, line))
+        start += len(line) + 1
+    return lines[:LINES] + lines[LINES:][-LINES:] or [(0, text)]
 
 
 def _lead(text: str) -> int:
@@ -333,6 +351,8 @@ def _one_of(answers: Sequence[_Json], value: Any) -> _Json | None:
     """Return the answer that several values state together."""
     scored = [one for one in answers if isinstance(one.value, dict)]
     others = [one for one in answers if one not in scored]
+    # A name beside its number is the answer.
+    others = [one for one in others if one.rank and isinstance(one.value, str)] or others
     others = [one for one in others if one.rank == max(other.rank for other in others)]
     if len({one.value for one in others}) > 1 or len(scored) > 1:
         raise ValueError(f"more than one class: {json.dumps(value, ensure_ascii=False)!r:.60}")
@@ -355,14 +375,16 @@ def _scores(value: Any, known: _Known) -> dict[str, float] | None:
     elif all(isinstance(part, Mapping) for part in value):
         pairs = [pair for part in value for pair in _pairs(part, known)]
     numbers = {
-        name: float(number) for name, number in pairs if name is not None and _is_number(number)
+        name: number
+        for name, value in pairs
+        if name is not None and (number := _as_number(value)) is not None
     }
     if not numbers:
         return None
     total = sum(numbers.values())
     if (
         total > 1 + EXCESS
-        and abs(sum(n for _, n in pairs if _is_number(n)) - 100.0) <= 100 * EXCESS
+        and abs(sum(_as_number(n) or 0.0 for _, n in pairs) - 100.0) <= 100 * EXCESS
     ):
         numbers, total = {name: n / 100.0 for name, n in numbers.items()}, total / 100.0
     if not math.isfinite(total) or min(numbers.values()) < 0 or not 0 < total <= 1 + EXCESS:
@@ -387,8 +409,11 @@ def _numbers(value: Mapping[str, Any], depth: int) -> Iterator[tuple[str, float]
             yield key, float(part)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float)
+def _as_number(value: Any) -> float | None:
+    """Return a number, also one that is written as a text."""
+    if isinstance(value, str):
+        return _number(value)
+    return float(value) if isinstance(value, int | float) else None
 
 
 def _number(text: str) -> float | None:

@@ -69,7 +69,8 @@ def format_of(path: Path, format: str | None) -> str:
 def _batch_of(row: dict[str, Any]) -> str | None:
     """Return whose batch a line is from; None if it is an ordinary row."""
     keys = row.keys()
-    if "text" in keys and (keys & _OF_ROWS or not keys & _OF_REPLIES):
+    of_row = keys & _OF_ROWS or isinstance(row.get("response"), str) or not keys & _OF_REPLIES
+    if "text" in keys and of_row:
         return None
     batches = (kind for kind, shapes in BATCHES.items() if any(shape <= keys for shape in shapes))
     return next(batches, None)

@@ -291,14 +291,9 @@ def test_a_teacher_of_another_language_is_named() -> None:
     assert "letters" not in distill("init", "reviews.csv", "--force")
 
 
-def test_a_name_of_a_million_characters_is_shortened(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_name_of_a_million_characters_is_shortened() -> None:
     long = "x" * 1_000_000
     rows = [[review(n), ("good", long)[n % 2]] for n in range(60)]
     write_csv(Path("long.csv"), ["text", "label"], rows)
     printed = distill("init", "long.csv")
     assert max(map(len, printed.splitlines())) < 400 and "2 classes: good, xxx" in printed
-    write_csv(Path("head.csv"), ["text", long], rows)
-    error = failing(monkeypatch, capsys, "init", "head.csv", "--force")
-    assert len(error) < 2000 and "--" in error

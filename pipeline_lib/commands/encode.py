@@ -1,18 +1,22 @@
 """``distill encode``: embeds the lines of a file with an encoder or a student."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.options import Encoding, FormatOption, Quoted, input_path, read_options
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from pipeline_lib.retrieval.sentence_rows import Rows
 
 EXAMPLE = "Example: distill encode data/encoders/sra sentences.txt vectors.arrow"
 
@@ -32,8 +36,8 @@ def encode(
     """Write the sentence vector of each row of a file, in order.
 
     A table has the columns text and vector and is written batch by batch. An .npy file has only
-    the vectors, in float32. An empty line gets the vector of an unknown word, so that rows
-    keep their order and number.
+    the vectors, in float32. An empty line gets the vector of an unknown word, and a row that
+    cannot be read has none (NaN in .npy), so that rows keep their order and number.
     """
     from pipeline_lib.tables.writer import require_ending, require_other
 
@@ -45,16 +49,33 @@ def encode(
 
     encoder = load_encoder(model)
 
-    def vectors(texts: list[str]) -> "np.ndarray":
-        encoded = encoder.encode(texts)
-        return unit(encoded) if normalise else encoded
+    faults: list[str] = []
+
+    def vectors(rows: "Rows") -> "np.ndarray":
+        encoded = encoder.encode(rows.texts)
+        encoded = unit(encoded) if normalise else encoded
+        encoded[[*rows.faults]] = float("nan")
+        faults.extend(rows.faults.values())
+        return encoded
 
     from pipeline_lib.retrieval.sentence_rows import read_rows
 
-    options = read_options(form, encoding, quoted)
-    batches = (rows.texts for rows in read_rows(input_path(file), text, options=options))
+    options = replace(read_options(form, encoding, quoted), keep_faulty=True)
+
+    def encoded() -> "Encoded":
+        total = 0
+        for batch in read_rows(input_path(file), text, options=options):
+            yield batch.texts, vectors(batch)
+            total += len(batch)
+        if faults and len(faults) == total:
+            raise DistilleryError(faults[0])
+
     write = write_npy if out.suffix == ".npy" else write_table
-    rows = write(out, ((batch, vectors(batch)) for batch in batches), encoder.width)
+    rows = write(out, encoded(), encoder.width)
+    if faults:
+        say(
+            f"rows that cannot be read, which get no vector: {len(faults):,}. {faults[0]}", err=True
+        )
     say(f"{out}: {rows:,} vectors of {encoder.width} values", err=True)
 
 
@@ -65,6 +86,7 @@ def write_table(path: Path, batches: Encoded, width: int) -> int:
     """Write texts and vectors, batch by batch; return the number of rows."""
     import numpy as np
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     from pipeline_lib.shards.columns import list_column
     from pipeline_lib.tables.writer import open_writer
@@ -73,8 +95,9 @@ def write_table(path: Path, batches: Encoded, width: int) -> int:
     nothing = ([], np.empty((0, width), np.float32))
     with open_writer(path) as write:
         for texts, vectors in chain([nothing], batches):
-            columns = {"text": pa.array(texts, pa.string()), "vector": list_column(vectors)}
-            write(pa.table(columns), None)
+            column, missing = list_column(vectors), pa.array(np.isnan(vectors).any(axis=1))
+            column = pc.if_else(missing, pa.scalar(None, column.type), column)
+            write(pa.table({"text": pa.array(texts, pa.string()), "vector": column}), None)
             rows += len(texts)
     return rows
 

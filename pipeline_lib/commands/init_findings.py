@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 SHOWN = 8
 """How many row numbers or classes are listed before the rest is only counted."""
+LONGEST = 80
+"""Characters of a name that are shown."""
 FEW = 10
 """A class with fewer rows than this in a split cannot be scored well there."""
 
@@ -217,7 +219,7 @@ def _class_table(findings: "Findings") -> "Table":
     order = sorted(totals, key=totals.__getitem__, reverse=True)
     for name in [*order[: 2 * SHOWN], *(order[-1:] if len(order) > 2 * SHOWN else ())]:
         cells = (f"{counts.get(name, 0):,}" for counts in findings.classes.values())
-        table.add_row(Text(name), *cells)
+        table.add_row(Text(_short(name)), *cells)
     if len(order) > 2 * SHOWN + 1:
         table.caption = f"and {len(order) - 2 * SHOWN - 1} more between the last two"
     return table
@@ -261,4 +263,9 @@ def named_rows(places: Sequence["Place"]) -> str:
 
 def _some(names: Sequence[str]) -> str:
     more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(_short, names[:SHOWN])) + (f" and {more} more" if more > 0 else "")
+
+
+def _short(name: str) -> str:
+    """Return a name, or the start of one that is too long to be one."""
+    return name if len(name) <= LONGEST else f"{name[:LONGEST]}…"

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -32,7 +33,7 @@ from pipeline_lib.tables.input_texts import (
     of_lines,
     read_texts,
 )
-from pipeline_lib.tables.reader import LINES_COLUMN
+from pipeline_lib.tables.reader import LINES_COLUMN, input_format
 
 if TYPE_CHECKING:
     from pipeline_lib.exports.opening import Predictor
@@ -130,15 +131,17 @@ def predict(
             say(line)
 
     written = prefix, types, raw_cells
+    # Rows of these formats can be malformed.
+    may_fail = not texts and input_format(source, options) in ("csv", "tsv", "jsonl")
     writing: AbstractContextManager[Callable[[AnsweredBatch], None]]
     writing = nullcontext(show) if out is None else answer_writer.answer_writer(out, *written)
     with writing as write:
-        counts = _answer_all(batches, student, router, write, out is not None)
-    for what, numbers in counts.items():
-        if numbers:
-            say(f"{what}: {len(numbers):,}, the first is row {numbers[0]}", err=True)
+        notes = _answer_all(batches, student, router, write, out is not None, may_fail)
+    for note in notes:
+        say(note, err=True)
 
 
+UNREADABLE = "rows that cannot be read, which get no answer"
 NO_SENTENCE = "rows without a sentence, which get no answer"
 NO_WORD = "rows without a word that the student knows, whose answers do not depend on what they say"
 
@@ -149,27 +152,46 @@ def _answer_all(
     router: "Router | None",
     write: Callable[["AnsweredBatch"], None],
     even_none: bool,
-) -> dict[str, list[int]]:
-    """Answer every batch; return the numbers of rows that have something missing, by what it is.
+    tells_faults: bool,
+) -> list[str]:
+    """Answer every batch; return what to say of rows that have something missing.
 
     :param even_none: whether to write an empty batch if there are no rows.
+    :param tells_faults: see :class:`~pipeline_lib.tables.answer_writer.AnsweredBatch`.
+    :raises DistilleryError: if no row can be read.
     """
-    counts: dict[str, list[int]] = {NO_SENTENCE: [], NO_WORD: []}
-    written = False
+    counts: dict[str, list[int]] = {UNREADABLE: [], NO_SENTENCE: [], NO_WORD: []}
+    written, reason, any_read = False, "", False
     for batch in batches:
-        answers = _answer(batch, student, router)
+        answers = replace(_answer(batch, student, router), tells_faults=tells_faults)
         write(answers)
+        counts[UNREADABLE] += [batch.numbers[row] for row in sorted(batch.faults)]
+        reason = reason or next(iter(batch.faults.values()), "")
+        any_read |= len(batch.faults) < len(batch.texts)
         rows = list(zip(batch.numbers, batch.texts, strict=True))
-        counts[NO_SENTENCE] += [number for number, text in rows if text is None]
+        counts[NO_SENTENCE] += [
+            number
+            for row, (number, text) in enumerate(rows)
+            if text is None and row not in batch.faults
+        ]
         if student.words is not None:
             unknown = student.words.none_in([text or "" for _, text in rows])
             if answers.routed is not None:
                 unknown &= ~answers.routed
             counts[NO_WORD] += [rows[row][0] for row in unknown.nonzero()[0]]
         written = True
+    if reason and not any_read:
+        raise DistilleryError(reason)
     if even_none and not written:
-        write(_answer(TextBatch({}, [], []), student, router))
-    return counts
+        nothing = _answer(TextBatch({}, [], []), student, router)
+        write(replace(nothing, tells_faults=tells_faults))
+    lines = [
+        f"{what}: {len(numbers):,}, the first is row {numbers[0]}"
+        for what, numbers in counts.items()
+        if numbers
+    ]
+    # It says which row it is.
+    return [f"{UNREADABLE}: {len(counts[UNREADABLE]):,}. {reason}", *lines[1:]] if reason else lines
 
 
 def _answer(batch: TextBatch, student: "Predictor", router: "Router | None") -> "AnsweredBatch":
@@ -186,7 +208,7 @@ def _answer(batch: TextBatch, student: "Predictor", router: "Router | None") -> 
     elif rows:
         outputs[rows], routed[rows] = router.predict(texts)
     regression = student.kind == "regression"
-    return AnsweredBatch(batch.columns, student.labels, regression, outputs, routed)
+    return AnsweredBatch(batch.columns, student.labels, regression, outputs, routed, batch.faults)
 
 
 def _columns(

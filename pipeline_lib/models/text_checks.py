@@ -10,7 +10,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from pipeline_lib.base.text import Text
-from pipeline_lib.text.pieces import Pieces, load_fast_tokenizer
+from pipeline_lib.text.pieces import Pieces, load_config, load_fast_tokenizer
 
 _SCRIPTS = {
     "Chinese or Japanese": "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -92,7 +92,7 @@ def count_pieces(folder: Path, texts: Sequence[Text]) -> PieceCounts:
 
     :raises DistilleryError: if the folder has no tokenizer.
     """
-    pieces = Pieces.of(load_fast_tokenizer(folder))
+    pieces = Pieces.of(load_fast_tokenizer(folder), load_config(folder))
     backend = pieces.tokenizer
     backend.no_truncation()
     backend.no_padding()

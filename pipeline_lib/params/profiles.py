@@ -18,7 +18,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
-from ruamel.yaml.error import YAMLError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import unreadable
@@ -147,7 +147,25 @@ def _load(path: Path) -> Any:
         return deepcopy(_parsed(_text(path)))
     # Integers of thousands of digits raise a ValueError too.
     except (YAMLError, ValueError, RecursionError) as error:
-        raise DistilleryError(f"{path}: not valid YAML: {error}") from error
+        raise _not_yaml(path, error) from error
+
+
+def _not_yaml(path: Path, error: Exception) -> DistilleryError:
+    """Return the error of a file that is not YAML, in one line."""
+    problem, line = str(error), ""
+    if isinstance(error, MarkedYAMLError) and error.problem:
+        problem, mark = error.problem, error.problem_mark or error.context_mark
+        line = "" if mark is None else f"line {mark.line + 1}: "
+    if "duplicate key" in problem:
+        # Its value may be a whole section.
+        problem, remedy = problem.partition(" with value")[0], "Keep one of the two"
+    elif "\\t" in problem:
+        remedy = "Indent with spaces"
+    else:
+        remedy = "Correct it"
+    return DistilleryError(
+        f"{path}: not valid YAML ({line}{' '.join(problem.split())[:200]}). {remedy}."
+    )
 
 
 def _merge(base: Any, overlay: Any, top: bool = False) -> Any:

@@ -1,7 +1,7 @@
 """Sentences with their ids, as an index and its queries are read, a batch at a time."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +24,15 @@ _REMEDY = "Name the columns by `--text` and `--id`."
 
 @dataclass(frozen=True)
 class Rows:
-    """Some sentences, and their ids if they have any."""
+    """Some sentences, and their ids if they have any.
+
+    :ivar faults: what is wrong with rows that could not be read, by their position here; their text
+        is empty.
+    """
 
     texts: list[str]
     ids: list[str] | None = None
+    faults: Mapping[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -75,7 +80,8 @@ def read_rows(
             names = [LINES_COLUMN]
         batches = read_batches(source, names, (), replace(options, remedy=_REMEDY))
     for batch in batches:
-        yield Rows(batch.texts(names[0]), None if ids is None else _ids(batch, ids))
+        texts = batch.texts(names[0])
+        yield Rows(texts, None if ids is None else _ids(batch, ids), batch.faults or {})
 
 
 def _ids(batch: RowBatch, name: str) -> list[str]:

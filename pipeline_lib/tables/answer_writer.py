@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from pipeline_lib.tables.writer import cell_text, json_text, open_writer
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BY, LABEL, PROBABILITY = "answered_by", "label", "probability"
+BY, LABEL, PROBABILITY, ERROR = "answered_by", "label", "probability", "error"
 DIGITS = 6
 
 
@@ -29,6 +29,8 @@ class AnsweredBatch:
     :ivar is_regression: whether it is a score that answers.
     :ivar outputs: logits or scores, float (rows, outputs); NaN marks a row without an answer.
     :ivar routed: whether the teacher answered, bool (rows,); None if nothing is routed.
+    :ivar faults: why rows could not be read, by their position here.
+    :ivar tells_faults: whether tables have a column for that.
     """
 
     columns: dict[str, list[Any]]
@@ -36,6 +38,8 @@ class AnsweredBatch:
     is_regression: bool
     outputs: np.ndarray
     routed: np.ndarray | None = None
+    faults: dict[int, str] = field(default_factory=dict)
+    tells_faults: bool = False
 
     def records(self, prefix: str = "") -> Iterator[dict[str, Any]]:
         """Yield each row as a JSON object.
@@ -50,7 +54,8 @@ class AnsweredBatch:
         """Yield each row's answer as a JSON object, without the row's own columns."""
         shares = softmax(self.outputs)
         for row, logits in enumerate(self.outputs):
-            yield self._by(row) | self._answer(logits, shares[row])
+            fault = {ERROR: self.faults[row]} if row in self.faults else {}
+            yield self._by(row) | self._answer(logits, shares[row]) | fault
 
     def flat(self, prefix: str = "") -> dict[str, list[Any]]:
         """Return the answer columns by name, as they are written to CSV and Parquet.
@@ -62,8 +67,10 @@ class AnsweredBatch:
         def values(numbers: np.ndarray) -> list[float | None]:
             return [round(float(v), DIGITS) if a else None for v, a in zip(numbers, answered)]  # noqa: B905
 
+        reasons = [self.faults.get(row) for row in range(len(answered))]
+        why: dict[str, list[Any]] = {prefix + ERROR: reasons} if self.tells_faults else {}
         if self.is_regression:
-            return {prefix + self.names[0]: values(self.outputs[:, 0])}
+            return {prefix + self.names[0]: values(self.outputs[:, 0])} | why
         shares = softmax(self.outputs)
         best = np.where(answered, shares.argmax(1), 0)
         labels = [self.names[b] if a else None for b, a in zip(best, answered, strict=True)]
@@ -71,7 +78,7 @@ class AnsweredBatch:
         columns |= {f"{PROBABILITY}_{n}": values(shares[:, c]) for c, n in enumerate(self.names)}
         if self.routed is not None:
             columns = {BY: [self._by(row)[BY] for row in range(len(answered))]} | columns
-        return {prefix + name: column for name, column in columns.items()}
+        return {prefix + name: column for name, column in columns.items()} | why
 
     def _by(self, row: int) -> dict[str, str]:
         if self.routed is None:
@@ -100,7 +107,9 @@ def text_lines(answers: AnsweredBatch) -> Iterator[str]:
     They are for people: control characters in texts are escaped.
     """
     for row, answer in enumerate(answers.by_row()):
-        texts = (cell_text(values[row]) or "" for values in answers.columns.values())
+        texts = [cell_text(values[row]) or "" for values in answers.columns.values()]
+        if ERROR in answer:
+            texts = [f"({answer[ERROR]})"]
         sentences = [printable(text.replace("\n", " ")) for text in texts]
         if answers.is_regression:
             score = answer[answers.names[0]]
@@ -151,7 +160,7 @@ def _table(answers: AnsweredBatch, prefix: str, types: "dict[str, pa.DataType]")
         else pa.array([cell_text(value) for value in values], pa.string())
         for name, values in answers.columns.items()
     }
-    named = {prefix + BY, prefix + LABEL}
+    named = {prefix + BY, prefix + LABEL, prefix + ERROR}
     outputs = {
         name: pa.array(values, pa.string() if name in named else pa.float64())
         for name, values in answers.flat(prefix).items()

@@ -40,6 +40,13 @@ def wrong_width(where: str, cells: int, width: int, separator: str) -> Distiller
     )
 
 
+def undecodable(where: str, encoding: str) -> DistilleryError:
+    """Return the error for text that is not of its encoding."""
+    return DistilleryError(
+        f"{where}not {encoding.upper()}. Save the file as UTF-8, or name its encoding."
+    )
+
+
 def not_csv(where: str, error: Exception, separator: str) -> DistilleryError:
     """Return the error for a row that is not valid CSV."""
     return DistilleryError(

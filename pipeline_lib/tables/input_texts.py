@@ -1,11 +1,12 @@
 """The texts that a student answers, from a file or standard input, a batch at a time."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.unicode import has_surrogates
 from pipeline_lib.tables.reader import (
     LINES_COLUMN,
     ArrowFile,
@@ -15,6 +16,7 @@ from pipeline_lib.tables.reader import (
     open_input,
     read_batches,
 )
+from pipeline_lib.tables.writer import cell_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,25 +58,31 @@ class TextBatch:
     :ivar columns: name to values, the sentences first.
     :ivar texts: what a student reads; None if the row lacks its sentence, or one of a pair.
     :ivar numbers: the rows' numbers in the file.
+    :ivar faults: what is wrong with rows that could not be read, by their position here.
     """
 
     columns: dict[str, list[Any]]
     texts: "list[Text | None]"
     numbers: Sequence[int]
+    faults: dict[int, str] = field(default_factory=dict)
 
 
 def read_texts(file: Path | None, columns: Columns, options: ReadOptions) -> Iterator[TextBatch]:
     """Yield the rows of a file; only these columns are read.
 
+    A row that cannot be read, such as a line of JSON that is truncated, stays without a text.
+
     :param file: None: standard input.
     :raises DistilleryError: naming the file, the row or column, and the remedy.
     """
     if is_lines(file, options):
-        options = replace(options, format="lines")
+        options = replace(options, format="lines", keep_faulty=True)
         for batch in read_batches(file, [LINES_COLUMN], options=options):
-            yield of_lines(batch.columns[LINES_COLUMN], batch.numbers, columns)
+            lines = [line or "" for line in batch.columns[LINES_COLUMN]]
+            yield of_lines(lines, batch.numbers, columns, batch.faults)
         return
-    for batch in read_batches(file, columns.all, options=replace(options, remedy=REMEDY)):
+    options = replace(options, remedy=REMEDY, keep_faulty=True)
+    for batch in read_batches(file, columns.all, options=options):
         yield _of_table(batch, columns)
 
 
@@ -83,20 +91,34 @@ def is_lines(file: Path | None, options: ReadOptions) -> bool:
     return not (file and file.is_dir()) and input_format(file, options) == "lines"
 
 
-def of_lines(lines: list[str], numbers: Sequence[int], columns: Columns) -> TextBatch:
+def of_lines(
+    lines: list[str],
+    numbers: Sequence[int],
+    columns: Columns,
+    faults: dict[int, str] | None = None,
+) -> TextBatch:
     """Return a batch of lines; for pairs, a tab separates the two sentences.
 
     A blank line has no sentence.
 
+    :param faults: see :class:`TextBatch`; those of pairs are added.  None: they are errors.
     :raises DistilleryError: if a line should be a pair and is not.
     """
+    known = {} if faults is None else faults
     if columns.second is None:
-        return TextBatch(
-            {columns.text: lines}, [line if line.strip() else None for line in lines], numbers
-        )
-    pairs = [_pair(line) if line.strip() else None for line in lines]
+        texts = [line if line.strip() else None for line in lines]
+        return TextBatch({columns.text: lines}, [*texts], numbers, known)
+    pairs: list[tuple[str, str] | None] = []
+    for row, line in enumerate(lines):
+        try:
+            pairs.append(_pair(line) if line.strip() else None)
+        except DistilleryError as error:
+            if faults is None:
+                raise
+            known[row] = f"row {numbers[row]}: {error}"
+            pairs.append(None)
     first, second = zip(*(pair or ("", "") for pair in pairs), strict=True)
-    return TextBatch({columns.text: [*first], columns.second: [*second]}, [*pairs], numbers)
+    return TextBatch({columns.text: [*first], columns.second: [*second]}, [*pairs], numbers, known)
 
 
 def as_examples(lines: Iterable[str], is_pair: bool) -> "Iterator[Text]":
@@ -133,10 +155,19 @@ def _of_table(batch: RowBatch, columns: Columns) -> TextBatch:
     sides = [
         [text if text.strip() else None for text in batch.texts(name)] for name in columns.texts
     ]
+    faults = batch.faults or {}
+    for name in columns.keep:
+        for row, value in enumerate(batch.columns[name]):
+            # Numbers and truth values are always well-formed.
+            if isinstance(value, str | list | dict) and has_surrogates(cell_text(value) or ""):
+                where = f"{batch.where(row)}, column {name!r}"
+                faults.setdefault(row, f"{where} holds half a surrogate pair. Write it as UTF-8.")
+                batch.columns[name][row] = None
+    sides = [[None if row in faults else text for row, text in enumerate(side)] for side in sides]
     if len(sides) == 1:
-        return TextBatch(batch.columns, [*sides[0]], batch.numbers)
+        return TextBatch(batch.columns, [*sides[0]], batch.numbers, faults)
     pairs = [
         None if first is None or second is None else (first, second)
         for first, second in zip(*sides, strict=True)
     ]
-    return TextBatch(batch.columns, [*pairs], batch.numbers)
+    return TextBatch(batch.columns, [*pairs], batch.numbers, faults)

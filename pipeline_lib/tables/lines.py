@@ -18,6 +18,7 @@ from typing import Any
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import unreadable
 from pipeline_lib.base.unicode import has_surrogates
+from pipeline_lib.tables.faults import undecodable
 
 SAMPLE = 1 << 20
 """Bytes at the start of a file from which its encoding and dialect are detected."""
@@ -60,6 +61,7 @@ class Lines:
     :ivar is_whole: whether the sample is all of it.
     :ivar encoding: a codec's name; :ivar guessed: whether charset-normalizer recognised it.
     :ivar characters: how many have been read so far.
+    :ivar has_faulty: whether a line so far could not be decoded, and was kept.
     :ivar waiting: whether the next line of a pipe has not been written yet, as far as is known.
     """
 
@@ -70,8 +72,10 @@ class Lines:
     guessed: bool
     _content: Iterator[bytes] = field(repr=False)
     _is_pipe: bool = field(repr=False)
+    _keeps_faulty: bool = field(repr=False)
     characters: int = 0
     waiting: bool = False
+    has_faulty: bool = False
 
     def __iter__(self) -> Iterator[str]:
         r"""Yield each line with its end: LF or CRLF, or CR in a file that has no LF.
@@ -91,7 +95,7 @@ class Lines:
             lines = ["".join([*start, first]), *others]
             start = [lines.pop()]
             if has_surrogates(text):
-                self._reject(lines + start, number)
+                self._found_faulty(lines + start, number)
             for line in lines[:-1]:
                 yield line + end
             self.waiting = self._is_pipe
@@ -99,9 +103,21 @@ class Lines:
             self.waiting = False
             number += len(lines)
         last = "".join(start)
-        self._reject([last], number)
+        self._found_faulty([last], number)
         if last:
             yield last
+
+    def fault_of(self, line: str, number: int) -> DistilleryError | None:
+        """Return the error of a line that was kept although it could not be decoded."""
+        if self.has_faulty and has_surrogates(line):
+            return undecodable(f"{self.name}: row {number} is ", self.encoding)
+        return None
+
+    def _found_faulty(self, lines: Sequence[str], first: int) -> None:
+        if self._keeps_faulty:
+            self.has_faulty |= any(map(has_surrogates, lines))
+        else:
+            self._reject(lines, first)
 
     def chunks(self) -> Iterator[str]:
         """Yield the text piece by piece, for files whose lines may be endless.
@@ -130,18 +146,18 @@ class Lines:
         for number, line in enumerate(lines, first or 0):
             if has_surrogates(line):
                 row = "" if first is None else f"row {number} is "
-                raise DistilleryError(
-                    f"{self.name}: {row}not {self.encoding.upper()}. Save the file as UTF-8, or "
-                    "name its encoding."
-                )
+                raise undecodable(f"{self.name}: {row}", self.encoding)
 
 
 @contextmanager
-def open_lines(path: Path | None, encoding: str | None = None) -> Iterator[Lines]:
+def open_lines(
+    path: Path | None, encoding: str | None = None, keep_faulty: bool = False
+) -> Iterator[Lines]:
     """Open a file of text.
 
     :param path: plain, or compressed by gzip, bzip2 or Zstandard; None: standard input.
     :param encoding: a codec's name; None: the file decides.
+    :param keep_faulty: whether lines that cannot be decoded are kept: see :meth:`Lines.fault_of`.
     :raises DistilleryError: if it cannot be read, is no text, or the encoding is unknown.
     """
     name = str(path or "standard input")
@@ -169,7 +185,7 @@ def open_lines(path: Path | None, encoding: str | None = None) -> Iterator[Lines
         content, is_pipe = chain([start], rest), path is None
         yield Lines(
             *(name, sample.removeprefix("\ufeff"), is_whole, encoding, guessed),
-            *(content, is_pipe),
+            *(content, is_pipe, keep_faulty),
         )
 
 

@@ -45,6 +45,8 @@ class ReadOptions:
         holds all required names is read as having a header anyway, as CoLA's test file does.
     :ivar short_rows: whether rows may lack cells, which become empty, as in QQP's training file.
     :ivar remedy: how to name another column, for messages.
+    :ivar keep_faulty: whether rows that cannot be read stay, without values: see
+        :attr:`RowBatch.faults`.
     """
 
     format: Format | None = None
@@ -53,6 +55,7 @@ class ReadOptions:
     columns: Sequence[str] | None = None
     short_rows: bool = False
     remedy: str = ""
+    keep_faulty: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,11 +64,14 @@ class RowBatch:
 
     :ivar source: the file; :ivar numbers: the number of each row, as an editor shows it.
     :ivar columns: the values of the columns that were asked for; None where there are none.
+    :ivar faults: what is wrong with rows that could not be read, by their position here; None: such
+        rows are errors.
     """
 
     source: str
     numbers: Sequence[int]
     columns: dict[str, list[Any]]
+    faults: dict[int, str] | None = None
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -75,11 +81,24 @@ class RowBatch:
         return f"{self.source}: row {self.numbers[row]}"
 
     def texts(self, name: str) -> list[str]:
-        """Return a column's values as text; see :func:`~pipeline_lib.tables.values.as_text`."""
+        """Return a column's values as text; see :func:`~pipeline_lib.tables.values.as_text`.
+
+        A row whose value is no text joins the faults, if they are kept, and loses the value.
+        """
         values = self.columns[name]
         if all(type(value) is str for value in values) and not has_surrogates("".join(values)):
             return values
-        return [as_text(value, name, self.where(row)) for row, value in enumerate(values)]
+        return [self._text(row, value, name) for row, value in enumerate(values)]
+
+    def _text(self, row: int, value: Any, name: str) -> str:
+        try:
+            return as_text(value, name, self.where(row))
+        except DistilleryError as error:
+            if self.faults is None:
+                raise
+            self.faults.setdefault(row, str(error))
+            self.columns[name][row] = None
+            return ""
 
 
 class InputFile(ABC):
@@ -88,8 +107,8 @@ class InputFile(ABC):
     :ivar name: what messages call it; :ivar format: see :class:`ReadOptions`.
     """
 
-    def __init__(self, name: str, format: Format, remedy: str) -> None:
-        self.name, self.format, self._remedy = name, format, remedy
+    def __init__(self, name: str, format: Format, options: ReadOptions) -> None:
+        self.name, self.format, self._options = name, format, options
 
     @property
     @abstractmethod
@@ -109,22 +128,22 @@ class InputFile(ABC):
         """Check that columns are there."""
         for name in names:
             if name not in optional and top_of(name, self.columns) is None:
-                raise no_column(where, name, self.columns, self._remedy)
+                raise no_column(where, name, self.columns, self._options.remedy)
 
 
 class TextFile(InputFile):
     """A file of text, whose rows are read one by one."""
 
-    def __init__(self, lines: Lines, format: Format, remedy: str) -> None:
-        super().__init__(lines.name, format, remedy)
+    def __init__(self, lines: Lines, format: Format, options: ReadOptions) -> None:
+        super().__init__(lines.name, format, options)
         self._lines = lines
 
     def _batches(
-        self, rows: Iterable[tuple[int, list[Any]]], names: Sequence[str]
+        self, rows: Iterable[tuple[int, list[Any] | DistilleryError]], names: Sequence[str]
     ) -> Iterator[RowBatch]:
         """Yield batches of rows; those of a pipe as they are written to it."""
         numbers: list[int] = []
-        cells: list[list[Any]] = []
+        cells: list[list[Any] | DistilleryError] = []
         full = BATCH_CHARACTERS
         for number, row in rows:
             numbers.append(number)
@@ -136,9 +155,14 @@ class TextFile(InputFile):
         if numbers:
             yield self._batch(numbers, cells, names)
 
-    def _batch(self, numbers: list[int], rows: list[list[Any]], names: Sequence[str]) -> RowBatch:
-        columns = map(list, zip(*rows, strict=True))
-        return RowBatch(self.name, numbers, dict(zip(names, columns, strict=True)))
+    def _batch(
+        self, numbers: list[int], rows: list[list[Any] | DistilleryError], names: Sequence[str]
+    ) -> RowBatch:
+        none = [None] * len(names)
+        cells = [none if isinstance(row, DistilleryError) else row for row in rows]
+        columns = dict(zip(names, map(list, zip(*cells, strict=True)), strict=True))
+        faults = {n: str(row) for n, row in enumerate(rows) if isinstance(row, DistilleryError)}
+        return RowBatch(self.name, numbers, columns, faults if self._options.keep_faulty else None)
 
 
 class LinesFile(TextFile):
@@ -152,7 +176,10 @@ class LinesFile(TextFile):
     def batches(self, names: Sequence[str], optional: Sequence[str] = ()) -> Iterator[RowBatch]:
         """Yield the lines; a blank one is a row without a text."""
         self._check(self.name, names, optional)
-        rows = ((n, [line.rstrip("\r\n")]) for n, line in enumerate(self._lines, 1))
+        rows = (
+            (n, self._lines.fault_of(line, n) or [line.rstrip("\r\n")])
+            for n, line in enumerate(self._lines, 1)
+        )
         return self._batches(rows, names)
 
 
@@ -168,10 +195,12 @@ class DelimitedFile(TextFile):
     def __init__(
         self, lines: Lines, format: Format, dialect: Dialect, options: ReadOptions
     ) -> None:
-        super().__init__(lines, format, options.remedy)
-        self.dialect, self._options = dialect, options
-        self._rows = delimited_rows(lines, dialect)
+        super().__init__(lines, format, options)
+        self.dialect = dialect
+        self._rows = delimited_rows(lines, dialect, options.keep_faulty)
         self._first = next(((number, cells) for number, cells in self._rows if cells), None)
+        if self._first is not None and isinstance(self._first[1], DistilleryError):
+            raise self._first[1]
         self.header = self._first[1] if self._first else []
         self.short_rows = 0
         self._may_be_short = options.short_rows and format == "tsv" and not dialect.quoted
@@ -194,25 +223,34 @@ class DelimitedFile(TextFile):
         check_once(self.name, [name for name in columns if name in names])
         for name in names:
             if name not in optional and name not in columns:
-                raise no_column(self.name, name, columns, self._remedy)
+                raise no_column(self.name, name, columns, self._options.remedy)
         indices = [columns.index(name) if name in columns else None for name in names]
         return self._batches(self._selected(len(columns), has_header, indices), names)
 
     def _selected(
         self, width: int, has_header: bool, indices: Sequence[int | None]
-    ) -> Iterator[tuple[int, list[str | None]]]:
+    ) -> Iterator[tuple[int, list[str | None] | DistilleryError]]:
         """Yield the cells with these indices of all rows, which have to be of equal width."""
         empty: list[tuple[int, list[str | None]]] = []
         first = [] if has_header or self._first is None else [self._first]
         for number, cells in chain(first, self._rows):
             if not cells and width > 1:
                 continue
+            if not isinstance(cells, DistilleryError):
+                cells = self._lines.fault_of("".join(cells), number) or cells
+            if isinstance(cells, DistilleryError):
+                yield number, cells
+                continue
             if len(cells) < width and (self._may_be_short or not cells):
                 self.short_rows += 1
                 cells = cells + [""] * (width - len(cells))
             if len(cells) != width:
                 where, separator = f"{self.name}: row {number}", self.dialect.separator_name
-                raise wrong_width(where, len(cells), width, separator)
+                fault = wrong_width(where, len(cells), width, separator)
+                if not self._options.keep_faulty:
+                    raise fault
+                yield number, fault
+                continue
             selected = [None if index is None else cells[index] for index in indices]
             if not any(cells):
                 empty.append((number, selected))
@@ -226,8 +264,8 @@ class DelimitedFile(TextFile):
 class JsonFile(TextFile):
     """JSON lines, or an array of objects; a key that a row lacks is null there."""
 
-    def __init__(self, lines: Lines, remedy: str) -> None:
-        super().__init__(lines, "jsonl", remedy)
+    def __init__(self, lines: Lines, options: ReadOptions) -> None:
+        super().__init__(lines, "jsonl", options)
         self._seen: dict[str, None] = {}
 
     @property
@@ -236,9 +274,19 @@ class JsonFile(TextFile):
         return [*self._seen]
 
     def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield its objects with their numbers."""
-        for number, row in json_rows(self._lines):
-            self._seen |= dict.fromkeys(row)
+        """Yield its objects with their numbers.
+
+        :raises DistilleryError: naming the row that is none, whatever the options say.
+        """
+        for number, row in self._objects():
+            if isinstance(row, DistilleryError):
+                raise row
+            yield number, row
+
+    def _objects(self) -> Iterator[tuple[int, dict[str, Any] | DistilleryError]]:
+        for number, row in json_rows(self._lines, self._options.keep_faulty):
+            if not isinstance(row, DistilleryError):
+                self._seen |= dict.fromkeys(row)
             yield number, row
 
     def batches(self, names: Sequence[str], optional: Sequence[str] = ()) -> Iterator[RowBatch]:
@@ -248,18 +296,27 @@ class JsonFile(TextFile):
         """
         from pipeline_lib.tables.nested import value_at
 
-        rows = ((number, [value_at(row, name) for name in names]) for number, row in self.rows())
-        for number, batch in enumerate(self._batches(rows, names)):
-            if number == 0:
+        rows = (
+            (
+                number,
+                row if isinstance(row, DistilleryError) else [value_at(row, n) for n in names],
+            )
+            for number, row in self._objects()
+        )
+        is_checked = False
+        for batch in self._batches(rows, names):
+            # A batch of which no row is JSON says nothing of the keys.
+            if not is_checked and len(batch.faults or ()) < len(batch):
                 self._check(batch.where(0), names, optional)
+                is_checked = True
             yield batch
 
 
 class ArrowFile(InputFile):
     """Parquet or Arrow."""
 
-    def __init__(self, table: "ArrowTable", format: Format, remedy: str) -> None:
-        super().__init__(str(table.path), format, remedy)
+    def __init__(self, table: "ArrowTable", format: Format, options: ReadOptions) -> None:
+        super().__init__(str(table.path), format, options)
         self.table = table
 
     @property
@@ -281,7 +338,7 @@ class ArrowFile(InputFile):
                 values = part[top].to_pylist() if top else [None] * len(numbers)
                 inside = top and name[len(top) + 1 :]
                 columns[name] = [value_at(v, inside) for v in values] if inside else values
-            yield RowBatch(self.name, numbers, columns)
+            yield RowBatch(self.name, numbers, columns, {} if self._options.keep_faulty else None)
             first += part.num_rows
 
 
@@ -320,18 +377,18 @@ def open_input(path: Path | None, options: ReadOptions = ReadOptions()) -> Itera
                     "file."
                 )
             table = stack.enter_context(open_arrow(path, format))
-            yield ArrowFile(table, format, options.remedy)
+            yield ArrowFile(table, format, options)
             return
-        lines = stack.enter_context(open_lines(path, options.encoding))
+        lines = stack.enter_context(open_lines(path, options.encoding, options.keep_faulty))
         if lines.guessed:
             _note(
                 f"{lines.name}: not UTF-8, so read as {lines.encoding}, which was guessed. If that "
                 "is wrong, name another."
             )
         if format == "lines":
-            yield LinesFile(lines, format, options.remedy)
+            yield LinesFile(lines, format, options)
         elif format == "jsonl":
-            yield JsonFile(lines, options.remedy)
+            yield JsonFile(lines, options)
         else:
             sample, is_whole = lines.sample, lines.is_whole
             dialect = detect(sample, is_whole, format, options.quoted)

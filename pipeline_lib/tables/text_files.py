@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.tables.dialects import Dialect
 from pipeline_lib.tables.faults import not_an_object, not_csv, not_json
 from pipeline_lib.tables.lines import Lines
@@ -15,11 +16,14 @@ _GAP = re.compile(r"[\s,]*")
 _CHUNK = 1 << 16
 
 
-def delimited_rows(lines: Lines, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
+def delimited_rows(
+    lines: Lines, dialect: Dialect, keep_faulty: bool = False
+) -> Iterator[tuple[int, list[str] | DistilleryError]]:
     """Yield the cells of each row, the header line included, and the number of its first line.
 
     Blank lines are rows without cells.
 
+    :param keep_faulty: whether the error of a row takes the place of its cells.
     :raises DistilleryError: naming the row that is not valid CSV.
     """
     rest = islice(lines, dialect.skipped, None)
@@ -30,37 +34,53 @@ def delimited_rows(lines: Lines, dialect: Dialect) -> Iterator[tuple[int, list[s
         return
     reader = csv.reader(rest, delimiter=dialect.separator, strict=True)
     number = dialect.skipped + 1
-    try:
-        for cells in reader:
-            yield number, cells
-            number = dialect.skipped + reader.line_num + 1
-    except csv.Error as error:
-        raise not_csv(f"{lines.name}: row {number}", error, dialect.separator_name) from error
+    while True:
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            fault = not_csv(f"{lines.name}: row {number}", error, dialect.separator_name)
+            # A quote that nobody closes takes all rows after it.
+            if not keep_faulty or "end of data" in str(error):
+                raise fault from error
+            cells = fault
+        if cells is None:
+            return
+        yield number, cells
+        number = dialect.skipped + reader.line_num + 1
 
 
-def json_rows(lines: Lines) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_rows(
+    lines: Lines, keep_faulty: bool = False
+) -> Iterator[tuple[int, dict[str, Any] | DistilleryError]]:
     """Yield the objects of a file: one per line, with the line's number, or those of an array.
 
     In an array, which may all be on one line, the objects themselves are numbered.
 
+    :param keep_faulty: whether the error of a row takes the place of its object; what is no JSON in
+        an array hides where the next one begins.
     :raises DistilleryError: naming the row that is no object.
     """
     is_array = lines.sample.lstrip().startswith("[")
     for number, row in _array(lines) if is_array else _objects(lines):
-        if not isinstance(row, dict):
-            raise not_an_object(f"{lines.name}: row {number}")
-        yield number, row
+        fault = row if isinstance(row, DistilleryError) else None
+        if fault is None and not isinstance(row, dict):
+            fault = not_an_object(f"{lines.name}: row {number}")
+        if fault is not None and not keep_faulty:
+            raise fault
+        yield number, fault or row
 
 
 def _objects(lines: Lines) -> Iterator[tuple[int, Any]]:
+    """Yield the value of each line, or the error of one that is no JSON."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
+        row: Any = lines.fault_of(line, number)
         try:
-            row = json.loads(line)
+            row = json.loads(line) if row is None else row
         # Numbers with thousands of digits are ValueErrors, too.
         except (ValueError, RecursionError) as error:
-            raise not_json(f"{lines.name}: row {number}", _reason(error)) from error
+            row = not_json(f"{lines.name}: row {number}", _reason(error))
         yield number, row
 
 

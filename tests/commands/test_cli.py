@@ -225,8 +225,15 @@ class TestPredict:
         for errors in ("strict", "surrogateescape"):
             lines = io.TextIOWrapper(io.BytesIO(b"good\n\xff\n"), "utf-8", errors)
             monkeypatch.setattr(sys, "stdin", lines)
-            found = failing(monkeypatch, capsys, "predict", "student", "--encoding", "utf-8")
-            assert "standard input: row 2 is not UTF-8" in found
+            monkeypatch.setattr(
+                sys, "argv", ["distill", "predict", "student", "--encoding", "utf-8"]
+            )
+            with pytest.raises(SystemExit) as caught:
+                cli.main()
+            assert not caught.value.code, "the other rows are answered"
+            printed = capsys.readouterr()
+            assert printed.out.startswith("positive\t0.8808\tgood\n\t\t(standard input: row 2")
+            assert "get no answer: 1. standard input: row 2 is not UTF-8" in printed.err
 
     def test_file_as_json(self) -> None:
         Path("in.txt").write_text("good\n")

@@ -350,3 +350,11 @@ def test_a_teacher_of_another_language_is_named() -> None:
     printed = distill("init", "reviews.csv", "--teacher", "small")
     assert "the teacher small hardly knows the language of the texts" in printed
     assert "letters" not in distill("init", "reviews.csv", "--force")
+
+
+def test_a_name_of_a_million_characters_is_shortened() -> None:
+    long = "x" * 1_000_000
+    rows = [[review(n), ("good", long)[n % 2]] for n in range(60)]
+    write_csv(Path("long.csv"), ["text", "label"], rows)
+    printed = distill("init", "long.csv")
+    assert max(map(len, printed.splitlines())) < 400 and "2 classes: good, xxx" in printed

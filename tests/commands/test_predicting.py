@@ -73,11 +73,10 @@ def test_a_table_stays_row_for_row_from_form_to_form(
     piped = Path("out.jsonl").read_text()
     distill("predict", "student", "--input-format", "jsonl", *kept, "--out", "o.csv", given=piped)
     header, first, second, _ = csv.reader(Path("o.csv").read_text().splitlines(keepends=True))
-    assert header == ["review", "id", "label", "probability"] + [
-        f"probability_{name}" for name in ("negative", "positive")
-    ]
-    assert first == [QUOTED, "1", "positive", "0.880797", "0.119203", "0.880797"]
-    assert second == [" ", "2", "", "", "", ""]
+    probabilities = [f"probability_{name}" for name in ("negative", "positive")]
+    assert header == ["review", "id", "label", "probability", *probabilities, "error"]
+    assert first == [QUOTED, "1", "positive", "0.880797", "0.119203", "0.880797", ""]
+    assert second == [" ", "2", "", "", "", "", ""]
 
 
 def test_pairs_and_scores() -> None:
@@ -143,7 +142,7 @@ def test_tables_are_read_as_init_reads_them(
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        (b"a,text\n1,good\n2\n", [], "in.csv: row 3 has 1 columns, not 2"),
+        (b"a,text\n2\n", [], "in.csv: row 2 has 1 columns, not 2"),
         (
             b"a,b\n1,good\n",
             [],
@@ -169,7 +168,7 @@ def test_tables_are_read_as_init_reads_them(
         (b"good\n", ["--input-format", "lines", "--keep", "id"], "name columns of a table"),
     ],
 )
-def test_what_cannot_be_read_is_named(
+def test_what_cannot_be_read_at_all_is_named(
     content: bytes,
     options: list[str],
     message: str,
@@ -180,6 +179,80 @@ def test_what_cannot_be_read_is_named(
     given = ["predict", "student", "--file", "in.csv", "--out", "out.csv", *options]
     assert message in failing(monkeypatch, capsys, *given)
     assert not Path("out.csv").exists()
+
+
+FAULTY: dict[str, tuple[bytes, int, list[str], str]] = {
+    "json": (b'{"text": "good"}\n{"text": \n{"text": "bad"}\n', 2, [], "row 2 is not valid JSON"),
+    "other json": (b'{"text": "good"}\n[1]\n{"text": "bad"}\n', 2, [], "is not a JSON object"),
+    "an array": (b'[{"text": "good"}, 7, {"text": "bad"}]', 2, [], "row 2 is not a JSON object"),
+    "a list": (
+        *(b'{"text": "good"}\n{"text": [1, 2]}\n{"text": "bad"}\n', 2, []),
+        "row 2, column 'text' holds a list",
+    ),
+    "half a character": (
+        *(b'{"text": "good"}\n{"text": "\\ud83d"}\n{"text": "bad"}\n', 2, []),
+        "half a surrogate pair",
+    ),
+    "bytes in json": (
+        *(b'{"text": "good"}\n{"text": "\xff"}\n{"text": "bad"}\n', 2, ["--encoding", "utf-8"]),
+        "row 2 is not UTF-8",
+    ),
+    "few cells": (b"text,id\ngood,1\nnone\nbad,3\n", 3, [], "row 3 has 1 columns, not 2"),
+    "many cells": (b"text,id\ngood,1\na,b,2\nbad,3\n", 3, [], "row 3 has 3 columns, not 2"),
+    "a quote": (b'text,id\ngood,1\n"a" b,2\nbad,3\n', 3, [], "row 3 is not valid CSV"),
+    "bytes": (
+        b"text,id\ngood,1\n\xff,2\nbad,3\n",
+        3,
+        ["--encoding", "utf-8"],
+        "row 3 is not UTF-8",
+    ),
+    "tabs": (b"text\tid\ngood\t1\na\tb\t2\nbad\t3\n", 3, [], "row 3 has 3 columns, not 2"),
+}
+"""Three rows of which the second cannot be read, its number, options, and why."""
+
+
+@pytest.mark.parametrize("kind", FAULTY)
+@pytest.mark.parametrize("batch", [1, 2, 4096])
+def test_a_row_that_cannot_be_read_stays_without_an_answer(
+    kind: str, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "BATCH_ROWS", batch)
+    content, number, options, why = FAULTY[kind]
+    form = {"{": "jsonl", "[": "jsonl"}.get(content[:1].decode(), "csv")
+    file = f"in.{'tsv' if kind == 'tabs' else form}"
+    Path(file).write_bytes(content)
+    command = ["predict", "student", "--file", file, *options]
+    *lines, note = distill(*command).splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["positive", "", "negative"]
+    assert why in lines[1]
+    assert note.startswith(
+        f"rows that cannot be read, which get no answer: 1. {file}: row {number}"
+    )
+    assert why in note
+    for out in ("out.csv", "out.parquet", "out.jsonl"):
+        assert distill(*command, "--out", out) == f"{note}\n"
+    rows = [*csv.DictReader(Path("out.csv").read_text().splitlines())]
+    table = pq.read_table("out.parquet").to_pylist()
+    objects = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    for written in (rows, table, objects):
+        assert [row["label"] or None for row in written] == ["positive", None, "negative"]
+        assert why in written[1]["error"]
+        assert not any(row.get("error") for row in (written[0], written[2]))
+
+
+def test_a_kept_value_that_is_no_text_is_a_fault_of_its_row() -> None:
+    Path("in.jsonl").write_text('{"text": "good", "k": ["\\ud83d"]}\n{"text": "bad", "k": 1}\n')
+    said = distill("predict", "student", "--file", "in.jsonl", "--keep", "k", "--out", "o.jsonl")
+    assert "in.jsonl: row 1, column 'k' holds half a surrogate pair" in said
+    rows = [json.loads(line) for line in Path("o.jsonl").read_text().splitlines()]
+    assert [(row["label"], row["k"]) for row in rows] == [(None, None), ("negative", 1)]
+
+
+def test_a_line_that_is_no_pair_stays_without_an_answer() -> None:
+    Path("in.txt").write_text("so\tgood\nalone\nso\tbad\n")
+    *lines, note = distill("predict", "pairs", "--file", "in.txt").splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["positive", "", "negative"]
+    assert note.startswith("rows that cannot be read, which get no answer: 1. row 2: 'alone'")
 
 
 def test_answers_to_unknown_words_are_counted() -> None:

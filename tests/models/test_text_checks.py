@@ -10,6 +10,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import BertProcessing
 from transformers import PreTrainedTokenizerFast
 
+from pipeline_lib.base.files import write_json
 from pipeline_lib.models.text_checks import count_pieces, other_script
 
 SCRIPTS = {
@@ -56,6 +57,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, **{f"{name}_token": sign for name, sign in names.items()}
     ).save_pretrained(folder)
+    write_json(folder / "config.json", {"model_type": "bert"})
     return folder
 
 

@@ -51,6 +51,26 @@ def test_yaml_is_1_2(tmp_path: Path) -> None:
     assert params.inputs == "no"
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("a: 1\na: 2\n", 'line 2: found duplicate key "a"). Keep one of the two.'),
+        ("a: {b: 1, b: " + "x" * 9999 + "}\n", 'line 1: found duplicate key "b"). Keep one'),
+        ("a:\n\tb: 1\n", "line 2: found character '\\t' that cannot start any token). Indent"),
+        ("a: [1\nb: 2\n", "line 2: expected ',' or ']', but got ':'). Correct it."),
+        ("a: " + "y" * 99_999 + ": [\n", "Correct it."),
+        ("a: &b *c\n", "Correct it."),
+    ],
+)
+def test_what_is_no_yaml_is_one_line(tmp_path: Path, content: str, said: str) -> None:
+    (tmp_path / "p.yaml").write_text(content)
+    with pytest.raises(DistilleryError) as caught:
+        load_params(tmp_path / "p.yaml")
+    error = str(caught.value)
+    assert said in error and error.startswith(f"{tmp_path / 'p.yaml'}: not valid YAML (line ")
+    assert "\n" not in error and len(error) < 500
+
+
 def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(DistilleryError, match=r"absent\.yaml: not found"):
         load_params(tmp_path / "absent.yaml")

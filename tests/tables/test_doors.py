@@ -45,7 +45,10 @@ def by_stages(path: Path, make_task: Callable) -> list[tuple[str, int | None]]:
 
 
 def by_predict(path: Path) -> list[tuple[str, int | None]]:
-    batches = read_texts(path, Columns("text", None, ("label",)), ReadOptions())
+    batches = [*read_texts(path, Columns("text", None, ("label",)), ReadOptions())]
+    # It answers the other rows, and says this of the faulty ones.
+    for fault in (fault for batch in batches for fault in batch.faults.values()):
+        raise DistilleryError(fault)
     return [pair for batch in batches for pair in zip(batch.texts, batch.numbers, strict=True)]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from tokenizers import Encoding, Tokenizer
@@ -42,9 +43,7 @@ class KnownWords:
         """Return which texts, or pairs, have words of which none is known, bool (texts,)."""
         if self.unknown is None:
             return np.zeros(len(texts), bool)
-        words = self.tokenizer.get_vocab().items()
-        telling = {number for word, number in words if _is_word(word)} - {self.unknown}
-        rows = self._ids(texts)
+        rows, telling = self._ids(texts), self._telling
         return np.array([self.unknown in ids and telling.isdisjoint(ids) for ids in rows], bool)
 
     def missing(self, texts: Sequence[str]) -> list[Unknown]:
@@ -59,6 +58,12 @@ class KnownWords:
         for row, text, encoding in zip(rows, texts, encodings, strict=True):
             answers[row] = self._missing(text, encoding)
         return answers
+
+    @cached_property
+    def _telling(self) -> set[int]:
+        """The numbers of known words that are not punctuation."""
+        words = self.tokenizer.get_vocab().items()
+        return {number for word, number in words if _is_word(word)} - {self.unknown}
 
     def _ids(self, texts: Sequence[Text]) -> list[list[int]]:
         joined = [text if isinstance(text, str) else " ".join(text) for text in texts]

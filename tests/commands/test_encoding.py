@@ -1,0 +1,44 @@
+"""``distill encode``: a vector per row, and none for a row that cannot be read."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+
+from tests.retrieval.made_up import WIDTH, write_encoder
+
+from .running import distill, failing
+
+GOOD = {"text": "word1 word2"}
+
+
+@pytest.mark.parametrize("out", ["v.arrow", "v.parquet", "v.jsonl", "v.npy"])
+def test_a_row_that_cannot_be_read_has_no_vector(world: Path, out: str) -> None:
+    write_encoder(Path("encoder"))
+    lines = [json.dumps(GOOD), '{"text": ', '{"text": [1, 2]}', json.dumps(GOOD)]
+    Path("in.jsonl").write_text("\n".join(lines))
+    said = distill("encode", "encoder", "in.jsonl", out, "--normalise")
+    assert "rows that cannot be read, which get no vector: 2. in.jsonl: row 2 is not" in said
+    if out == "v.npy":
+        vectors = np.load(out)
+        assert np.isnan(vectors).all(axis=1).tolist() == [False, True, True, False]
+        return
+    if out == "v.jsonl":
+        rows = [json.loads(line) for line in Path(out).read_text().splitlines()]
+    else:
+        table = feather.read_table(out) if out == "v.arrow" else pq.read_table(out)
+        rows = table.to_pylist()
+    assert [row["vector"] is None for row in rows] == [False, True, True, False]
+    assert len(rows[0]["vector"]) == WIDTH and rows[0]["vector"] == rows[3]["vector"]
+
+
+def test_a_file_of_which_nothing_can_be_read_is_an_error(
+    world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_encoder(Path("encoder"))
+    Path("in.jsonl").write_text("{\n[\n")
+    error = failing(monkeypatch, capsys, "encode", "encoder", "in.jsonl", "v.npy")
+    assert "in.jsonl: row 1 is not valid JSON" in error and not Path("v.npy").exists()

@@ -5,7 +5,7 @@ from functools import cache
 
 import torch
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import DistilleryError, reason_of
 from pipeline_lib.base.threads import single_thread
 
 # cuDNN's attention, which torch prefers on new cards, compiles a plan for every shape that it has
@@ -33,8 +33,7 @@ def resolve_device(name: str) -> torch.device:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise DistilleryError(
-            f"device: {name!r} is not available here ({str(error).splitlines()[0]}). Use auto or "
-            "cpu."
+            f"device: {name!r} is not available here ({reason_of(error)}). Use auto or cpu."
         ) from error
     return device
 

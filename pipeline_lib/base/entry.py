@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import DistilleryError, reason_of
 from pipeline_lib.base.interrupts import MESSAGE, STATUS
 from pipeline_lib.base.stage_records import recorded
 from pipeline_lib.base.unicode import printable
@@ -64,7 +64,7 @@ def guard(command: Callable[[], None]) -> None:
         # torch has no error of its own for a processor's memory.
         if "out of memory" not in str(error) and "DefaultCPUAllocator" not in str(error):
             raise
-        _end(f"out of memory ({str(error).splitlines()[0]}). {_SMALLER}")
+        _end(f"out of memory ({reason_of(error)}). {_SMALLER}")
     except OSError as error:
         path = f"{error.filename}: " if error.filename else ""
         _end(

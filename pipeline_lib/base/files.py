@@ -183,12 +183,13 @@ def read_record(path: Path, *keys: str) -> dict[str, Any]:
 
     :raises DistilleryError: if it is missing, torn, not an object, or lacks a key.
     """
-    record = read_json(path)
-    lacking = [key for key in keys if not isinstance(record, dict) or key not in record]
-    if lacking:
-        raise DistilleryError(
-            f"{path}: no key {lacking[0]!r}. Delete it and run `dvc repro` to make it again."
-        )
+    record, fault = read_json(path), None
+    if not isinstance(record, dict):
+        fault = "not a JSON object"
+    elif lacking := [key for key in keys if key not in record]:
+        fault = f"no key {lacking[0]!r}"
+    if fault:
+        raise DistilleryError(f"{path}: {fault}. Delete it and run `dvc repro` to make it again.")
     return record
 
 

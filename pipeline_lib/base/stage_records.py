@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json, write_json
+from pipeline_lib.base.files import read_record, write_json
 from pipeline_lib.base.layout import Layout
 
 STARTED = time.time()
@@ -66,7 +66,7 @@ def stage_name(argv: Sequence[str], options: dict[str, Any]) -> str:
 def read_stage_record(path: Path) -> dict[str, Any] | None:
     """Return a stage's record, or None if there is none or it cannot be read."""
     try:
-        record = read_json(path)
+        record = read_record(path)
         return {key: record[key] for key in ("command", "started", "seconds", "counts")}
     except (DistilleryError, KeyError, TypeError):
         return None

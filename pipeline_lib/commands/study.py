@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json
+from pipeline_lib.base.files import read_record
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.options import PARAMS, ParamsFile
@@ -42,7 +42,7 @@ def study(
     sweep = SWEEPS[name](Rows.of(raw, task, row))
     check_params(sweep.params, f"study {name}")
     workspace = run_study(f"{name}-{task}", sweep.params)
-    metrics = read_json(workspace / "metrics.json")
+    metrics = read_record(workspace / "metrics.json")
     figures = read_figures(sweep, metrics, Layout(workspace / "data"))
     folder = Path("data/studies") / f"{name}-{task}"
     written = write_study(sweep, figures, metrics, folder)

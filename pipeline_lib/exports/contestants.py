@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline_lib.base.devices import resolve_device, resolve_precision
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import DistilleryError, reason_of
 from pipeline_lib.base.files import sha256_folder, sha256_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.seals import write_seal
@@ -130,7 +130,7 @@ def add_onnx(teacher: System, pair: bool, out: Path) -> None:
         require_packages("onnx", "onnxruntime")
         folders = export_teacher(in_torch.folder, [*names], max_length, pair, out)
     except Exception as error:  # torch's exporter raises anything for a model that it cannot write
-        teacher.not_timed["onnx"] = (str(error) or repr(error)).splitlines()[0]
+        teacher.not_timed["onnx"] = reason_of(error)
     else:
         forms = (Contestant(form, folder, names, max_length) for form, folder in folders.items())
         teacher.forms.extend(forms)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json
+from pipeline_lib.base.files import read_record
 from pipeline_lib.models.checks import check_outputs, is_regression
 from pipeline_lib.models.networks.student import StudentNetwork
 from pipeline_lib.models.students.folders import ENCODER_TYPE, temperature_of
@@ -75,7 +75,7 @@ def read_subject(folder: Path) -> Subject:
 
     :raises DistilleryError: if there is neither in ``folder``.
     """
-    config = read_json(folder / "config.json")
+    config = read_record(folder / "config.json")
     if not isinstance(config, dict):
         raise DistilleryError(
             f"{folder}: config.json does not describe a student. Name a student's folder."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import atomic_path, copy_file, read_json, write_json
+from pipeline_lib.base.files import atomic_path, copy_file, read_record, write_json
 from pipeline_lib.base.text import MASK
 from pipeline_lib.exports.portable_words import make_portable, make_quick
 from pipeline_lib.models import networks
@@ -60,7 +60,7 @@ def copy_code(module: ModuleType, out: Path) -> None:
 def form_of(folder: Path) -> str | None:
     """Return the format of an exported folder; None for a student's own folder or any other."""
     path = folder / CONFIG
-    config = read_json(path) if path.exists() else None
+    config = read_record(path) if path.exists() else None
     return config.get(FORM) if isinstance(config, dict) else None
 
 
@@ -84,7 +84,7 @@ def write_tokenizer(out: Path, tokenizer: Tokenizer | Pieces, limit: int) -> Non
     with atomic_path(out / TOKENIZER) as temporary:
         temporary.write_text(copy.to_str(pretty=True), encoding="utf-8")
     path = out / "tokenizer_config.json"
-    write_json(path, read_json(path) | {"model_max_length": limit, "padding_side": "right"})
+    write_json(path, read_record(path) | {"model_max_length": limit, "padding_side": "right"})
 
 
 def exported_reader(folder: Path, config: Mapping[str, Any]) -> Reader:

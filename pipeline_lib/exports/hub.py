@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import atomic_path, copy_file, read_json, write_json
+from pipeline_lib.base.files import atomic_path, copy_file, read_record, write_json
 from pipeline_lib.exports.card.card import model_card
 from pipeline_lib.exports.folders import (
     READS,
@@ -42,7 +42,7 @@ def export_hub(folder: Path, out: Path) -> str:
     """
     from pipeline_lib.models.networks import distilled_student
 
-    config = read_json(folder / "config.json")
+    config = read_record(folder / "config.json")
     if isinstance(config, dict) and config.get("model_type") == ENCODER_TYPE:
         raise DistilleryError(
             f"{folder}: a sentence encoder, which has no classes. Export it with --to "
@@ -81,7 +81,7 @@ def _tokenizer(student: Student, folder: Path, out: Path) -> dict[str, Any]:
     """
     tokenizer, settings, pair = student.tokenizer, student.model.config.settings, student.is_pair
     apart = settings.reads != "sequence"
-    config = read_json(folder / "tokenizer_config.json")
+    config = read_record(folder / "tokenizer_config.json")
     config["model_max_length"] = settings.max_words * (2 if pair and apart else 1)
     reading = {
         "padding": padding_number(tokenizer),

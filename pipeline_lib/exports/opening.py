@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import DistilleryError, reason_of
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.base.unicode import as_utf8
@@ -168,7 +168,7 @@ def _load_numpy(folder: Path) -> Predictor:
     try:
         student = Student(folder)
     except Exception as error:  # tokenizers raises bare Exceptions
-        reason = str(error).splitlines()[0]
+        reason = reason_of(error)
         raise DistilleryError(
             f"{folder}: the numpy student cannot be opened ({reason}). Export it again."
         ) from error

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
 
-from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.base.files import atomic_path, read_record, write_json
 from pipeline_lib.base.text import MASK
 from pipeline_lib.exports.folders import (
     copy_code,
@@ -40,7 +40,7 @@ def export_sentence_transformers(folder: Path, out: Path) -> int:
         be exported in this format, or ``out`` is not empty.
     """
     encoder = load_encoder(folder)
-    config = read_json(folder / "config.json")
+    config = read_record(folder / "config.json")
     require_own_code(folder, encoder.model)
     require_new_folder(out)
     is_mean = isinstance(encoder.model, StaticEncoder)

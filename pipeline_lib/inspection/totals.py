@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_lib.base.files import read_json
+from pipeline_lib.base.files import read_record
 from pipeline_lib.base.probabilities import answered
 from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.joined import JoinedRows
@@ -49,7 +49,7 @@ def totals(
     for shard_set in rows.answers:
         proof = shard_set.folder / "alignment.json"
         if proof.exists():
-            summary |= {f"alignment proof: {name}": v for name, v in read_json(proof).items()}
+            summary |= {f"alignment proof: {name}": v for name, v in read_record(proof).items()}
     return summary
 
 

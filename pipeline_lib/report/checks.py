@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json
+from pipeline_lib.base.files import read_record
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.splits import shared_line
@@ -36,7 +36,7 @@ def _check(check: str, result: str, wanted: str, holds: bool) -> Check:
 def _alignment(task: str, layout: Layout) -> Iterator[Check]:
     for path in sorted(layout.all_outputs(task).rglob("alignment.json")):
         try:
-            proof = read_json(path)
+            proof = read_record(path)
             rows, equal = proof["rows"], proof["rows_with_equal_key"]
         except (DistilleryError, KeyError):
             continue

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json
+from pipeline_lib.base.files import read_record
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.work_lists import work_lists
 from pipeline_lib.params import Params
@@ -216,7 +216,7 @@ def _routing(result: TaskResult) -> dict[str, Any] | None:
 def _importance(path: Path) -> dict[str, Any] | None:
     """Return the word importance that ``evaluate`` found for a few rows, or None."""
     try:
-        importance = read_json(path)
+        importance = read_record(path)
     except DistilleryError:
         return None
     return importance if importance.get("examples") else None

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pipeline_lib.base.distribution import install_extra
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import DistilleryError, reason_of
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.shards.vectors import unit
 
@@ -164,7 +164,7 @@ def open_approximate(kind: str, path: Path) -> ApproximateIndex:
         return KINDS[kind].open(path, False)
     except (OSError, RuntimeError, ValueError) as error:
         raise DistilleryError(
-            f"{path}: not an index of {kind} ({str(error).splitlines()[0]}). `distill index add` "
+            f"{path}: not an index of {kind} ({reason_of(error)}). `distill index add` "
             "with any file of sentences builds it again."
         ) from error
 

@@ -25,7 +25,7 @@ import pyarrow as pa
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import (
     link_or_copy,
-    read_json,
+    read_record,
     set_aside,
     sha256_file,
     sweep,
@@ -54,7 +54,7 @@ class Store:
         path, record = self._paths(key)
         try:
             inodes = [part.stat().st_ino for part in (path, record)]
-            shard = Shard(**read_json(record))
+            shard = Shard(**read_record(record))
             if path.stat().st_size == shard.bytes and sha256_file(path) == shard.sha256:
                 return shard
         except FileNotFoundError:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json, sha256_file, sha256_json, write_json
+from pipeline_lib.base.files import read_record, sha256_file, sha256_json, write_json
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.params import Params
 from pipeline_lib.params.sources import InputFile
@@ -65,7 +65,7 @@ class _DigestCache:
     def __init__(self) -> None:
         self._path = state_folder() / "input_digests.json"
         try:
-            self._known: dict[str, list[Any]] = dict(read_json(self._path))
+            self._known: dict[str, list[Any]] = read_record(self._path)
         except (DistilleryError, TypeError, ValueError):
             self._known = {}
         self._used: dict[str, list[Any]] = {}

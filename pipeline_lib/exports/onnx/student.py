@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeline_lib.base.distribution import install_extra
-from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json
+from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.files import read_record
 from pipeline_lib.base.text import Text
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.exports.folders import CONFIG, exported_reader
@@ -72,7 +72,7 @@ def load_onnx_student(folder: Path) -> OnnxStudent:
     """
     require_packages("onnxruntime")
     try:
-        config = read_json(folder / CONFIG)
+        config = read_record(folder / CONFIG)
         reader = exported_reader(folder, config)
         names = config.get("id2label", {})
         labels = [names[str(number)] for number in range(len(names))]
@@ -80,8 +80,7 @@ def load_onnx_student(folder: Path) -> OnnxStudent:
         width = session.get_outputs()[0].shape[1]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DistilleryError(
-            f"{folder}: the ONNX student cannot be opened ({str(error).splitlines()[0]}). Export "
-            "it again."
+            f"{folder}: the ONNX student cannot be opened ({reason_of(error)}). Export it again."
         ) from error
     return OnnxStudent(session, reader, labels, width)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeline_lib.base.collect_errors import faults_of
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json
+from pipeline_lib.base.files import read_record
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.model_config import read_config
@@ -54,7 +54,7 @@ def _rows_beside(params: Params) -> Iterator[tuple[str, Method | GeneralEncoder,
 def _models_at_hand(params: Params, layout: Layout) -> dict[str, Path]:
     """Return the folders of those models that need no fetching, by name."""
     inputs, record = Path(params.inputs), layout.models / "source.json"
-    fetched = read_json(record)["source"] if record.exists() else {}
+    fetched = read_record(record, "source")["source"] if record.exists() else {}
     folders = {}
     for name, source in params.models.items():
         if source.kind == "path":

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline_lib.base.files import read_json
+from pipeline_lib.base.files import read_record
 from pipeline_lib.base.layout import student_place
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.checks import check_outputs
@@ -28,10 +28,10 @@ def temperature_of(folder: Path) -> float:
     location = student_place(folder)
     if location is None:
         config = folder / "config.json"
-        return float(read_json(config).get(TEMPERATURE, 1.0)) if config.exists() else 1.0
+        return float(read_record(config).get(TEMPERATURE, 1.0)) if config.exists() else 1.0
     if not location.layout.scores(location.task).exists():
         return 1.0
-    scores = read_json(location.layout.scores(location.task))
+    scores = read_record(location.layout.scores(location.task))
     # Read without validation: whatever else the file has or lacks is irrelevant here.
     for key in ("methods", location.method, "details", "temperature", str(location.seed)):
         scores = scores.get(key) if isinstance(scores, dict) else None

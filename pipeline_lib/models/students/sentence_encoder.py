@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import nn
 
-from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.files import atomic_path, read_record, write_json
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import MASK
 from pipeline_lib.models.loaded_weights import check_finite
@@ -130,7 +130,7 @@ def load_encoder(folder: Path | str, device: torch.device | str = "cpu") -> Sent
     folder, device = Path(folder), torch.device(device)
     check_sealed(folder)
     try:
-        config = read_json(folder / "config.json")
+        config = read_record(folder / "config.json")
         if (kind := config["model_type"]) not in (MODEL_TYPE, ENCODER_TYPE):
             raise ValueError(f"config.json describes a {kind}")
         settings = student_settings(config["architecture"])
@@ -142,7 +142,7 @@ def load_encoder(folder: Path | str, device: torch.device | str = "cpu") -> Sent
         *(SafetensorError, DistilleryError),
     ) as error:
         raise DistilleryError(
-            f"{folder}: no sentence encoder ({str(error).splitlines()[0]}). Give a folder below "
+            f"{folder}: no sentence encoder ({reason_of(error)}). Give a folder below "
             "data/encoders or data/students."
         ) from error
     if alone is None:

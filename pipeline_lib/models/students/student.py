@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 
 from pipeline_lib.base.devices import single_thread
-from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import atomic_path, read_json, write_json
+from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.files import atomic_path, read_record, write_json
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.loaded_weights import check_finite
@@ -148,7 +148,7 @@ def load_student(folder: Path | str, device: torch.device | str = "cpu") -> Stud
     folder = Path(folder)
     check_sealed(folder)
     try:
-        model = StudentNetwork(_config(read_json(folder / "config.json")))
+        model = StudentNetwork(_config(read_record(folder / "config.json")))
         model.load_state_dict(load_file(folder / "model.safetensors"))
         tokenizer = read_tokenizer(folder, model.config.settings.reads)
     except (
@@ -156,7 +156,7 @@ def load_student(folder: Path | str, device: torch.device | str = "cpu") -> Stud
         *(SafetensorError, DistilleryError),
     ) as error:
         raise DistilleryError(
-            f"{folder}: not a trained student ({str(error).splitlines()[0]}). Train it with "
+            f"{folder}: not a trained student ({reason_of(error)}). Train it with "
             "`dvc repro`, or give a folder below data/students."
         ) from error
     check_finite(folder, dict(model.named_parameters()))

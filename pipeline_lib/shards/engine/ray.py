@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.distribution import install_extra
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import DistilleryError, reason_of
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.shards.engine.heads import check_head, end_without, no_cluster, watch
@@ -227,7 +227,7 @@ def _get(reference: Any) -> Any:
 def _lost(error: Exception) -> DistilleryError:
     return DistilleryError(
         f"the workers of a job died {MAX_ATTEMPTS} times, most likely because memory ran "
-        f"out ({str(error).splitlines()[0]}). Lower `workers` in params.yaml and run again: "
+        f"out ({reason_of(error)}). Lower `workers` in params.yaml and run again: "
         "what was finished is kept."
     )
 
@@ -255,7 +255,7 @@ def _connect(address: str | None, workers: int | None) -> None:
             if head is not None:
                 watch(head, end_without)
     except (RayError, ConnectionError, RuntimeError, ValueError, GetTimeoutError) as error:
-        raise no_cluster(address, str(error).splitlines()[0]) from error
+        raise no_cluster(address, reason_of(error)) from error
 
 
 class _WorkerBase:

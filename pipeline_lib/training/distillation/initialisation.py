@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_json
+from pipeline_lib.base.files import read_record
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
@@ -91,7 +91,7 @@ def start_from_encoder(folder: Path, settings: StudentSettings) -> Start:
     if isinstance(settings, BERT):
         return start_from_layers(folder, settings)
     if settings.pretrained:
-        config = read_json(folder / "config.json")
+        config = read_record(folder / "config.json", "vocab_size", "embedding_size", "pretrained")
         sizes = config["vocab_size"], config["embedding_size"]
         vocabulary = Pieces.read(folder), *sizes
         return Start(*vocabulary, weights=encoder_weights(folder), pretrained=config["pretrained"])

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_record, sha256_folder, sha256_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.seals import SEAL
 from pipeline_lib.base.text import Text
 from pipeline_lib.evaluation.heldout import Heldout, read_heldout, shared_texts, training_labels
 from pipeline_lib.evaluation.scores import task_scores
@@ -62,6 +63,8 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
         shared_texts(layout, task),
     )
     table = predictions_table(heldout, systems, settings.is_regression)
+    # A seal of before is not theirs; the stage seals the folder when it has written all of it.
+    (layout.results(task) / SEAL).unlink(missing_ok=True)
     write_shard(layout.predictions(task), table)
     scores.write(layout.scores(task))
     return scores

@@ -142,8 +142,6 @@ def _check_classes(labels: dict[str, list[str] | Range]) -> None:
         if other := names.get(name.strip().casefold()):
             raise ValueError(f"{other!r} and {name!r} read alike. Rename one, or join them.")
         names[name.strip().casefold()] = name
-        if meaning == []:
-            raise ValueError(f"{name} has no values. Name some, or leave it out.")
         for raw in [] if isinstance(meaning, Range) else meaning:
             if raw in classes:
                 raise ValueError(f"{raw!r} is listed under {classes[raw]} and {name}. Keep one.")
@@ -281,6 +279,13 @@ class Classification(TaskBase):
     def _labels(cls, labels: dict[str, list[str] | Range]) -> dict[str, list[str] | Range]:
         _check_classes(labels)
         return labels
+
+    @model_validator(mode="after")
+    def _values(self) -> "Classification":
+        empty = [name for name, meaning in self.labels.items() if meaning == []]
+        if empty and self.label is not None:
+            raise ValueError(f"`labels`: {empty[0]} has no values. Name some, or leave it out.")
+        return self
 
     @model_validator(mode="after")
     def _positive(self) -> "Classification":

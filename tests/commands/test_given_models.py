@@ -128,7 +128,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         tensors(lambda weights: {f"module.{name}": v for name, v in weights.items()}),
         "its weights lack",
     ),
-    "weights of no number": (tensors(not_finite), "its weights are damaged"),
+    "weights of no number": (tensors(not_finite), "its weights have NaN"),
     "no tokenizer": (NO_TOKENIZER, "no tokenizer"),
     "vocab.json alone": (
         both(NO_TOKENIZER, text("vocab.json", '{"a": 0}'), config(model_type="openai-gpt")),

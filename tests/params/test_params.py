@@ -140,7 +140,7 @@ def test_unknown_references(key: str, there: str) -> None:
         ("tasks.movies.labels", {"only": ["1"]}, "tasks.movies.labels: "),
         ("tasks.movies.labels", {"a": ["1"], "b": ["0", "1"]}, "'1' is listed under a and b"),
         ("tasks.movies.labels", {"yes": ["1"], "Yes": ["0"]}, "'yes' and 'Yes' read alike"),
-        ("tasks.movies.labels", {"a": [], "b": ["0"]}, "a has no values"),
+        ("tasks.movies.labels", {"a": [], "b": ["0"]}, "`labels`: a has no values"),
         ("tasks.movies.labels", {"": ["1"], "b": ["0"]}, "'' is no name of a class"),
         ("tasks.movies.labels", {"a\nb": ["1"], "b": ["0"]}, r"'a\nb' is no name of a class"),
         (

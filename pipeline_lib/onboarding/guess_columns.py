@@ -18,7 +18,7 @@ from pipeline_lib.onboarding.names import (
     says_text,
 )
 from pipeline_lib.onboarding.questions import Ask, Question
-from pipeline_lib.tables.contents import Content
+from pipeline_lib.tables.contents import Content, counts_up
 from pipeline_lib.tables.nested import with_types
 from pipeline_lib.tables.values import finite_number
 
@@ -99,8 +99,8 @@ def _short_texts(
     if len(named) == 1 or len(columns) == len(unclear) == 1:
         return named or [unclear[0].name]
     candidates = named or [c.name for c in sorted(unclear, key=lambda c: -c.distinct)]
+    first = next(iter(contents.values()))
     if not candidates:
-        first, *_ = contents.values()
         raise DistilleryError(
             f"{_where(contents)}: no column can be the text; {_there_are(first)}. Name it with "
             + (flag or "--text, or the columns of a file without a header line with --columns")
@@ -162,7 +162,7 @@ def choose_label(
     usual = [name for name in candidates if says_label(name)] or [
         name for name in candidates if ends_as_label(name) or _has_class_names(name, contents)
     ]
-    nameless = next(iter(contents.values())).is_nameless
+    nameless = first.is_nameless or counts_up(first.names)
     marks = [column.name for column in others if column.numbers and column.distinct == 2]
     if len(marks) > 2 and {*usual} <= {*marks}:
         reason = (

@@ -188,13 +188,15 @@ def _delimited(path: Path, header: list[str], options: ReadOptions) -> Content:
     """Read a delimited file, having decided whether its first row is a header line."""
     columns = options.columns
     renamed = columns is None or len(columns) != len(header)
-    if renamed and not any(map(_is_number, header)) and not _is_sentences(header):
+    counts = counts_up(header)
+    is_named = counts or not (any(map(_is_number, header)) or _is_sentences(header))
+    if renamed and is_named:
         # In a data set without header lines, some files may have one, such as CoLA's test file.
         names = [name for name in header if name.strip()]
         check_once(str(path), names)
         content = _reread(path, names, replace(options, columns=None), None)
         again = _header_rows(content)
-        if not _repeats_header(content.table, len(again)):
+        if counts or not _repeats_header(content.table, len(again)):
             if again:
                 raise DistilleryError(
                     f"{path}: row {', '.join(map(str, again[:_SHOWN]))} repeats the header line. "
@@ -230,6 +232,17 @@ def _content(path: Path, format: str, batches: Iterable[RowBatch]) -> Content:
         raise no_rows(str(path))
     rows = np.concatenate(numbers)
     return Content([path], pa.concat_tables(parts), rows, np.zeros(len(rows), np.int64), format)
+
+
+def counts_up(header: Sequence[str]) -> bool:
+    """Whether a first line counts the columns, as pandas names those of a table without names.
+
+    A column of row numbers, which has no name, may come first.
+    """
+    names = [name.strip() for name in header]
+    names = names[1:] if names and names[0] in ("", "Unnamed: 0") else names
+    counted = ([str(number + first) for number in range(len(names))] for first in (0, 1))
+    return len(names) > 1 and names in counted
 
 
 def _is_sentences(header: Sequence[str]) -> bool:

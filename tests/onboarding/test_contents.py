@@ -29,6 +29,10 @@ def write(path: Path, text: str) -> Path:
         # A number, or a value of its column, is no name.
         ("a.tsv", "so so\t1\nwell\t0\n", ["column_1", "column_2"], "tsv", 1),
         ("a.csv", "fine,good\nso so,bad\nwell,good\n", ["column_1", "column_2"], "csv", 1),
+        # Counted columns, as pandas writes a table without names, with its index or without.
+        ("a.csv", "0,1\nso so,1\nwell,0\n", ["0", "1"], "csv", 2),
+        ("a.csv", ",0,1\n0,so so,1\n1,well,0\n", ["0", "1"], "csv", 2),
+        ("a.tsv", "1\t2\t3\n7\tso so\tx\n8\twell\ty\n", ["1", "2", "3"], "tsv", 2),
         ("a.jsonl", '{"text": "so", "label": 1, "more": [1]}\n', ["text", "label"], "jsonl", 1),
         ("a.txt", "so so\n\nwell\n", ["text"], "lines", 1),
         # The first line has more commas, and the others have not; or is a text itself.

@@ -140,3 +140,5 @@ def test_what_names_its_classes_or_has_no_name_is_the_label() -> None:
     assert found.label == "coarse" and found.labels == {"food": ["0"], "rooms": ["1"]}
     nameless = {f"column_{n}": values for n, values in enumerate(USERS.values(), 1)}
     assert about(content(nameless, columns=[*nameless])).label == "column_2"
+    counted = {str(n): values for n, values in enumerate(USERS.values())}
+    assert about(content(counted)).label == "1"

@@ -99,8 +99,8 @@ def _short_texts(
     if len(named) == 1 or len(columns) == len(unclear) == 1:
         return named or [unclear[0].name]
     candidates = named or [c.name for c in sorted(unclear, key=lambda c: -c.distinct)]
-    first = next(iter(contents.values()))
     if not candidates:
+        first, *_ = contents.values()
         raise DistilleryError(
             f"{_where(contents)}: no column can be the text; {_there_are(first)}. Name it with "
             + (flag or "--text, or the columns of a file without a header line with --columns")
@@ -148,11 +148,11 @@ def choose_label(
         for name in content.names:
             seen.setdefault(name, Column.of(name, content.table[name]))
     others = [column for column in seen.values() if column.name not in texts]
+    first = next(iter(contents.values()))
     candidates = [column.name for column in others if column.is_label]
     if not candidates and not needed:
         return None
     if not candidates:
-        first, *_ = contents.values()
         raise DistilleryError(
             f"{_where(contents)}: no column can be the label; {_there_are(first)}"
             f"{_why_not(others)}. Name it with --label; or if nothing is labelled, give a "

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_record
+from pipeline_lib.base.files import read_json
 from pipeline_lib.exports.folders import CONFIG, FORM
 from pipeline_lib.models.students.folders import ENCODER_TYPE, MODEL_TYPE
 
@@ -70,7 +70,7 @@ def content_of(folder: Path) -> Content | None:
         return Content.shards
     if (folder / "modules.json").exists():
         return Content.sentence_transformer
-    config = read_record(folder / CONFIG) if (folder / CONFIG).exists() else None
+    config = read_json(folder / CONFIG) if (folder / CONFIG).exists() else None
     return _described(config) if isinstance(config, dict) else None
 
 

@@ -15,7 +15,7 @@ import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.workspace import DVC, PIPELINE, remove_truncated_lock
+from pipeline_lib.base.workspace import DVC, PIPELINE, remove_stale_lock
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,8 +59,8 @@ def run(
     console = SafeConsole(soft_wrap=True, highlight=False)
     forecast = Forecast.read(PIPELINE, read_values(Path("params.yaml")), Layout())
     display = Display(console, forecast, verbose)
-    if lock := remove_truncated_lock(Path(".")):
-        console.print(f"{lock}: removed, since a process that was killed left half of it.")
+    if lock := remove_stale_lock(Path(".")):
+        console.print(f"{lock}: removed; a process that was killed left it.")
     start = time.monotonic()
     status = reproduce(targets or [], display)
     if status:

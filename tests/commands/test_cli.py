@@ -16,6 +16,7 @@ from tokenizers.models import WordLevel
 
 from pipeline_lib import cli
 from pipeline_lib.base.files import write_json
+from pipeline_lib.base.interrupts import MESSAGE, STATUS
 from pipeline_lib.models.students.folders import MODEL_TYPE
 from pipeline_lib.params import load_params
 from tests.hub_folders import change_json, write_classifier
@@ -436,3 +437,17 @@ class TestResults:
         path.write_text(content)
         found = failing(monkeypatch, capsys, "results")
         assert found.startswith(f"error: {path}: ") and "Delete it and run" in found
+
+
+def test_an_interrupt_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: Path) -> list[str]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pipeline_lib.commands.check.checked_summary", interrupted)
+    monkeypatch.setattr(sys, "argv", ["distill", "check"])
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == STATUS and capsys.readouterr().err == f"{MESSAGE}\n"

@@ -49,7 +49,8 @@ def test_a_run_killed_at_random(
         with workspace.forked("pipeline_lib.cli", "run") as run:
             time.sleep(moments.uniform(2, 12))
             kill_all_in(workspace.folder)
-            assert run.wait().status == -signal.SIGKILL
+            # A quick machine may have finished before.
+            assert run.wait().status in (0, -signal.SIGKILL)
     workspace.distill("run").sound()
     assert_same(workspace, finished)
 

@@ -20,8 +20,8 @@ def test_a_row_that_cannot_be_read_has_no_vector(world: Path, out: str) -> None:
     write_encoder(Path("encoder"))
     lines = [json.dumps(GOOD), '{"text": ', '{"text": [1, 2]}', json.dumps(GOOD)]
     Path("in.jsonl").write_text("\n".join(lines))
-    said = distill("encode", "encoder", "in.jsonl", out, "--normalise")
-    assert "rows that cannot be read, which get no vector: 2. in.jsonl: row 2 is not" in said
+    output = distill("encode", "encoder", "in.jsonl", out, "--normalise")
+    assert "rows that cannot be read, which get no vector: 2. in.jsonl: row 2 is not" in output
     if out == "v.npy":
         vectors = np.load(out)
         assert np.isnan(vectors).all(axis=1).tolist() == [False, True, True, False]

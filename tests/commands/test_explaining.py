@@ -32,17 +32,17 @@ def teacher(world: Path) -> str:
 
 def test_what_nobody_reads_is_counted_and_not_computed(teacher: str) -> None:
     write_student(Path("student"), "bilstm", False, ["no", "yes"])
-    said = distill("explain", "student", TEXT, "--teacher", teacher)
-    rows = [line for line in said.splitlines() if line.strip()]
+    output = distill("explain", "student", TEXT, "--teacher", teacher)
+    rows = [line for line in output.splitlines() if line.strip()]
     assert len([row for row in rows if "not read" in row]) == 1, "the teacher's tenth word"
     assert rows[-2:] == [
         f"The text has 300 words. Of these are read by: teacher teacher 10, student {MAX_WORDS}.",
         f"Nobody reads the last 290 words of the text, which begin with {WORDS[2]!r}.",
     ]
-    [found] = json.loads(distill("explain", "student", TEXT, "--teacher", teacher, "--json"))
-    read = {name: one["words_read"] for name, one in found["models"].items()}
+    [explanation] = json.loads(distill("explain", "student", TEXT, "--teacher", teacher, "--json"))
+    read = {name: one["words_read"] for name, one in explanation["models"].items()}
     assert read == {"teacher teacher": [10], "student": [MAX_WORDS]}
-    assert found["models"]["student"]["changes"][MAX_WORDS:] == [None] * (300 - MAX_WORDS)
+    assert explanation["models"]["student"]["changes"][MAX_WORDS:] == [None] * (300 - MAX_WORDS)
     short = distill("explain", "student", "a good film", "--teacher", teacher)
     assert "read" not in short
 

@@ -26,8 +26,8 @@ def test_an_altered_shard_is_found(fails: Fails) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    found = fails("verify", str(TRANSFER))
-    assert "b000-i001.arrow: altered" in found and REMADE in found
+    error = fails("verify", str(TRANSFER))
+    assert "b000-i001.arrow: altered" in error and REMADE in error
 
 
 def test_a_torn_shard_is_found(fails: Fails) -> None:
@@ -60,8 +60,8 @@ def test_a_sealed_folder_is_checked(fails: Fails) -> None:
     write_seal(folder)
     assert distill("verify", "data/students") == f"ok    {folder}\n"
     (folder / "config.json").write_text("[]")
-    found = fails("verify", "data/students")
-    assert f"{folder}/config.json: altered" in found and REMADE in found
+    error = fails("verify", "data/students")
+    assert f"{folder}/config.json: altered" in error and REMADE in error
 
 
 def test_a_folder_without_digests_is_refused(fails: Fails) -> None:
@@ -81,8 +81,8 @@ def test_an_index_is_checked(index: Path, fails: Fails) -> None:
     assert distill("verify", "index") == "ok    index\n"
     [segment] = index.glob("*.arrow")
     segment.write_bytes(segment.read_bytes()[:-20])
-    found = fails("verify", "index")
-    assert f"{segment}: " in found and REBUILT in found and REMADE not in found
+    error = fails("verify", "index")
+    assert f"{segment}: " in error and REBUILT in error and REMADE not in error
 
 
 @pytest.mark.parametrize("command", ["search", "verify"])
@@ -98,8 +98,8 @@ def test_an_index_with_another_manifest_is_one_error(
         manifest["shards"][0]["rows"] += 1
     text = json.dumps(manifest)
     path.write_text(text[:-9] if damage == "torn" else text)
-    found = fails(command, "index", *(["word"] if command == "search" else []))
-    assert "Delete the folder and build the index again." in found
+    error = fails(command, "index", *(["word"] if command == "search" else []))
+    assert "Delete the folder and build the index again." in error
     # What it says to do works.
     for file in index.iterdir():
         file.unlink()

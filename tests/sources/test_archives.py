@@ -45,16 +45,16 @@ def test_not_an_archive(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "reason"),
+    ("offset", "value", "reason"),
     [(6, 1, "is encrypted, password required"), (8, 97, "compression method is not supported")],
     ids=["encrypted", "another compression"],
 )
 def test_what_zipfile_cannot_unpack_is_one_error(
-    tmp_path: Path, place: int, value: int, reason: str
+    tmp_path: Path, offset: int, value: int, reason: str
 ) -> None:
     archive, content = tmp_path / "package.zip", bytearray(zip_bytes({"p/plain.txt": b"text"}))
     # A member's header is there twice: before its bytes, and in the directory at the end.
-    for header, start in ((b"PK\3\4", place), (b"PK\1\2", place + 2)):
+    for header, start in ((b"PK\3\4", offset), (b"PK\1\2", offset + 2)):
         content[content.index(header) + start] = value
     archive.write_bytes(content)
     with pytest.raises(DistilleryError, match=rf"package\.zip: cannot be unpacked \(.*{reason}"):

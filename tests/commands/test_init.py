@@ -328,7 +328,7 @@ def test_texts_that_are_cut_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             "这部电影非常好看我们都喜欢",
@@ -338,10 +338,10 @@ def test_texts_that_are_cut_are_counted() -> None:
         ("очень хороший фильм", "100% of the letters are Cyrillic, and the teacher minilm was"),
     ],
 )
-def test_texts_of_another_script_are_named(text: str, said: str) -> None:
+def test_texts_of_another_script_are_named(text: str, message: str) -> None:
     rows = [[text + " ".join(text[n % 7 :: 2]) * (n % 5 + 1), n % 2] for n in range(120)]
     write_csv(Path("other.csv"), ["text", "label"], rows)
-    assert said in distill("init", "other.csv")
+    assert message in distill("init", "other.csv")
 
 
 def test_a_teacher_of_another_language_is_named() -> None:

@@ -242,8 +242,8 @@ def test_a_row_that_cannot_be_read_stays_without_an_answer(
 
 def test_a_kept_value_that_is_no_text_is_a_fault_of_its_row() -> None:
     Path("in.jsonl").write_text('{"text": "good", "k": ["\\ud83d"]}\n{"text": "bad", "k": 1}\n')
-    said = distill("predict", "student", "--file", "in.jsonl", "--keep", "k", "--out", "o.jsonl")
-    assert "in.jsonl: row 1, column 'k' holds half a surrogate pair" in said
+    output = distill("predict", "student", "--file", "in.jsonl", "--keep", "k", "--out", "o.jsonl")
+    assert "in.jsonl: row 1, column 'k' holds half a surrogate pair" in output
     rows = [json.loads(line) for line in Path("o.jsonl").read_text().splitlines()]
     assert [(row["label"], row["k"]) for row in rows] == [(None, None), ("negative", 1)]
 
@@ -262,8 +262,8 @@ def test_answers_to_unknown_words_are_counted() -> None:
     student = replace(opening.load_student(Path("student")), words=words)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pipeline_lib.exports.opening.load_student", lambda folder: student)
-        said = distill("predict", "student", "--file", "in.txt").splitlines()
-    assert said[-2:] == [
+        output = distill("predict", "student", "--file", "in.txt").splitlines()
+    assert output[-2:] == [
         "rows without a sentence, which get no answer: 1, the first is row 3",
         "rows without a word that the student knows, whose answers do not depend on what they "
         "say: 2, the first is row 2",

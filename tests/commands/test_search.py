@@ -29,9 +29,9 @@ def index(world: Path) -> str:
     lines = [json.dumps({"key": f"k{n}", "text": text}) for n, text in enumerate(TEXTS[:20])]
     Path("a.jsonl").write_text("\n".join(lines))
     named = ("--encoder", "encoder", "--id", "key", "--workers", "1")
-    said = distill("index", "build", "index", "a.jsonl", *named)
+    output = distill("index", "build", "index", "a.jsonl", *named)
     assert (
-        said == "index: 20 sentences; computed 1 segments, reused 0; left out: 0 empty, 0 known\n"
+        output == "index: 20 sentences; computed 1 segments, reused 0; left out: 0 empty, 0 known\n"
     )
     return "index"
 
@@ -75,8 +75,8 @@ def test_a_query_of_unknown_words_finds_nothing_and_says_so(index: str, query: s
 
 
 def test_unknown_words_of_a_query_are_named(index: str) -> None:
-    said = distill("search", index, f"{TEXTS[3]} zzz", "qqq", TEXTS[5], "--k", "1", "--json")
-    *hits, lost, partly = said.splitlines()
+    output = distill("search", index, f"{TEXTS[3]} zzz", "qqq", TEXTS[5], "--k", "1", "--json")
+    *hits, lost, partly = output.splitlines()
     assert [json.loads(hit)["id"] for hit in hits] == ["k3", "k5"]
     assert "1, the first is 'qqq'" in lost
     assert partly == (
@@ -86,14 +86,14 @@ def test_unknown_words_of_a_query_are_named(index: str) -> None:
 
 def test_an_index_counts_sentences_of_unknown_words(index: str) -> None:
     Path("c.txt").write_text(f"zzz\n🎉 qqq.\n{TEXTS[30]} zzz\n")
-    said = distill("index", "build", "other", "c.txt", "--encoder", "encoder", "--workers", "1")
-    assert "sentences without a word that the encoder knows: 2 of 3" in said
+    output = distill("index", "build", "other", "c.txt", "--encoder", "encoder", "--workers", "1")
+    assert "sentences without a word that the encoder knows: 2 of 3" in output
 
 
 def test_info_and_additions(index: str) -> None:
-    said = distill("index", "info", index)
+    output = distill("index", "info", index)
     for part in ("rows         20 in 1 segments", "float16", "it is there"):
-        assert part in said
+        assert part in output
     assert distill("verify", index) == f"ok    {index}\n"
     rows = [{"key": "k0", "text": TEXTS[0]}, {"key": "z", "text": "word9"}]
     Path("b.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -149,8 +149,8 @@ def test_documents_have_their_vectors_out_of_a_file(world: Path) -> None:
         row["embedding"] = vector.tolist()
     Path("docs.jsonl").write_text("\n".join(map(json.dumps, rows)))
     named = ("--vectors", "docs.jsonl", "--id", "n", "--workers", "1")
-    said = distill("index", "build", "index", "docs.jsonl", "--encoder", "encoder", *named)
-    assert said.startswith("index: 50 sentences; computed 1 segments")
+    output = distill("index", "build", "index", "docs.jsonl", "--encoder", "encoder", *named)
+    assert output.startswith("index: 50 sentences; computed 1 segments")
     assert "documents    vectors from files" in distill("index", "info", "index")
     assert found(distill("search", "index", TEXTS[5], "--k", "1", "--json"))[0]["id"] == "5"
     assert "0 empty, 50 known" in distill("index", "add", "index", "docs.jsonl", *named)
@@ -222,8 +222,8 @@ def test_a_killed_build_goes_on(world: Path) -> None:
         process.send_signal(signal.SIGKILL)
         process.communicate()
     assert not (Path("index") / "manifest.json").exists()
-    said = distill("index", "build", "index", "a.txt", *named)
-    computed, reused = (int(part.split()[1]) for part in said.split("; ")[1].split(", "))
+    output = distill("index", "build", "index", "a.txt", *named)
+    computed, reused = (int(part.split()[1]) for part in output.split("; ")[1].split(", "))
     assert 2 <= reused <= 8 and computed + reused == 12
     distill("index", "build", "undisturbed", "a.txt", *named)
     whole, again = (Catalogue.open(Path(name)) for name in ("undisturbed", "index"))

@@ -10,8 +10,8 @@ Tokens = list[dict[str, float]]
 """For each token its alternatives with their probabilities, the token itself first."""
 
 
-def top(place: dict[str, float], name: str = "logprob") -> list[Line]:
-    return [{"token": token, name: math.log(p)} for token, p in place.items()]
+def top(alternatives: dict[str, float], name: str = "logprob") -> list[Line]:
+    return [{"token": token, name: math.log(p)} for token, p in alternatives.items()]
 
 
 def openai(key: str, body: Line) -> Line:
@@ -20,8 +20,10 @@ def openai(key: str, body: Line) -> Line:
 
 
 def chat(key: str, reply: str, tokens: Tokens = (), **message: Any) -> Line:
-    places = [{**top(place)[0], "top_logprobs": top(place)} for place in tokens]
-    logprobs = {"content": places} if tokens else None
+    positions = [
+        {**top(alternatives)[0], "top_logprobs": top(alternatives)} for alternatives in tokens
+    ]
+    logprobs = {"content": positions} if tokens else None
     choice = {"index": 0, "message": {"role": "assistant", "content": reply, **message}}
     return openai(key, {"object": "chat.completion", "choices": [choice | {"logprobs": logprobs}]})
 
@@ -29,18 +31,22 @@ def chat(key: str, reply: str, tokens: Tokens = (), **message: Any) -> Line:
 def completion(key: str, reply: str, tokens: Tokens = ()) -> Line:
     logprobs = None
     if tokens:
-        firsts = [next(iter(place.items())) for place in tokens]
+        firsts = [next(iter(alternatives.items())) for alternatives in tokens]
         logprobs = {
             "tokens": [token for token, _ in firsts],
             "token_logprobs": [math.log(p) for _, p in firsts],
-            "top_logprobs": [{t: math.log(p) for t, p in place.items()} for place in tokens],
+            "top_logprobs": [
+                {t: math.log(p) for t, p in alternatives.items()} for alternatives in tokens
+            ],
         }
     return openai(key, {"choices": [{"text": reply, "logprobs": logprobs}]})
 
 
 def responses(key: str, reply: str, tokens: Tokens = ()) -> Line:
-    places = [{**top(place)[0], "top_logprobs": top(place)} for place in tokens]
-    part = {"type": "output_text", "text": reply, "annotations": [], "logprobs": places}
+    positions = [
+        {**top(alternatives)[0], "top_logprobs": top(alternatives)} for alternatives in tokens
+    ]
+    part = {"type": "output_text", "text": reply, "annotations": [], "logprobs": positions}
     items = [
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "delivery?"}]},
         {"type": "message", "role": "assistant", "status": "completed", "content": [part]},
@@ -81,7 +87,7 @@ def gemini_body(reply: str, tokens: Tokens = ()) -> Line:
     candidate: Line = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}
     candidate["avgLogprobs"] = -0.1
     if tokens:
-        tops = [{"candidates": top(place, "logProbability")} for place in tokens]
+        tops = [{"candidates": top(alternatives, "logProbability")} for alternatives in tokens]
         firsts = [one["candidates"][0] for one in tops]
         candidate["logprobsResult"] = {"chosenCandidates": firsts, "topCandidates": tops}
     return {"candidates": [candidate], "usageMetadata": {}, "modelVersion": "m"}
@@ -105,11 +111,11 @@ def converse(key: str, reply: str) -> Line:
 
 
 def vllm(key: str, reply: str, tokens: Tokens = ()) -> Line:
-    places = [
+    positions = [
         {str(n): {"decoded_token": t, "logprob": math.log(p)} for n, (t, p) in enumerate(p.items())}
         for p in tokens
     ]
-    return {"custom_id": key, "outputs": [{"text": reply, "logprobs": places or None}]}
+    return {"custom_id": key, "outputs": [{"text": reply, "logprobs": positions or None}]}
 
 
 Shape = Callable[[str, str], Line]

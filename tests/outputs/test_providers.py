@@ -80,11 +80,13 @@ def escaped(name: str) -> str:
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_class_in_every_form(form: str) -> None:
     for name in CLASSES:
-        for said in (name, name.upper(), escaped(name)):
-            quoted = json.dumps(said)[1:-1] if "json" in form or form == "fence" else said
+        for spelling in (name, name.upper(), escaped(name)):
+            quoted = json.dumps(spelling)[1:-1] if "json" in form or form == "fence" else spelling
             stated = stated_class(FORMS[form].format(quoted), CLASSES)
             value = stated.value
-            assert (max(value, key=value.get) if isinstance(value, dict) else value) == name, said
+            assert (max(value, key=value.get) if isinstance(value, dict) else value) == name, (
+                spelling
+            )
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -197,8 +199,8 @@ def test_the_bytes_of_tokens_are_read_and_those_of_reasoning_passed_over(tmp_pat
     tokens = [{"hm": 0.9}, {"delivery": 0.9}, {"�": 0.8}, {"�": 0.7}, {"<|end|>": 0.9}]
     line = chat(KEY, "😡", tokens, reasoning_content="hm delivery")
     places = line["response"]["body"]["choices"][0]["logprobs"]["content"]
-    for place, raw in ((places[2], [0xF0, 0x9F, 0x98]), (places[3], [0xA1])):
-        for token in (place, place["top_logprobs"][0]):
+    for position, raw in ((places[2], [0xF0, 0x9F, 0x98]), (places[3], [0xA1])):
+        for token in (position, position["top_logprobs"][0]):
             token["bytes"] = raw
     row = read(tmp_path / "a.jsonl", line)
     assert row.value == pytest.approx({"😡": 0.56})

@@ -52,7 +52,7 @@ def test_yaml_is_1_2(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("a: 1\na: 2\n", 'line 2: found duplicate key "a"). Keep one of the two.'),
         ("a: {b: 1, b: " + "x" * 9999 + "}\n", 'line 1: found duplicate key "b"). Keep one'),
@@ -62,12 +62,12 @@ def test_yaml_is_1_2(tmp_path: Path) -> None:
         ("a: &b *c\n", "Correct it."),
     ],
 )
-def test_what_is_no_yaml_is_one_line(tmp_path: Path, content: str, said: str) -> None:
+def test_what_is_no_yaml_is_one_line(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "p.yaml").write_text(content)
     with pytest.raises(DistilleryError) as caught:
         load_params(tmp_path / "p.yaml")
     error = str(caught.value)
-    assert said in error and error.startswith(f"{tmp_path / 'p.yaml'}: not valid YAML (line ")
+    assert message in error and error.startswith(f"{tmp_path / 'p.yaml'}: not valid YAML (line ")
     assert "\n" not in error and len(error) < 500
 
 

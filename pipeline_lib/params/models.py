@@ -257,10 +257,24 @@ class VectorFile(Section):
 
 
 class Vocabulary(Section):
-    """The students' words: those of the training text, and where their vectors come from."""
+    """The students' words: those of the training text, and where their vectors come from.
+
+    ``pieces`` can be left out: so many of the word pieces of the model that the vectors come from.
+    A word that is not known is then read by them.
+    """
 
     lowercase: bool
     min_count: Positive
     extra_words: Count
+    pieces: Count = 0
     dimensions: Positive | None
     vectors: Annotated[ModelVectors | VectorFile, Field(discriminator="kind")]
+
+    @model_validator(mode="after")
+    def _has_pieces(self) -> "Vocabulary":
+        if self.pieces and self.vectors.kind != "model":
+            raise ValueError(
+                "`pieces` are a model's word pieces: let `vectors` be of kind model, or set 0; "
+                "`extra_words` adds words of a file"
+            )
+        return self

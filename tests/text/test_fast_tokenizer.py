@@ -8,6 +8,7 @@ from tokenizers import Regex, Tokenizer
 from tokenizers.pre_tokenizers import Split
 
 from pipeline_lib.models.students.vocabulary import build_tokenizer
+from pipeline_lib.text import fast_tokenizer
 from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.words import split_words
 
@@ -43,6 +44,22 @@ def test_numbers_are_the_tokenizers(lowercase: bool) -> None:
     known = {word for word in known if word not in ("can", "n't", "[MASK]")}
     tokenizer = build_tokenizer(sorted(known), lowercase)
     assert numbered(WordNumbers(tokenizer), texts, 5) == expected(tokenizer, texts, 5)
+
+
+@pytest.mark.parametrize("remembered", [0, 10, 100_000])
+def test_words_of_pieces_are_the_tokenizers(
+    remembered: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fast_tokenizer, "_MOST_REMEMBERED", remembered)
+    pieces = [*"acn0123456789xyz.", *(f"##{sign}" for sign in "abcdefghijklmnop0123456789_.,é")]
+    tokenizer = build_tokenizer([*pieces, "can", "##an", "x1"], True)
+    texts = [*drawn_texts(), "a" * 100, "a" * 101]
+    words = WordNumbers(tokenizer)
+    for limit in (1, 5):
+        found = numbered(words, texts, limit)
+        assert found == expected(tokenizer, texts, limit)
+    assert len(set(map(tuple, found))) > 1000
+    assert [len(row) for row in numbered(words, texts[-2:], 200)] == [100, 1]
 
 
 def test_most_texts_do_not_reach_the_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:

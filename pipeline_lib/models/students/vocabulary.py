@@ -5,7 +5,7 @@ in our models" (Tang et al. 2019, section 3.3).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -26,6 +26,8 @@ from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import MASK
 from pipeline_lib.models.students.tokenise import PAD, load_tokenizer, save_tokenizer
 from pipeline_lib.models.students.word_vectors import (
+    CONTINUES,
+    model_pieces,
     model_vectors,
     model_words,
     read_vectors,
@@ -79,7 +81,11 @@ def build_vocabulary(
         known = set(selected)
         whole = (word for word in model_words(source) if word not in known and usable(word))
         selected += islice(whole, params.extra_words)
-        table = model_vectors(source, selected)
+        pieces = select_pieces(source, selected, params.pieces, usable)
+        table = np.concatenate(
+            [model_vectors(source, selected), word_embeddings(source)[[*pieces.values()]]]
+        )
+        selected += pieces
     else:
         path = next(p for p in sorted(source.iterdir()) if p.stem == "vectors")
         check_sealed(path)
@@ -95,6 +101,26 @@ def build_vocabulary(
     if params.dimensions is not None:
         table = reduce_vectors(table, params.dimensions)
     return build_tokenizer(selected, params.lowercase), complete_vectors(selected, table)
+
+
+def select_pieces(
+    source: Path, words: Sequence[str], count: int, usable: Callable[[str], bool]
+) -> dict[str, int]:
+    """Return a model's first ``count`` word pieces that are not among the words, and their ids.
+
+    Only those in the letters of the words, and of words that the tokenizer can produce.
+    """
+    if not count:
+        return {}
+    letters, known = set("".join(words)), set(words)
+    others = (
+        (piece, number)
+        for piece, number in model_pieces(source).items()
+        if piece not in known
+        and letters.issuperset(stem := piece.removeprefix(CONTINUES))
+        and usable(stem)
+    )
+    return dict(islice(others, count))
 
 
 def _is_one_word(word: str, lowercase: bool) -> bool:
@@ -122,9 +148,15 @@ def reduce_vectors(vectors: np.ndarray, dimensions: int) -> np.ndarray:
 
 
 def build_tokenizer(words: Sequence[str], lowercase: bool) -> Tokenizer:
-    """Return the tokenizer over ``words``: the project's word pattern, one id per word."""
+    """Return the tokenizer over ``words``: the project's word pattern, one id per word.
+
+    With pieces among them that continue a word (``##``), a word that is not there is read by the
+    longest pieces from its start (Devlin et al. 2019, section 3; Wu et al. 2016, section 4.1).
+    """
     vocabulary = {word: number for number, word in enumerate([PAD, MASK, *words])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=MASK))
+    is_open = any(word.startswith(CONTINUES) for word in words)
+    model = models.WordPiece if is_open else models.WordLevel
+    tokenizer = Tokenizer(model(vocabulary, unk_token=MASK))
     if lowercase:
         tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = word_splitter()
@@ -232,10 +264,3 @@ def load_vocabulary(folder: Path) -> tuple[Tokenizer, np.ndarray]:
         raise DistilleryError(
             f"{folder}: not a vocabulary ({error}). Delete it and run `dvc repro`."
         ) from error
-
-
-def word_numbers(tokenizer: Tokenizer, words: Sequence[str]) -> np.ndarray:
-    """Return each word's id, int32, as the tokenizer would assign it."""
-    numbers, unknown = tokenizer.get_vocab(), tokenizer.token_to_id(MASK)
-    normalise = tokenizer.normalizer.normalize_str if tokenizer.normalizer else str
-    return np.fromiter((numbers.get(normalise(w), unknown) for w in words), np.int32, len(words))

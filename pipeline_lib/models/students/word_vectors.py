@@ -5,17 +5,23 @@ line, and only the wanted words are kept.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from tokenizers.decoders import ByteLevel
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.seals import check_sealed
 
+CONTINUES = "##"
+"""What a piece begins with that continues a word, as in BERT's vocabulary."""
 TABLES = ("word_embeddings.weight", "tok_embeddings.weight")
 """Name endings of word-piece embedding tables: in BERT-like models, and in ModernBERT."""
+_SPACE = "▁"
+"""SentencePiece's sign for the space before a word."""
 _CHUNK = 1 << 20
 _LONGEST_WORD = 1 << 16
 
@@ -221,17 +227,50 @@ def model_vectors(model_folder: Path, words: Sequence[str]) -> np.ndarray:
 
 
 def model_words(model_folder: Path) -> list[str]:
-    """Return the whole words of a model's vocabulary: alphabetic pieces of 2 or more letters.
+    """Return the whole words of a model's vocabulary: alphabetic pieces of 2 or more letters."""
+    return [piece for piece in model_pieces(model_folder) if len(piece) > 1 and piece.isalpha()]
 
-    BERT's vocabulary is ordered by descending frequency, after its single characters.
+
+def model_pieces(model_folder: Path) -> dict[str, int]:
+    """Return a model's word pieces and their ids, in the order of its vocabulary.
+
+    That is by descending frequency in BERT's, after single characters, and nearly so in those of
+    byte-pair encoding and SentencePiece.  However the model marks them, pieces that continue a word
+    begin with ``##`` here.  Pieces of bytes that are no text are left out.
     """
-    vocabulary = _tokenizer(model_folder).get_vocab(with_added_tokens=False)
-    pieces = sorted(vocabulary, key=vocabulary.__getitem__)
-    # If pieces mark the start of a word (byte-level: Ġ, SentencePiece: ▁), whole words have a mark.
-    mark = next((m for m in "Ġ▁" if sum(piece.startswith(m) for piece in pieces) > 1), "")
-    stems = (piece.removeprefix(mark) for piece in pieces if piece.startswith(mark))
-    whole = (stem for stem in stems if len(stem) > 1 and stem.isalpha())
-    return list(dict.fromkeys(whole))
+    tokenizer = _tokenizer(model_folder)
+    settings = json.loads(tokenizer.to_str())
+    vocabulary = tokenizer.get_vocab(with_added_tokens=False)
+    spelled = _spelling(settings, vocabulary)
+    pieces: dict[str, int] = {}
+    for piece in sorted(vocabulary, key=vocabulary.__getitem__):
+        for name in spelled(piece):
+            pieces.setdefault(name, vocabulary[piece])
+    return pieces
+
+
+def _spelling(
+    settings: dict[str, Any], vocabulary: Iterable[str]
+) -> Callable[[str], tuple[str, ...]]:
+    """Return the function that spells a piece of a tokenizer as BERT's vocabulary does."""
+    model = settings["model"]
+    if suffix := model.get("end_of_word_suffix"):
+        # Such pieces tell where a word ends, not where it begins: each may do either.
+        return lambda piece: (piece.removesuffix(suffix), CONTINUES + piece.removesuffix(suffix))
+    if "ByteLevel" in json.dumps([settings.get("pre_tokenizer"), settings.get("decoder")]):
+        decode = ByteLevel().decode
+        return lambda piece: (
+            _marked(decode([piece]), " ") if "\ufffd" not in decode([piece]) else ()
+        )
+    if sum(piece.startswith(_SPACE) for piece in vocabulary) > 1:
+        return lambda piece: _marked(piece, _SPACE)
+    prefix = model.get("continuing_subword_prefix") or CONTINUES
+    return lambda piece: (re.sub(f"^{re.escape(prefix)}", CONTINUES, piece),)
+
+
+def _marked(piece: str, mark: str) -> tuple[str]:
+    """Spell a piece that has a mark if it begins a word."""
+    return (piece.removeprefix(mark) if piece.startswith(mark) else CONTINUES + piece,)
 
 
 def word_embeddings(model_folder: Path) -> np.ndarray:

@@ -19,7 +19,6 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.base.probabilities import answered, softmax
 from pipeline_lib.models.students.tokenise import load_tokenizer
-from pipeline_lib.models.students.vocabulary import word_numbers
 from pipeline_lib.params import Reads
 from pipeline_lib.results.metrics import decide, label_array
 from pipeline_lib.shards.columns import (
@@ -38,6 +37,7 @@ from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import ShardSet, check_answers
 from pipeline_lib.shards.vectors import ChosenVectors, StoredVectors, vector_tables
+from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.pieces import Pieces, digest_tokenizer, load_pieces
 from pipeline_lib.text.ragged import PAD_ID, Sentences
 from pipeline_lib.training.label_scale import LabelScale
@@ -202,8 +202,7 @@ class EncodingPass(ShardPass):
         for name in numbered[0]:
             lengths = np.concatenate([part[name][1] for part in numbered])
             words = np.concatenate([part[name][0] for part in numbered])[np.repeat(kept, lengths)]
-            offsets = np.concatenate([[0], np.cumsum(lengths[kept])])
-            columns[name] = pa.LargeListArray.from_arrays(offsets, words)
+            columns[name] = pa.LargeListArray.from_arrays(_ends(lengths[kept]), words)
         return pa.table(columns | {name: _column(values) for name, values in targets.items()})
 
     def read(self, content: EncodedInput) -> Sentences:
@@ -381,12 +380,20 @@ def _words(column: pa.ChunkedArray, tokenizer: Tokenizer, max_words: int) -> Lis
     """Return the ids of all words, and each row's length."""
     lists = whole(column)
     encoded = lists.flatten().dictionary_encode()
-    numbers = word_numbers(tokenizer, encoded.dictionary.to_pylist())
-    words = numbers[encoded.indices.to_numpy()]
-    lengths = pc.list_value_length(lists).to_numpy().astype(np.int64)
+    numbers, counts = WordNumbers(tokenizer).of_words(encoded.dictionary.to_pylist())
+    # A word that is read by its pieces has several ids.
+    of_words = pa.LargeListArray.from_arrays(_ends(counts), numbers).take(encoded.indices)
+    ids = of_words.flatten().to_numpy()
+    ends = _ends(counts[encoded.indices.to_numpy()])
+    lengths = np.diff(ends[_ends(pc.list_value_length(lists).to_numpy())])
     starts = np.cumsum(lengths) - lengths
-    inside = np.arange(len(words)) - np.repeat(starts, lengths) < max_words
-    return words[inside], np.minimum(lengths, max_words)
+    inside = np.arange(len(ids)) - np.repeat(starts, lengths) < max_words
+    return ids[inside], np.minimum(lengths, max_words)
+
+
+def _ends(lengths: np.ndarray) -> np.ndarray:
+    """Return where lists end that lie one after the other, after a 0, int64 (lists + 1,)."""
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
 def _without_duplicates(keys: np.ndarray, synthetic: np.ndarray) -> np.ndarray:

@@ -6,7 +6,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from pydantic import ValidationError
+from safetensors.numpy import save_file
 from threadpoolctl import threadpool_limits
+from tokenizers import Tokenizer, models
 from transformers import AutoTokenizer
 
 from pipeline_lib.base.errors import DistilleryError
@@ -23,9 +26,9 @@ from pipeline_lib.models.students.vocabulary import (
     reduce_vectors,
     save_vocabulary,
     select_words,
-    word_numbers,
 )
 from pipeline_lib.params import Vocabulary
+from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.words import split_words
 
 
@@ -57,18 +60,56 @@ def test_unknown_and_masked_words_are_one(tmp_path: Path) -> None:
     assert padded["attention_mask"] == [[1, 1, 0], [1, 1, 1]]
 
 
+@pytest.mark.parametrize("pieces", [[], ["c", "w", "##a", "##e", "##lm", "##ed", "##."]])
 @pytest.mark.parametrize("lowercase", [True, False])
-def test_word_numbers_are_the_tokenizers(
-    texts: list[str], text_words: list[str], lowercase: bool
+def test_ids_of_words_are_the_tokenizers(
+    texts: list[str], text_words: list[str], lowercase: bool, pieces: list[str]
 ) -> None:
     known = sorted({w.lower() if lowercase else w for w in text_words[::2]})
-    tokenizer = build_tokenizer(known, lowercase)
-    seen = set()
+    tokenizer = build_tokenizer([*known, *set(pieces).difference(known)], lowercase)
+    seen, longest = set(), 0
     for text in texts:
-        found = word_numbers(tokenizer, split_words(text)[0]).tolist()
-        assert found == tokenizer.encode(text).ids, text
-        seen |= set(found)
+        found, lengths = WordNumbers(tokenizer).of_words(split_words(text)[0])
+        assert found.tolist() == tokenizer.encode(text).ids, text
+        assert lengths.sum() == len(found)
+        seen |= set(found.tolist())
+        longest = max(longest, lengths.max(initial=0))
     assert 1 in seen and len(seen) > 10
+    assert (longest > 1) == bool(pieces)
+
+
+def test_unknown_words_are_read_by_their_pieces() -> None:
+    words = ["a", "film", "goer", "##goer", "##s", "un", "##he"]
+    tokenizer = build_tokenizer(words, True)
+    ids = {word: number for number, word in enumerate(["[PAD]", MASK, *words])}
+    assert tokenizer.encode("A filmgoers").ids == [ids["a"], ids["film"], ids["##goer"], ids["##s"]]
+    # A word of which some part is no piece is unknown as a whole.
+    assert tokenizer.encode("film unheard [MASK]").ids == [ids["film"], 1, 1]
+
+
+def test_pieces_are_the_models_first_in_the_words_letters(tmp_path: Path) -> None:
+    vocabulary = ["[PAD]", "[UNK]", "映", "Fi", "fi", "##lm", "film", "##g", "##s", "##x", "goes"]
+    numbers = {piece: number for number, piece in enumerate(vocabulary)}
+    Tokenizer(models.WordPiece(numbers, unk_token="[UNK]")).save(str(tmp_path / "tokenizer.json"))
+    rows = np.outer(np.arange(len(vocabulary)), [1, 1]).astype(np.float32)
+    save_file({"word_embeddings.weight": rows}, tmp_path / "model.safetensors")
+    vectors = {"kind": "model", "model": "m"}
+    params = {"lowercase": True, "min_count": 1, "extra_words": 0, "dimensions": None}
+    for count, added in ((0, []), (2, ["fi", "##lm"]), (9, ["fi", "##lm", "##g", "##s", "goes"])):
+        settings = Vocabulary(**params, pieces=count, vectors=vectors)
+        tokenizer, table = build_vocabulary(["film", "seog"], settings, tmp_path)
+        words = sorted(tokenizer.get_vocab(), key=tokenizer.token_to_id)
+        assert words == ["[PAD]", MASK, "film", "seog", *added]
+        found = np.delete(table[2:], 1, axis=0)
+        expected = rows[[numbers[word] for word in ["film", *added]]]
+        assert np.allclose(found / found[0], expected / expected[0])
+
+
+def test_pieces_need_a_model() -> None:
+    vectors = {"kind": "file", "path": "v.txt", "format": "glove"}
+    settings = {"lowercase": True, "min_count": 1, "extra_words": 0, "dimensions": None}
+    with pytest.raises(ValidationError, match="let `vectors` be of kind model, or set 0"):
+        Vocabulary.model_validate({**settings, "pieces": 1, "vectors": vectors})
 
 
 def test_save_and_load(tmp_path: Path) -> None:
@@ -77,7 +118,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     tokenizer, table = load_vocabulary(tmp_path / "v")
     assert np.array_equal(table, vectors) and table.dtype == np.float32
     assert tokenizer.encode("A [MASK] film!").ids == [2, 1, 3, 1]
-    assert word_numbers(tokenizer, ["Film", MASK, "x"]).tolist() == [3, 1, 1]
+    assert WordNumbers(tokenizer).of_words(["Film", MASK, "x"])[0].tolist() == [3, 1, 1]
 
 
 def test_reducing_gives_the_same_bytes_on_any_number_of_cores() -> None:

@@ -4,9 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.models.students.word_vectors import model_vectors, model_words, read_vectors
+from pipeline_lib.models.students.word_vectors import (
+    model_pieces,
+    model_vectors,
+    model_words,
+    read_vectors,
+)
 
 WORDS = ["the", "film", "dull", "caf\u00e9\u00a0x"]
 TABLE = np.array([[0.5, -1.0], [0.25, 2.0], [3.0, 0.0], [1.0, 1.0]], np.float32)
@@ -109,6 +115,35 @@ def test_model_vectors_in_bfloat16(model_folder: Path) -> None:
 
 def test_model_words(model_folder: Path) -> None:
     assert model_words(model_folder) == ["film", "dull", "good"]
+
+
+def test_pieces_are_spelled_as_in_bert_whatever_the_model(tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    folder.mkdir()
+
+    def pieces(model: models.Model, *parts: object) -> dict[str, int]:
+        tokenizer = Tokenizer(model)
+        for part in parts:
+            name = "decoder" if isinstance(part, decoders.ByteLevel) else "pre_tokenizer"
+            setattr(tokenizer, name, part)
+        tokenizer.save(str(folder / "tokenizer.json"))
+        return model_pieces(folder)
+
+    bert = {"[UNK]": 0, "film": 1, "##s": 2}
+    assert pieces(models.WordPiece(bert, unk_token="[UNK]")) == bert
+    other = models.WordPiece(
+        {"[UNK]": 0, "film": 1, "@s": 2}, unk_token="[UNK]", continuing_subword_prefix="@"
+    )
+    assert pieces(other) == bert
+    unigram = [("<unk>", 0.0), ("▁film", -1.0), ("s", -2.0), ("▁", -3.0)]
+    assert pieces(models.Unigram(unigram, 0)) == {"##<unk>": 0, "film": 1, "##s": 2, "": 3}
+    # Byte by byte, é is two bytes, and each of them alone is no text.
+    bytes_ = {"Ġfilm": 0, "s": 1, "Ã©": 2, "Ã": 3, "Ġcaf": 4}
+    level = pre_tokenizers.ByteLevel(), decoders.ByteLevel()
+    expected = {"film": 0, "##s": 1, "##é": 2, "caf": 4}
+    assert pieces(models.BPE(bytes_, []), *level) == expected
+    ends = models.BPE({"film": 0, "s</w>": 1}, [], end_of_word_suffix="</w>")
+    assert pieces(ends) == {"film": 0, "##film": 0, "s": 1, "##s": 1}
 
 
 def test_teacher_without_word_embeddings(model_folder: Path) -> None:

@@ -17,6 +17,8 @@ from pipeline_lib.training.distillation.initialisation import (
 from tests.pretrained import write_model
 
 WORDS = ["a", "film", "good", "dull", "n't", "is", ".", "plot", "café", "the"]
+OPEN = [*WORDS, "un", "##he", "##ard"]
+"""A vocabulary in which ``unheard`` is read by its pieces."""
 WIDTH, MAX_WORDS = 6, 9
 COMMON = {"classifier": 5, "dropout": 0.1, "max_words": MAX_WORDS}
 READER = COMMON | {"model": "mini", "pool": "mean", "classifier": None}
@@ -27,6 +29,8 @@ VALUES: dict[str, dict[str, Any]] = {
     "bilstm": COMMON | {"architecture": "bilstm", "hidden": 5, "embeddings": "multichannel"},
     "bilstm_sra": COMMON
     | {"architecture": "bilstm_sra", "hidden": 5, "width": 7, "embeddings": "trained"},
+    "bilstm-open": COMMON | {"architecture": "bilstm", "hidden": 5, "embeddings": "trained"},
+    "static-open": COMMON | {"architecture": "static", "embeddings": "trained"},
     "cnn": COMMON
     | {"architecture": "cnn", "widths": [1, 2, 4], "filters": 3, "embeddings": "static"},
     "static": COMMON | {"architecture": "static", "embeddings": "trained"},
@@ -56,8 +60,9 @@ def write_student(
     settings = student_settings(VALUES[name])
     torch.manual_seed(3)
     if settings.source_model is None:
-        config = StudentConfig(len(WORDS) + 2, WIDTH, settings, pair, labels)
-        save_student(folder, build_student(config, None), build_tokenizer(WORDS, lowercase=True))
+        words = OPEN if name.endswith("-open") else WORDS
+        config = StudentConfig(len(words) + 2, WIDTH, settings, pair, labels)
+        save_student(folder, build_student(config, None), build_tokenizer(words, lowercase=True))
         return folder
     model = write_model(folder.with_name(f"model-{family}"), family)
     if settings.pretrained:

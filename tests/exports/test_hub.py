@@ -34,6 +34,8 @@ from tests.made_up import made_up_method, made_up_scores
 from tests.pretrained import write_model
 
 WORDS = ["a", "film", "good", "dull", "n't", "is", ".", "plot", "café", "the"]
+OPEN = [*WORDS, "un", "##he", "##ard"]
+"""A vocabulary in which ``unheard`` is read by its pieces."""
 WIDTH, MAX_WORDS = 6, 10
 COMMON = {"classifier": 5, "dropout": 0.1, "max_words": MAX_WORDS}
 LSTM = COMMON | {"hidden": 5, "embeddings": "trained"}
@@ -44,6 +46,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "bilstm_sra": LSTM | {"width": 7},
     "cnn": COMMON | {"widths": [1, 2, 4], "filters": 3, "embeddings": "trained"},
     "static": COMMON | {"embeddings": "static"},
+    "static open": COMMON | {"embeddings": "static"},
     "linear": {"ngrams": 3, "buckets": 97, "dimensions": 4, "dropout": 0.1, "max_words": MAX_WORDS},
     "biattentive": TWO | {"tokens": "words", "model": None, "embedding_size": None},
     "biattentive pieces": TWO | {"tokens": "pieces", "model": "mini", "embedding_size": 5},
@@ -63,8 +66,9 @@ def write_student(folder: Path, kind: str, pair: bool, names: list[str]) -> Path
     settings = student_settings({"architecture": kind.split()[0]} | VALUES[kind])
     torch.manual_seed(3)
     if settings.reads == "words":
-        config = StudentConfig(len(WORDS) + 2, WIDTH, settings, pair, names)
-        model, tokenizer = build_student(config, None), build_tokenizer(WORDS, lowercase=True)
+        words = OPEN if kind.endswith("open") else WORDS
+        config = StudentConfig(len(words) + 2, WIDTH, settings, pair, names)
+        model, tokenizer = build_student(config, None), build_tokenizer(words, lowercase=True)
     else:
         own = write_model(folder.with_name(f"{folder.name}_model"), FAMILIES.get(kind, "bert"))
         if settings.name() == "bert":

@@ -34,6 +34,7 @@ from .students import MAX_WORDS, VALUES, WIDTH, WORDS, write_student
 
 CASES = [
     *(("bilstm", False, "bert"), ("bilstm", True, "bert"), ("bilstm_sra", False, "bert")),
+    *(("bilstm-open", False, "bert"), ("static-open", True, "bert")),
     *(("cnn", False, "bert"), ("static", True, "bert"), ("linear", False, "bert")),
     *(("biattentive", False, "bert"), ("biattentive", True, "bert")),
     *(("biattentive-pieces", True, "bert"), ("bert", False, "bert")),

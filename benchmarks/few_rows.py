@@ -16,13 +16,16 @@ negative sentences); ``sst2``, ``qnli`` and ``mrpc`` are read below --glue, if i
 """
 
 import csv
+import importlib
 import io
 import json
 import os
 import random
 import statistics
+import subprocess
+import sys
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -103,13 +106,13 @@ def peers(
 def table(work: Path, name: str = "few_rows", out: Out = Path("benchmarks/results")) -> None:
     """Write the mean scores, by set, rows and variant."""
     entries = [json.loads(line) for line in _scores(work).read_text("utf-8").splitlines()]
-    found: dict[tuple[Any, ...], list[float]] = {}
+    by_system: dict[tuple[Any, ...], list[float]] = {}
     for entry in entries:
         for system, score in entry["scores"].items():
             key = entry["set"], entry["rows"], entry["variant"], system
-            found.setdefault(key, []).append(100 * score)
+            by_system.setdefault(key, []).append(100 * score)
     rows = []
-    for key, scores in sorted(found.items(), key=str):
+    for key, scores in sorted(by_system.items(), key=str):
         spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
         figures = f"{statistics.fmean(scores):.1f} ± {spread:.1f}", str(len(scores))
         rows.append([*map(str, key), *figures])
@@ -121,9 +124,9 @@ def table(work: Path, name: str = "few_rows", out: Out = Path("benchmarks/result
 def load(name: str, sdist: Path | None, glue: Path | None) -> tuple[list[Row], list[Row]]:
     """Return a set's rows to train on and its test rows, always the same ones."""
     if name in BUNDLED:
-        found = [*_bundled(sdist, BUNDLED[name])]
-        random.Random(0).shuffle(found)
-        return found[TEST_ROWS:], found[:TEST_ROWS]
+        by_system = [*_bundled(sdist, BUNDLED[name])]
+        random.Random(0).shuffle(by_system)
+        return by_system[TEST_ROWS:], by_system[:TEST_ROWS]
     folder, texts, label = GLUE[name]
     train, test = (
         [*_glue(glue / folder / f"{split}.tsv", texts, label)] for split in ("train", "dev")
@@ -147,57 +150,40 @@ def run_pipeline(
     folder: Path, drawn: tuple[list[Row], list[Row], list[Row]], edits: list[tuple[str, str]]
 ) -> dict[str, float]:
     """Return each system's score on test, by the task's first metric; the mean over its seeds."""
-    from pipeline_lib.cli import main
-
     (folder / "in").mkdir(parents=True)
     for name, rows in zip(("train", "test", "texts"), drawn, strict=True):
         _write(folder / "in" / f"{name}.csv", rows, with_label=name != "texts")
-    own = os.getcwd()
+    origin = os.getcwd()
     # Relative names below are the new folder's.
     os.chdir(folder)
     try:
         command = ["init", "in/train.csv", "--test", "in/test.csv", "--name", "task", "--no-scm"]
         if any(key == "texts" for key, _ in edits):
             command += ["--unlabelled", "in/texts.csv"]
-        _command(main, command)
+        subprocess.run([sys.executable, "-m", "pipeline_lib.cli", *command], check=True)
         _edit(Path("params.yaml"), [edit for edit in edits if edit[0] != "texts"])
         run_stages()
         return test_scores()
     finally:
-        os.chdir(own)
+        os.chdir(origin)
 
 
 def run_stages() -> None:
     """Run the stages up to ``evaluate`` in this process."""
     from pipeline_lib.params import load_params
-    from pipeline_lib.stages import (
-        augment,
-        evaluate,
-        fetch_data,
-        fetch_models,
-        finetune_teacher,
-        fingerprint,
-        precompute,
-        precompute_vectors,
-        prepare,
-        pretrain,
-        split_wikipedia,
-        train,
-    )  # fmt: skip
 
     params = load_params()
-    fingerprint.main()
-    fetch_models.main()
-    if params.wikipedia is not None:
-        split_wikipedia.main()
-    for stage in (fetch_data, prepare, augment, finetune_teacher, precompute):
-        stage.main(task="task")
+    stages = ["fingerprint", "fetch_models"] + ["split_wikipedia"] * (params.wikipedia is not None)
+    for name in stages:
+        _stage(name)
+    for name in ("fetch_data", "prepare", "augment", "finetune_teacher", "precompute"):
+        _stage(name, task="task")
     if params.encoders:
-        precompute_vectors.main()
-        for encoder in params.encoders:
-            pretrain.main(encoder=encoder)
-    train.main(task="task")
-    evaluate.main(task="task")
+        _stage("precompute_vectors")
+    for encoder in params.encoders:
+        _stage("pretrain", encoder=encoder)
+    for name in ("train", "evaluate"):
+        _stage(name, task="task")
 
 
 def tf_idf(train: list[Row], test: list[Row]) -> float:
@@ -238,9 +224,9 @@ def test_scores() -> dict[str, float]:
     from pipeline_lib.results.collect import metrics, read_results
 
     metric = load_params().task("task").metrics[0]
-    found = metrics(read_results(Layout(), ["task"]))["task"]
-    teachers = {name: row["test"][metric] for name, row in found["teachers"].items()}
-    return teachers | {n: row["test"][metric]["mean"] for n, row in found["methods"].items()}
+    by_system = metrics(read_results(Layout(), ["task"]))["task"]
+    teachers = {name: row["test"][metric] for name, row in by_system["teachers"].items()}
+    return teachers | {n: row["test"][metric]["mean"] for n, row in by_system["methods"].items()}
 
 
 def _features(model: Path, rows: list[Row]) -> np.ndarray:
@@ -296,15 +282,8 @@ def _write(path: Path, rows: list[Row], with_label: bool) -> None:
         writer.writerows(rows if with_label else [row[:-1] for row in rows])
 
 
-def _command(main: Callable[..., None], arguments: list[str]) -> None:
-    import sys
-
-    sys.argv = ["distill", *arguments]
-    try:
-        main()
-    except SystemExit as end:
-        if end.code:
-            raise RuntimeError(f"distill {' '.join(arguments)} ended with {end.code}") from end
+def _stage(name: str, **options: str) -> None:
+    importlib.import_module(f"pipeline_lib.stages.{name}").main(**options)
 
 
 def _edit(path: Path, edits: list[tuple[str, str]]) -> None:

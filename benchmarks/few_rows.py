@@ -9,7 +9,8 @@
 says, and runs the stages up to ``evaluate``; ``peers`` scores what people use today on the same
 rows.  Each adds lines to WORK/scores.jsonl; what is there already is not run again.  A variant is
 ``init``, or ``name=key:value;key:value``, with keys of params.yaml by their path; ``texts`` as a
-key adds the set's other rows without their labels.
+key adds so many of the set's other rows, ``others`` so many of the other bundled sets, both without
+their labels.
 
 The sets: ``products``, ``editorials`` and ``tweets`` are bundled with vaderSentiment (positive and
 negative sentences); ``sst2``, ``qnli`` and ``mrpc`` are read below --glue, if it is given.
@@ -77,7 +78,13 @@ def run(
                 continue
             drawn = draw(load(name, sdist, glue), count, seed)
             edits = [change.partition(":")[::2] for change in changes.split(";") if change]
-            scores = run_pipeline(work / f"{name}-{count}-{seed}-{label}", drawn, edits)
+            wanted = {key: int(value) for key, value in edits if key in ("texts", "others")}
+            texts = drawn[2][: wanted.get("texts", 0)]
+            if "others" in wanted:
+                texts += other_texts(name, sdist, drawn[:2])[: wanted["others"]]
+            folder = work / f"{name}-{count}-{seed}-{label}"
+            changed = [edit for edit in edits if edit[0] not in wanted]
+            scores = run_pipeline(folder, (*drawn[:2], texts), changed)
             _add(work, done | {"scores": scores})
 
 
@@ -146,22 +153,33 @@ def draw(
     return rows[:count], test, rows[count : count + TEXTS]
 
 
+def other_texts(name: str, sdist: Path | None, drawn: tuple[list[Row], list[Row]]) -> list[Row]:
+    """Return the rows of the other bundled sets, but for texts that this one draws."""
+    # SST-2's sentences are movie snippets.
+    same = {name, "movies"} if name == "sst2" else {name}
+    drawn_texts = {row[:-1] for rows in drawn for row in rows}
+    others = [row for kind in BUNDLED if kind not in same for row in _bundled(sdist, BUNDLED[kind])]
+    random.Random(0).shuffle(others)
+    return [row for row in others if row[:-1] not in drawn_texts]
+
+
 def run_pipeline(
     folder: Path, drawn: tuple[list[Row], list[Row], list[Row]], edits: list[tuple[str, str]]
 ) -> dict[str, float]:
     """Return each system's score on test, by the task's first metric; the mean over its seeds."""
     (folder / "in").mkdir(parents=True)
     for name, rows in zip(("train", "test", "texts"), drawn, strict=True):
-        _write(folder / "in" / f"{name}.csv", rows, with_label=name != "texts")
+        if rows:
+            _write(folder / "in" / f"{name}.csv", rows, with_label=name != "texts")
     origin = os.getcwd()
     # Relative names below are the new folder's.
     os.chdir(folder)
     try:
         command = ["init", "in/train.csv", "--test", "in/test.csv", "--name", "task", "--no-scm"]
-        if any(key == "texts" for key, _ in edits):
+        if drawn[2]:
             command += ["--unlabelled", "in/texts.csv"]
         subprocess.run([sys.executable, "-m", "pipeline_lib.cli", *command], check=True)
-        _edit(Path("params.yaml"), [edit for edit in edits if edit[0] != "texts"])
+        _edit(Path("params.yaml"), edits)
         run_stages()
         return test_scores()
     finally:

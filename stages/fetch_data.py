@@ -2,8 +2,8 @@
 
     python -m pipeline_lib.stages.fetch_data --task movies
 
-Reads ``inputs`` and ``tasks.<task>.source`` of params.yaml, and data/wikipedia/train for pairs of
-neighbours; writes ``data/raw/tasks/<task>``.
+Reads ``inputs``, ``tasks.<task>.source`` and ``pool`` of params.yaml, and data/wikipedia/train for
+pairs of neighbours and pools; writes ``data/raw/tasks/<task>``.
 """
 
 from pathlib import Path
@@ -28,7 +28,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         lexicon = existing_file(inputs / settings.lexicon, where)
         # What it holds is checked here, before anything is computed.
         read_lexicon(lexicon)
-    fetch_data(task, settings.source, inputs, layout.raw_task(task), lexicon)
+    fetch_data(task, settings.source, inputs, layout.raw_task(task), lexicon, settings.pool)
 
 
 if __name__ == "__main__":

@@ -42,9 +42,8 @@ def write_settings(params: Params, layout: Layout) -> None:
     by_stage = stage_settings(params)
     by_stage["fetch_models"][None]["files"] = digests.get("models", {})
     by_stage["split_wikipedia"] = {None: {"files": digests.get("wikipedia", {})}}
-    by_stage["fetch_data"] = {
-        name: {"files": digests.get(f"tasks.{name}", {})} for name in params.tasks
-    }
+    for name, settings in by_stage["fetch_data"].items():
+        settings["files"] = digests.get(f"tasks.{name}", {})
     for name, settings in by_stage["retrieve"].items():
         settings["files"] = digests.get(f"retrieval.{name}", {})
     for stage, settings in by_stage.items():

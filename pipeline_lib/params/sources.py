@@ -14,6 +14,7 @@ from pipeline_lib.params.models import (
     PackageParts,
     VectorFile,
 )
+from pipeline_lib.params.pool import OwnTexts
 from pipeline_lib.params.retrieval import JudgedFiles
 from pipeline_lib.params.tasks import GlueFolder, HubDataset, OwnFiles, TaskBase
 from pipeline_lib.params.wikipedia import CorpusFiles, HubCorpus
@@ -102,7 +103,9 @@ class RunSource:
                 return [("checkpoint", self.settings.path(self.task))]
             case AnswerFiles():
                 return _numbered(self.settings.paths(self.task))
-            case SentenceVectorFiles(files=files) | CorpusFiles(files=files):
+            case (
+                SentenceVectorFiles(files=files) | CorpusFiles(files=files) | OwnTexts(files=files)
+            ):
                 return _numbered(files)
             case JudgedFiles(folder=folder, qrels=qrels):
                 names = (("folder", "corpus.jsonl"), ("folder", "queries.jsonl"), ("qrels", qrels))

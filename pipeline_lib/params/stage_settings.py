@@ -13,6 +13,7 @@ from pipeline_lib.params.base import Section
 from pipeline_lib.params.encoders import SentenceVectorFiles
 from pipeline_lib.params.methods import Method
 from pipeline_lib.params.schema import Params
+from pipeline_lib.params.tasks import Task
 
 Settings = dict[str | None, Any]
 """A stage's settings by item of its matrix; by None for a stage without one."""
@@ -23,6 +24,7 @@ def stage_settings(params: Params) -> dict[str, Settings]:
     tasks = params.tasks
     return {
         "fetch_models": {None: _fetched_models(params)},
+        "fetch_data": {name: _pooled(task) for name, task in tasks.items()},
         "augment": {task: _augmented(params, task) for task in tasks},
         "refine_teacher": {name: _refined(params, name) for name in params.refined},
         "finetune_teacher": {task: _tuned(params, task) for task in tasks},
@@ -58,6 +60,10 @@ def _labels(params: Params, task: str) -> dict[str, Any]:
         "pair": settings.is_pair,
         "labelled": [settings.learns_from_labels, settings.label_of("dev") is not None],
     }
+
+
+def _pooled(task: Task) -> dict[str, Any]:
+    return {} if task.pool is None else {"pool": _dump(task.pool)}
 
 
 def _augmented(params: Params, task: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pipeline_lib.params.base import (
     Seed,
     Times,
 )
+from pipeline_lib.params.pool import Pool
 
 UNLABELLED = "unlabelled"
 Split = Annotated[str, Field(pattern=r"^(train|all|unlabelled|(dev|test)(_[a-z0-9]+)?)$")]
@@ -184,7 +185,7 @@ class TaskBase(Section):
     for each split that has labels; null: nothing is labelled.  If the training set has no labels,
     students can only learn a teacher's answers.  The first of ``metrics`` selects on dev and is
     tested for significance.  ``train_fraction`` is the share of the training set that is used;
-    smaller shares are subsets of larger ones.
+    smaller shares are subsets of larger ones.  ``pool`` can be left out: further unlabelled texts.
     """
 
     source: Source
@@ -196,6 +197,13 @@ class TaskBase(Section):
     lexicon: str | None
     augment: AugmentParams
     submission: dict[Split, str] | None
+    pool: Pool | None = None
+
+    @model_validator(mode="after")
+    def _pooled(self) -> "Task":
+        if self.pool is not None and self.is_pair:
+            raise ValueError("`pool` has single texts, and this task compares two. Take it out")
+        return self
 
     @model_validator(mode="after")
     def _columns(self) -> "Task":
@@ -250,7 +258,7 @@ class TaskBase(Section):
     @property
     def has_unlabelled(self) -> bool:
         """Whether it has unlabelled texts beside its examples."""
-        return UNLABELLED in self._split_names
+        return UNLABELLED in self._split_names or self.pool is not None
 
     @property
     def learns_from_labels(self) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from pipeline_lib.base.files import atomic_path, copy_file, fresh_folder
 from pipeline_lib.corpora.tasks.labelled import file_format, split_names
 from pipeline_lib.corpora.tasks.neighbours import write_pairs
+from pipeline_lib.corpora.tasks.pool import write_pool
 from pipeline_lib.params import (
     GlueFolder,
     HubDataset,
@@ -18,6 +19,7 @@ from pipeline_lib.params import (
     PackageFiles,
     Source,
 )
+from pipeline_lib.params.pool import Pool
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.sources.archives import read_member
 from pipeline_lib.sources.files import existing_file, write_source
@@ -31,6 +33,7 @@ def fetch_data(
     inputs: Path,
     target: Path,
     lexicon: Path | None = None,
+    pool: Pool | None = None,
     cache: Path | None = None,
     wikipedia: Path = Path("data/wikipedia/train"),
 ) -> None:
@@ -41,8 +44,9 @@ def fetch_data(
     :param inputs: folder that paths of the user's own files start from.
     :param target: the task's folder; it is emptied first.
     :param lexicon: the user's own, if the words are not to be counted.
+    :param pool: further unlabelled texts, see :func:`~pipeline_lib.corpora.tasks.pool.write_pool`.
     :param cache: folder of downloaded archives; by default that of :func:`download`.
-    :param wikipedia: the set of sentences that pairs of neighbours are made of.
+    :param wikipedia: the set of sentences that pairs of neighbours are made of, and pools.
     :raises DistilleryError: if a file, member, split or data set is missing.
     """
     fresh_folder(target)
@@ -57,7 +61,13 @@ def fetch_data(
         _fetch_files(source, Path(inputs), target, where)
     if lexicon is not None:
         copy_file(lexicon, target / "lexicon.arrow")
-    write_source(target, source.model_dump(mode="json"))
+    settings = source.model_dump(mode="json")
+    if pool is not None:
+        write_pool(
+            pool, Path(inputs), wikipedia, target, f"params.yaml: tasks.{task_name}.pool", cache
+        )
+        settings |= {"pool": pool.model_dump(mode="json")}
+    write_source(target, settings)
 
 
 def _fetch_package(source: PackageFiles, target: Path, cache: Path | None) -> None:

@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.params import GlueFolder, HubDataset, NeighbourPairs, Range, Source, Task
+from pipeline_lib.corpora.tasks.pool import FILE, TEXT
+from pipeline_lib.params import (
+    UNLABELLED,
+    GlueFolder,
+    HubDataset,
+    NeighbourPairs,
+    Range,
+    Source,
+    Task,
+)
 from pipeline_lib.tables.faults import no_rows
 from pipeline_lib.tables.reader import ReadOptions, RowBatch, read_batches
 from pipeline_lib.tables.values import MINUS_ONE, NO_VALUE, finite_number
@@ -105,6 +114,11 @@ def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], d
     for split in split_names(task.source):
         path = folder / f"{split}.{file_format(task.source)}"
         splits[split], counts[split] = _read_split(path, split, task, labels)
+    if task.pool is not None:
+        pooled = [
+            text for batch in read_batches(folder / FILE, [TEXT]) for text in batch.texts(TEXT)
+        ]
+        splits.setdefault(UNLABELLED, []).extend(Example((text,), None) for text in pooled)
     if isinstance(labels, LabelMap) and task.learns_from_labels:
         _check_classes(splits, labels, folder)
     return splits, counts

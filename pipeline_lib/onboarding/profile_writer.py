@@ -14,8 +14,10 @@ from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.model_config import read_config
 from pipeline_lib.onboarding.findings import Findings
 from pipeline_lib.onboarding.students import (
+    ENCODED,
     ORIGINAL,
     RECIPE,
+    encoder_sections,
     iterations,
     method_rows,
     optimisers,
@@ -62,7 +64,9 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
     models = {**base["models"]}
     if teacher.path is not None and teacher.kind == "single":
         models[teacher.model] = {"kind": "path", "path": wanted.place}
-    methods = method_rows(wanted.students, [*recipes], wanted.understood.is_labelled)
+    # What compares two sentences gains most from an encoder that has learnt to (docs/students.md).
+    students = wanted.students + ((ENCODED,) if len(wanted.understood.text) == 2 else ())
+    methods = method_rows(students, [*recipes], wanted.understood.is_labelled)
     name = f"{teacher.name}_teacher" if teacher.name in methods else teacher.name
     tuning = next(t["tuning"] for t in base["teachers"].values() if t["model"] is not None)
     row = {
@@ -78,12 +82,17 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
         "models": models,
         "teachers": {name: row},
         "students": student_rows(
-            wanted.students, word_limit(words), pieces, teacher.model or next(iter(models))
+            *(students, word_limit(words), pieces, teacher.model or next(iter(models))),
+            base["students"][ENCODED]["width"],
         ),
-        "optimisers": optimisers(wanted.students, train, texts * (1 + n_iter)),
+        "optimisers": optimisers(students, train, texts * (1 + n_iter)),
         "methods": methods,
-        **{name: {} for name in ("encoders", "catalogues", "joint", "retrieval", "similarity")},
-        "wikipedia": None,
+        **{name: {} for name in ("catalogues", "joint", "retrieval", "similarity")},
+        **encoder_sections(students, wanted.name, base),
+    }
+    sections["optimisers"] |= {
+        row["optimiser"]: base["optimisers"][row["optimiser"]]
+        for row in sections["encoders"].values()
     }
     return {key: value for key, value in sections.items() if value != base[key]}
 

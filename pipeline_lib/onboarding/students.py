@@ -4,11 +4,16 @@ Sizes and rates are those of profiles/tour.yaml and of benchmarks/sst2_rows.yaml
 follow from the number of rows.  Nothing here depends on a score.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 SMALL = ("bilstm", "static")
 ALL = (*SMALL, "cnn", "linear", "biattentive", "transformer", "dse")
-"""Architectures of ``--students``; ``bilstm_sra`` and ``bert`` are for pretraining on Wikipedia."""
+"""Architectures of ``--students``; ``bert`` is for general distillation on Wikipedia."""
+ENCODED, ENCODER = "bilstm_sra", "sra"
+"""The student of pairs that starts from an encoder, and the encoder's row."""
+_WIKIPEDIA = 6000
+"""Sentences that the encoder is trained on beside the task's own: a few minutes on two cores."""
 RECIPE: dict[str, Any] = {"p_mask": 0.1, "p_pos": 0.1, "p_ngram": 0.25}
 RECIPE |= {"ngram_min": 1, "ngram_max": 5, "seed": 1, "tasks": None}
 ORIGINAL = RECIPE | {"p_mask": 0.0, "p_pos": 0.0, "p_ngram": 0.0}
@@ -23,13 +28,13 @@ _WANTED_ROWS = 24_000
 _MAX_ITERATIONS = 20
 """``n_iter`` of Tang et al. 2019, section 4.2, for SST-2."""
 _GROUPS = {
-    "": ([2.0e-3, 5.0e-3], ("bilstm",)),
+    "": ([2.0e-3, 5.0e-3], ("bilstm", ENCODED)),
     "slow_": ([1.0e-3, 3.0e-3], ("static", "cnn", "biattentive")),
     "linear_": ([1.0e-2, 2.0e-2], ("linear",)),
     "tuning_": ([1.0e-4, 3.0e-4], ("transformer", "dse")),
 }
 """Learning rates, and the architectures that try them, by prefix of the optimisers' names."""
-_STARTS = {"linear": "random", "transformer": "model", "dse": "model"}
+_STARTS = {"linear": "random", "transformer": "model", "dse": "model", ENCODED: ENCODER}
 
 
 def iterations(texts: int) -> int:
@@ -47,16 +52,20 @@ def piece_limit(words: int) -> int:
     return min(512, max(128, -(-words * 3 // 2 // 64) * 64))
 
 
-def student_rows(names: tuple[str, ...], words: int, pieces: int, model: str) -> dict[str, Any]:
+def student_rows(
+    names: tuple[str, ...], words: int, pieces: int, model: str, width: int
+) -> dict[str, Any]:
     """Return ``students``.
 
     :param words: where they truncate; :param pieces: where those that read word pieces do.
-    :param model: the model whose word pieces and layers they use.
+    :param model: the model whose word pieces and layers they use; :param width: of the sentence
+        vectors that encoders are trained on.
     """
     of_words = {"embeddings": "trained", "dropout": 0.2, "max_words": words}
     of_pieces = {"model": model, "classifier": 200, "dropout": None, "max_words": pieces}
     known: dict[str, dict[str, Any]] = {
         "bilstm": {"hidden": 100, "classifier": 200, **of_words},
+        ENCODED: {"hidden": 128, "width": width, "classifier": 200, **of_words},
         "static": {"classifier": 200, **of_words},
         "cnn": {"widths": [3, 4, 5], "filters": 100, "classifier": 200, **of_words},
         "linear": {"ngrams": 2, "buckets": 200_000, "dimensions": 16}
@@ -92,12 +101,23 @@ def optimisers(names: tuple[str, ...], labelled: int, transfer: int) -> dict[str
     return rows
 
 
+def encoder_sections(names: tuple[str, ...], task: str, base: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``encoders`` and ``wikipedia``: empty where no student starts from an encoder.
+
+    :param base: the values of the default profile.
+    """
+    if ENCODED not in names:
+        return {"encoders": {}, "wikipedia": None}
+    row = base["encoders"][ENCODER] | {"student": ENCODED, "tasks": {task: "original"}}
+    return {"encoders": {ENCODER: row}, "wikipedia": base["wikipedia"] | {"sentences": _WIKIPEDIA}}
+
+
 def method_rows(
     names: tuple[str, ...], recipes: list[str], from_labels: bool
 ) -> dict[str, dict[str, Any]]:
     """Return ``methods``: on labels, on the teacher's answers, and on its answers to more texts.
 
-    A BiLSTM has all three, the others the first and the last; the baseline is the first.
+    BiLSTMs have all three, the others the first and the last; the baseline is the first.
 
     :param recipes: ``original``, then one with more texts if there is one.
     :param from_labels: whether there are labels to learn from.
@@ -107,7 +127,7 @@ def method_rows(
         baseline = name if from_labels else None
         if from_labels:
             rows[name] = _row(name, "original", "labels", "short", None)
-        if name == "bilstm" or len(recipes) == 1:
+        if name in ("bilstm", ENCODED) or len(recipes) == 1:
             rows[f"{name}_kd"] = _row(name, "original", "logits", "short", baseline)
         if len(recipes) > 1:
             rows[f"{name}_kd_ts"] = _row(name, recipes[-1], "logits", "long", baseline)

@@ -10,17 +10,19 @@ from functools import cache
 from tokenizers import Regex, Tokenizer
 from tokenizers.pre_tokenizers import PreTokenizer, Split
 
-from pipeline_lib.text.words import word_splitter
+from pipeline_lib.text.words import UNSPACED, word_splitter
 
 _WORD = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}²³¹¼½¾"
 """What the tokenizers library takes for ``\\w`` and for a space, spelled out."""
 _SPACE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_SPACED = rf"(?:(?![{''.join(UNSPACED.values())}])[{_WORD}])"
 _NOT = rf"[nN]['’][tT](?![{_WORD}])"
 PORTABLE = (
     r"\[MASK\]"
     rf"|{_NOT}|['’](?:[sSſ]|[mM]|[dD]|[rR][eE]|[vV][eE]|[lL][lL])(?![{_WORD}])"
-    rf"|[{_WORD}]+?(?={_NOT})"
-    rf"|\p{{Nd}}+(?:[.,]\p{{Nd}}+)*|[{_WORD}]+|\.{{2,}}|[^{_WORD}{_SPACE}]"
+    rf"|{_SPACED}+?(?={_NOT})"
+    rf"|\p{{Nd}}+(?:[.,]\p{{Nd}}+)*|[{''.join(UNSPACED.values())}]\p{{M}}*|{_SPACED}+"
+    rf"|\.{{2,}}|[^{_WORD}{_SPACE}]"
 )
 
 

@@ -11,18 +11,10 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.base.text import Text
 from pipeline_lib.text.pieces import Pieces, load_config, load_fast_tokenizer
+from pipeline_lib.text.words import UNSPACED
 
-_SCRIPTS = {
-    "Chinese or Japanese": "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    "\uff66-\uff9f\U00020000-\U0003ffff",
-    "Thai": "\u0e00-\u0e7f",
-    "Lao": "\u0e80-\u0eff",
-    "Tibetan": "\u0f00-\u0fff",
-    "Burmese": "\u1000-\u109f\uaa60-\uaa7f",
-    "Khmer": "\u1780-\u17ff",
-}
-"""Scripts whose words have no spaces between them."""
 _OTHERS = {
+    "Tibetan": "\u0f00-\u0fff",
     "Cyrillic": "\u0400-\u052f",
     "Greek": "\u0370-\u03ff",
     "Hebrew": "\u0590-\u05ff",
@@ -33,7 +25,7 @@ _OTHERS = {
     "Armenian": "\u0530-\u058f",
     "Ethiopic": "\u1200-\u137f",
 }
-_PATTERNS = {name: re.compile(f"[{signs}]") for name, signs in (_SCRIPTS | _OTHERS).items()}
+_PATTERNS = {name: re.compile(f"[{signs}]") for name, signs in (UNSPACED | _OTHERS).items()}
 _LETTER = re.compile(r"[^\W\d_]")
 _MUCH = 0.05
 """A share of letters in unknown words above which a model does not know the language."""
@@ -61,7 +53,7 @@ def other_script(texts: Sequence[Text]) -> ScriptShare | None:
     counts = {name: len(pattern.findall(whole)) for name, pattern in _PATTERNS.items()}
     name = max(counts, key=counts.__getitem__)
     letters = max(_letters(whole), counts[name])
-    return ScriptShare(name, counts[name] / letters, name in _SCRIPTS) if counts[name] else None
+    return ScriptShare(name, counts[name] / letters, name in UNSPACED) if counts[name] else None
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,11 @@ def _check_restrictions(params: Params) -> None:
                     "Correct it, or set null for all of them"
                 )
     for name, recipe in params.transfer.items():
+        if recipe.p_pos and params.tagger.engine == "none":
+            raise ValueError(
+                f"transfer.{name}.p_pos: words are replaced by others of their part of speech, and "
+                "`tagger.engine` is none. Set 0, or name a tagger"
+            )
         covered = [task for task_name, task in params.tasks.items() if recipe.covers(task_name)]
         if recipe.unlabelled and not any(task.has_unlabelled for task in covered):
             raise ValueError(

@@ -8,10 +8,19 @@ from pipeline_lib.params.base import Positive, Probability, Section, Seed
 
 
 class Tagger(Section):
-    """The part-of-speech tagger: a spaCy pipeline by package name, or NLTK's perceptron."""
+    """The part-of-speech tagger: a spaCy pipeline by package name, NLTK's perceptron, or none.
 
-    engine: Literal["spacy", "nltk"]
-    model: str
+    Without one, all words have one tag, and recipes cannot replace words by part of speech.
+    """
+
+    engine: Literal["spacy", "nltk", "none"]
+    model: str | None
+
+    @model_validator(mode="after")
+    def _named(self) -> "Tagger":
+        if (self.engine == "none") != (self.model is None):
+            raise ValueError("`model` is null where `engine` is none, and there alone")
+        return self
 
 
 class Recipe(Section):

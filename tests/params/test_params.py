@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.commands.profile import find_profile
 from pipeline_lib.params import Params, check_params, load_params
+from pipeline_lib.params.profiles import read_values
 from tests.params.variants import FILES, RAW, VARIANTS, changed, error_of
 from tests.tour import TOUR
 
@@ -244,3 +246,19 @@ def test_split_rules(files: dict[str, str], split: Any, message: str | None) -> 
 def test_looking_up_what_is_not_there(look_up: Any) -> None:
     with pytest.raises(DistilleryError, match=r"no 'absent' in params\.yaml; there are \w+"):
         look_up(load_params(TOUR), "absent")
+
+
+def test_words_are_replaced_by_part_of_speech_only_where_there_is_a_tagger() -> None:
+    without = {"tagger": {"engine": "none", "model": None}}
+    error = error_of(changed(without))
+    assert "transfer.full.p_pos: words are replaced by others of their part of speech" in error
+    assert check_params(changed(without | {"transfer.full.p_pos": 0.0})).tagger.engine == "none"
+
+
+def test_a_pool_of_wikipedias_sentences_needs_them() -> None:
+    values = read_values(find_profile("default"))
+    values["tasks"]["movies"]["pool"] = {"rows": 10, "sources": [{"kind": "wikipedia"}]}
+    assert check_params(values).tasks["movies"].has_unlabelled
+    values |= {"wikipedia": None, "encoders": {}, "catalogues": {}}
+    message = "tasks.movies.pool.sources: 0 are Wikipedia's sentences, and `wikipedia` is null"
+    assert message in error_of(values)

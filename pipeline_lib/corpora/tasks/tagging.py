@@ -16,6 +16,8 @@ from pipeline_lib.shards.fingerprint import library_versions
 
 TagWords = Callable[[Sequence[Sequence[str]], Sequence[Sequence[bool]]], Iterator[list[str]]]
 """Maps (words, spaces) of many sentences to the tags of each, in order."""
+NO_TAG = "X"
+"""The tag of every word where there is no tagger: Universal Dependencies' for other words."""
 
 
 def load_tagger(params: Tagger) -> TagWords:
@@ -23,7 +25,13 @@ def load_tagger(params: Tagger) -> TagWords:
 
     :raises DistilleryError: if the model or NLTK's data is not installed.
     """
-    return _load_spacy(params.model) if params.engine == "spacy" else _load_nltk()
+    match params.engine:
+        case "spacy":
+            return _load_spacy(params.model)
+        case "nltk":
+            return _load_nltk()
+        case _:
+            return lambda words, _: ([NO_TAG] * len(sentence) for sentence in words)
 
 
 @dataclass(frozen=True)
@@ -44,8 +52,8 @@ class TaggingPass(ShardPass):
 
         :raises DistilleryError: if the model is not installed.
         """
-        if self.tagger.engine == "nltk":
-            return ("nltk",)
+        if self.tagger.engine != "spacy":
+            return () if self.tagger.engine == "none" else ("nltk",)
         try:
             library_versions(self.tagger.model)
         except PackageNotFoundError as error:
@@ -87,6 +95,12 @@ def _load_spacy(model: str) -> TagWords:
         )
     except OSError as error:
         raise _no_model(model) from error
+    if not {"tagger", "morphologizer"} & {*nlp.pipe_names}:
+        raise DistilleryError(
+            f"tagger.model: the pipeline {model} has no tagger (it has "
+            f"{', '.join(nlp.pipe_names) or 'no component'}). Name another, or set `engine: none` "
+            "and `model: null`."
+        )
 
     def tag(
         words: Sequence[Sequence[str]], spaces: Sequence[Sequence[bool]]
@@ -96,7 +110,8 @@ def _load_spacy(model: str) -> TagWords:
             for w, s in zip(words, spaces, strict=True)
         )
         for doc in nlp.pipe(docs, batch_size=256):
-            yield [token.tag_ for token in doc]
+            # Some languages' pipelines have coarse tags alone.
+            yield [token.tag_ or token.pos_ for token in doc]
 
     return tag
 

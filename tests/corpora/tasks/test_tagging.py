@@ -1,9 +1,13 @@
 """The taggers: spaCy's small English pipeline, NLTK's perceptron, and what is refused."""
 
+from pathlib import Path
+
 import pytest
+import spacy
+from pydantic import ValidationError
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.corpora.tasks.tagging import load_tagger
+from pipeline_lib.corpora.tasks.tagging import TaggingPass, load_tagger
 from pipeline_lib.params import Tagger
 from pipeline_lib.text.words import split_words
 
@@ -50,3 +54,19 @@ def test_unknown_pipeline_is_a_clear_error() -> None:
 def test_nltk_without_data_names_the_remedy() -> None:
     with pytest.raises(DistilleryError, match=r"nltk\.downloader averaged_perceptron_tagger_eng"):
         load_tagger(Tagger(engine="nltk", model="perceptron"))
+
+
+def test_without_a_tagger_all_words_have_one_tag() -> None:
+    tagger = Tagger(engine="none", model=None)
+    words = [["我", "喜", "欢"], [], ["Film"]]
+    assert [*load_tagger(tagger)(words, [])] == [["X", "X", "X"], [], ["X"]]
+    assert TaggingPass(tagger).libraries == ()
+    for engine, model in (("none", MODEL), ("spacy", None), ("nltk", None)):
+        with pytest.raises(ValidationError, match="`model` is null where `engine` is none"):
+            Tagger(engine=engine, model=model)
+
+
+def test_a_pipeline_without_a_tagger_is_refused(tmp_path: Path) -> None:
+    spacy.blank("de").to_disk(tmp_path / "blank")
+    with pytest.raises(DistilleryError, match=r"has no tagger \(it has no component\)"):
+        load_tagger(Tagger(engine="spacy", model=str(tmp_path / "blank")))

@@ -99,7 +99,7 @@ def init(
     """
     from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.commands.check import checked_summary
-    from pipeline_lib.commands.init_findings import show, show_reading
+    from pipeline_lib.commands.init_findings import language_of, show, show_reading
     from pipeline_lib.commands.profile import find_profile, keep_own_changes, write_params
     from pipeline_lib.onboarding import proposal
     from pipeline_lib.onboarding.copy_files import taken_back
@@ -135,7 +135,7 @@ def init(
     if inspection.findings.stopping and not inspection.leaves_out:
         _ask_to_leave_out(inspection.findings)
         inspection = proposal.leave_out(inspection)
-    proposed = proposal.propose(request, inspection, base)
+    proposed = proposal.propose(request, inspection, base, language_of(inspection))
     show_reading(console, inspection, base | proposed.sections)
     if add:
         profile, sections = _added(params, profile, base, proposed.sections, request.name)

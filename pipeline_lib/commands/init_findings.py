@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from pipeline_lib.onboarding.findings import Findings, Place
+    from pipeline_lib.onboarding.language import Language
     from pipeline_lib.onboarding.proposal import Inspection
     from pipeline_lib.onboarding.understanding import TaskGuess
 
@@ -79,9 +80,15 @@ def _reading(inspection: "Inspection", values: Mapping[str, Any]) -> Iterator[tu
         yield (
             "odd",
             f"{script.share:.0%} of the letters are {script.name}, which has no spaces between "
-            "words: students that read words (bilstm, static, cnn, linear) take what stands "
-            "between two spaces or signs for one word. Take students of word pieces (--students "
-            "all has transformer and dse), or put spaces between the words first",
+            "words: each character is a word to students that read words (bilstm, static, cnn, "
+            "linear), and to masking and n-grams",
+        )
+    if not language_of(inspection).is_english:
+        yield (
+            "note",
+            "the texts are not English: no word is replaced by another of its part of speech. To "
+            "have that, install a spaCy pipeline of the language, name it in `tagger`, and set "
+            "p_pos of `transfer.full`",
         )
     name = inspection.teacher.path or inspection.teacher.model
     if pieces is not None and pieces.is_foreign(script):
@@ -101,6 +108,22 @@ def _reading(inspection: "Inspection", values: Mapping[str, Any]) -> Iterator[tu
         )
 
 
+def language_of(inspection: "Inspection") -> "Language":
+    """Return the language of a task's texts, as far as it matters to what is written."""
+    from pipeline_lib.models.text_checks import english_share, other_script
+    from pipeline_lib.onboarding.language import Language
+
+    texts = _sample(inspection)[:_TOLD]
+    script = other_script(texts)
+    if script is not None and script.share >= _MUCH:
+        return Language(False, script.is_unspaced)
+    return Language(english_share(texts) >= _ENGLISH)
+
+
+_TOLD = 2000
+"""Texts that tell the language."""
+_ENGLISH = 0.08
+"""The least share of words that only English has among its function words."""
 _PIECES = 1.5
 """Word pieces per word, where the tokenizer is not here yet."""
 _MUCH = 0.2

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.base.text import Text
 from pipeline_lib.text.pieces import Pieces, load_config, load_fast_tokenizer
-from pipeline_lib.text.words import UNSPACED
+from pipeline_lib.text.words import UNSPACED, split_words
 
 _OTHERS = {
     "Tibetan": "\u0f00-\u0fff",
@@ -54,6 +54,30 @@ def other_script(texts: Sequence[Text]) -> ScriptShare | None:
     name = max(counts, key=counts.__getitem__)
     letters = max(_letters(whole), counts[name])
     return ScriptShare(name, counts[name] / letters, name in UNSPACED) if counts[name] else None
+
+
+_SHARED = frozenset([
+    "a", "alone", "am", "an", "as", "at", "beside", "call", "do", "done", "for", "front", "full",
+    "had", "has", "he", "her", "hundred", "i", "in", "is", "me", "mine", "most", "must", "no",
+    "of", "off", "on", "once", "one", "or", "over", "per", "say", "so", "some", "ten", "third",
+    "to", "top", "under", "us", "via", "was", "we", "well", "while", "will",
+])  # fmt: skip
+"""English function words that are words of Dutch, French, German, Italian, Portuguese, Spanish or
+a Scandinavian language, too."""
+
+
+def english_share(texts: Sequence[Text]) -> float:
+    """Return the share of the words of texts that are function words of English alone.
+
+    Of English it is a quarter, of queries in it less, of other languages hardly any.
+    """
+    # Imported here: spaCy takes a second.
+    from spacy.lang.en.stop_words import STOP_WORDS
+
+    words = [word for text in texts for part in _sides(text) for word in split_words(part)[0]]
+    lowered = [word.lower() for word in words if word[0].isalpha()]
+    known = STOP_WORDS - _SHARED
+    return sum(word in known for word in lowered) / max(1, len(lowered))
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,8 @@ def with_task(current: Mapping[str, Any], new: Mapping[str, Any], task: str) -> 
     values["wikipedia"] = values["wikipedia"] or new["wikipedia"]
     for section in SHARED:
         names[section] = {}
+        if section == "transfer" and values["tagger"]["engine"] == "none":
+            new = {**new, section: {n: r | {"p_pos": 0.0} for n, r in new[section].items()}}
         rows = {
             name: _renamed(section, row, names)
             for name, row in new[section].items()

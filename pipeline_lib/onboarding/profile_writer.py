@@ -13,6 +13,7 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.model_config import read_config
 from pipeline_lib.onboarding.findings import Findings
+from pipeline_lib.onboarding.language import Language
 from pipeline_lib.onboarding.students import (
     ENCODED,
     ORIGINAL,
@@ -49,6 +50,7 @@ class Wanted:
     teacher: Chosen
     place: str | None
     students: tuple[str, ...]
+    language: Language
 
 
 def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,15 +59,17 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
     :param base: the values of the default profile.
     """
     train, (_, words, _) = wanted.findings.rows["train"], wanted.findings.words
-    teacher, recipes = wanted.teacher, _recipes(wanted)
+    teacher, recipes, language = wanted.teacher, _recipes(wanted), wanted.language
     texts = train + wanted.findings.further.texts
     n_iter = iterations(texts) if teacher.runs else 0
     pieces = _readable(teacher, piece_limit(words * len(wanted.understood.text)))
     models = {**base["models"]}
-    if teacher.path is not None and teacher.kind == "single":
-        models[teacher.model] = {"kind": "path", "path": wanted.place}
+    of_words = teacher.name if _is_folder(teacher) and not language.is_english else None
+    if _is_folder(teacher) and (teacher.kind == "single" or of_words):
+        models[teacher.name] = {"kind": "path", "path": wanted.place}
     # What compares two sentences gains most from an encoder that has learnt to (docs/students.md).
-    students = wanted.students + ((ENCODED,) if len(wanted.understood.text) == 2 else ())
+    is_encoded = len(wanted.understood.text) == 2 and language.is_english
+    students = wanted.students + ((ENCODED,) if is_encoded else ())
     methods = method_rows(students, [*recipes], wanted.understood.is_labelled)
     name = f"{teacher.name}_teacher" if teacher.name in methods else teacher.name
     tuning = next(t["tuning"] for t in base["teachers"].values() if t["model"] is not None)
@@ -78,9 +82,13 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
     }
     sections = {
         "tasks": {wanted.name: wanted.understood.task(wanted.source, n_iter)},
+        "tagger": language.tagger(base),
         "transfer": recipes,
         "models": models,
         "teachers": {name: row},
+        "vocabulary": language.vocabulary(
+            base, of_words, read_config(teacher.path) if of_words else {}
+        ),
         "students": student_rows(
             *(students, word_limit(words), pieces, teacher.model or next(iter(models))),
             base["students"][ENCODED]["width"],
@@ -116,10 +124,15 @@ def overlay_text(values: Mapping[str, Any], base: str, header: str) -> str:
 
 def _readable(teacher: Chosen, pieces: int) -> int:
     """Return a limit of word pieces that is not above what the teacher's own model can read."""
-    if teacher.path is None or not teacher.path.is_dir():
+    if not _is_folder(teacher):
         return pieces
     positions = position_count(read_config(teacher.path))
     return pieces if positions is None else min(pieces, positions)
+
+
+def _is_folder(teacher: Chosen) -> bool:
+    """Whether a teacher is the user's own model."""
+    return teacher.path is not None and teacher.path.is_dir()
 
 
 def _recipes(wanted: Wanted) -> dict[str, Any]:
@@ -129,7 +142,7 @@ def _recipes(wanted: Wanted) -> dict[str, Any]:
     """
     more = {UNLABELLED: True} if wanted.findings.further.texts else {}
     if wanted.teacher.runs:
-        return {"original": ORIGINAL, "full": RECIPE | more}
+        return {"original": ORIGINAL, "full": wanted.language.recipe(RECIPE) | more}
     return {"original": ORIGINAL} | ({"extended": ORIGINAL | more} if more else {})
 
 

@@ -9,6 +9,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.onboarding.copy_files import Placement, place
 from pipeline_lib.onboarding.findings import Findings, find, kept_rows, without_lonely
 from pipeline_lib.onboarding.input_files import files_by_split, files_of_texts
+from pipeline_lib.onboarding.language import Language
 from pipeline_lib.onboarding.profile_writer import Wanted, overlay
 from pipeline_lib.onboarding.questions import Ask
 from pipeline_lib.onboarding.teachers import Chosen, choose_teacher, class_order, in_model_order
@@ -142,9 +143,12 @@ def leave_out(inspection: Inspection) -> Inspection:
     return replace(inspection, understood=understood, findings=findings, leaves_out=True)
 
 
-def propose(request: Request, inspection: Inspection, base: Mapping[str, Any]) -> Proposal:
+def propose(
+    request: Request, inspection: Inspection, base: Mapping[str, Any], language: Language
+) -> Proposal:
     """Return what to write.
 
+    :param language: the texts'.
     :raises DistilleryError: if a teacher's answers do not say which class their numbers are for.
     """
     understood, inputs = inspection.understood, Path(base["inputs"])
@@ -177,6 +181,6 @@ def propose(request: Request, inspection: Inspection, base: Mapping[str, Any]) -
             placement.copies[inputs / where] = path
     wanted = Wanted(
         *(request.name, understood, inspection.findings, placement.source),
-        *(teacher, where, request.students),
+        *(teacher, where, request.students, language),
     )
     return Proposal(placement, overlay(wanted, base))

@@ -11,7 +11,7 @@ from tokenizers.processors import BertProcessing
 from transformers import PreTrainedTokenizerFast
 
 from pipeline_lib.base.files import write_json
-from pipeline_lib.models.text_checks import count_pieces, other_script
+from pipeline_lib.models.text_checks import count_pieces, english_share, other_script
 
 SCRIPTS = {
     "这部电影非常好看": ("Chinese or Japanese", True),
@@ -87,3 +87,16 @@ def test_unknown_words_are_examples(model: Path) -> None:
     counts = count_pieces(model, ["ein film 🎉", "ein guter film"])
     assert counts.examples == ["ein", "guter"]
     assert counts.unknown == pytest.approx((3 + 3 + 5) / (7 + 12))
+
+
+def test_function_words_tell_english_from_other_languages() -> None:
+    english = ["The plot is thin, but they have made the most of it.", "show flights to Boston"]
+    assert english_share(english) > 0.25
+    for others in (
+        ["Der Film war so langweilig, dass ich in der Mitte einschlief."],
+        ["No me gustó la película, a pesar de la música."],
+        ["Deze film was over het algemeen goed, maar we hadden er meer van verwacht."],
+        ["这部电影非常好看"],
+        [],
+    ):
+        assert english_share(others) == 0.0

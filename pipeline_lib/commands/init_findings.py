@@ -78,7 +78,7 @@ def _reading(inspection: "Inspection", values: Mapping[str, Any]) -> Iterator[tu
     script = other_script(texts)
     if script is not None and script.share >= _MUCH and script.is_unspaced:
         yield (
-            "odd",
+            "note",
             f"{script.share:.0%} of the letters are {script.name}, which has no spaces between "
             "words: each character is a word to students that read words (bilstm, static, cnn, "
             "linear), and to masking and n-grams",

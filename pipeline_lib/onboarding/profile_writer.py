@@ -66,7 +66,9 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
     models = {**base["models"]}
     of_words = teacher.name if _is_folder(teacher) and not language.is_english else None
     if _is_folder(teacher) and (teacher.kind == "single" or of_words):
-        models[teacher.name] = {"kind": "path", "path": wanted.place}
+        # Of another language, the default's model is of no use.
+        kept = {} if of_words else models
+        models = {**kept, teacher.name: {"kind": "path", "path": wanted.place}}
     # What compares two sentences gains most from an encoder that has learnt to (docs/students.md).
     is_encoded = len(wanted.understood.text) == 2 and language.is_english
     students = wanted.students + ((ENCODED,) if is_encoded else ())
@@ -86,6 +88,7 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
         "transfer": recipes,
         "models": models,
         "teachers": {name: row},
+        "sentence_vectors": base["sentence_vectors"] | ({"model": of_words} if of_words else {}),
         "vocabulary": language.vocabulary(
             base, of_words, read_config(teacher.path) if of_words else {}
         ),

@@ -4,6 +4,7 @@ Unknown words and masked words share one token, ``[MASK]``: "[MASK] corresponds 
 in our models" (Tang et al. 2019, section 3.3).
 """
 
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -108,19 +109,24 @@ def select_pieces(
 ) -> dict[str, int]:
     """Return a model's first ``count`` word pieces that are not among the words, and their ids.
 
-    Only those in the letters of the words, and of words that the tokenizer can produce.
+    Only those in scripts of the words, and of words that the tokenizer can produce.
     """
     if not count:
         return {}
-    letters, known = set("".join(words)), set(words)
+    scripts, known = {_script(sign) for word in words for sign in word}, set(words)
     others = (
         (piece, number)
         for piece, number in model_pieces(source).items()
         if piece not in known
-        and letters.issuperset(stem := piece.removeprefix(CONTINUES))
-        and usable(stem)
+        and usable(stem := piece.removeprefix(CONTINUES))
+        and scripts.issuperset(map(_script, stem))
     )
     return dict(islice(others, count))
+
+
+def _script(sign: str) -> str:
+    """Return what Unicode's name of a character begins with: LATIN, DEVANAGARI, CJK, DIGIT."""
+    return unicodedata.name(sign, "").partition(" ")[0]
 
 
 def _is_one_word(word: str, lowercase: bool) -> bool:

@@ -44,6 +44,13 @@ class Students(StrEnum):
     all = "all"
 
 
+class Purpose(StrEnum):
+    """What a student is for: the fastest architecture, or the one that keeps most of a teacher."""
+
+    speed = "speed"
+    accuracy = "accuracy"
+
+
 def init(
     files: Annotated[
         list[Path],
@@ -78,8 +85,12 @@ def init(
         str | None, Option(help="A row of `models`, a model folder or a file of answers.")
     ] = None,
     students: Annotated[
-        Students, Option(help="Two architectures, or all of them.")
-    ] = Students.small,
+        Students | None, Option(help="Two architectures, the default, or all of them.")
+    ] = None,
+    purpose: Annotated[
+        Purpose | None,
+        Option("--for", help="Just the fastest architecture, or the most accurate one."),
+    ] = None,
     leave_out: Annotated[
         bool, Option("--leave-out", help="Leave out odd rows, in a copy of the files.")
     ] = False,
@@ -103,7 +114,7 @@ def init(
     from pipeline_lib.commands.profile import find_profile, keep_own_changes, write_params
     from pipeline_lib.onboarding import proposal
     from pipeline_lib.onboarding.copy_files import taken_back
-    from pipeline_lib.onboarding.students import ALL, SMALL
+    from pipeline_lib.onboarding.students import architectures
     from pipeline_lib.onboarding.understanding import Overrides
     from pipeline_lib.params.profiles import read_values
 
@@ -118,7 +129,7 @@ def init(
         read_options(encoding=encoding, quoted=quoted), columns=_listed(columns) or None
     )
     request = proposal.Request(
-        *(files, proposal.name_of(name, files), overrides, ALL if students == "all" else SMALL),
+        *(files, proposal.name_of(name, files), overrides, architectures(students, purpose)),
         *(dev_file, test_file, options, unlabelled or (), teacher),
     )
     default = find_profile("default")

@@ -70,7 +70,8 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
         kept = {} if of_words else models
         models = {**kept, teacher.name: {"kind": "path", "path": wanted.place}}
     # What compares two sentences gains most from an encoder that has learnt to (docs/students.md).
-    is_encoded = len(wanted.understood.text) == 2 and language.is_english
+    is_encoded = "bilstm" in wanted.students and len(wanted.understood.text) == 2
+    is_encoded &= language.is_english
     students = wanted.students + ((ENCODED,) if is_encoded else ())
     methods = method_rows(students, [*recipes], wanted.understood.is_labelled)
     name = f"{teacher.name}_teacher" if teacher.name in methods else teacher.name

@@ -7,9 +7,13 @@ follow from the number of rows.  Nothing here depends on a score.
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline_lib.base.errors import DistilleryError
+
 SMALL = ("bilstm", "static")
 ALL = (*SMALL, "cnn", "linear", "biattentive", "transformer", "dse")
 """Architectures of ``--students``; ``bert`` is for general distillation on Wikipedia."""
+_PURPOSES = {"speed": ("static",), "accuracy": ("transformer",)}
+"""Architectures of ``--for``: a mean of word vectors, and three of the model's layers."""
 ENCODED, ENCODER = "bilstm_sra", "sra"
 """The student of pairs that starts from an encoder, and the encoder's row."""
 _WIKIPEDIA = 6000
@@ -35,6 +39,18 @@ _GROUPS = {
 }
 """Learning rates, and the architectures that try them, by prefix of the optimisers' names."""
 _STARTS = {"linear": "random", "transformer": "model", "dse": "model", ENCODED: ENCODER}
+
+
+def architectures(students: str | None, purpose: str | None) -> tuple[str, ...]:
+    """Return the architectures of ``--students`` or ``--for``.
+
+    :raises DistilleryError: if both are given.
+    """
+    if students is not None and purpose is not None:
+        raise DistilleryError("--students and --for both name the students. Give one of them.")
+    if purpose is not None:
+        return _PURPOSES[purpose]
+    return ALL if students == "all" else SMALL
 
 
 def iterations(texts: int) -> int:

@@ -98,6 +98,21 @@ def test_pairs_in_three_files_and_every_student() -> None:
     }
 
 
+@pytest.mark.parametrize(("purpose", "name"), [("speed", "static"), ("accuracy", "transformer")])
+def test_students_for_speed_or_for_accuracy(
+    purpose: str, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_pairs(Path("mine/closeness"))
+    command = "init", "mine/closeness", "--for", purpose
+    assert "--students and --for both name" in failing(
+        monkeypatch, capsys, *command, "--students", "all"
+    )
+    distill(*command)
+    params = load_params()
+    assert [*params.students] == [name] and [*params.methods] == [name, f"{name}_kd_ts"]
+    assert not params.encoders and params.methods[f"{name}_kd_ts"].baseline == name
+
+
 def test_pairs_get_students_that_start_from_an_encoder() -> None:
     write_pairs(Path("mine/closeness"))
     distill("init", "mine/closeness")

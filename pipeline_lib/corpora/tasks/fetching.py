@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from pipeline_lib.base.files import atomic_path, copy_file, fresh_folder
-from pipeline_lib.corpora.tasks.labelled import file_format, split_names
+from pipeline_lib.corpora.tasks.labelled import added_file, file_format, split_names
 from pipeline_lib.corpora.tasks.neighbours import write_pairs
 from pipeline_lib.params import (
     GlueFolder,
@@ -33,6 +33,7 @@ def fetch_data(
     lexicon: Path | None = None,
     cache: Path | None = None,
     wikipedia: Path = Path("data/wikipedia/train"),
+    added: Path | None = None,
 ) -> None:
     """Write ``target/<split>.<format>`` for each split of a source, and ``source.json``.
 
@@ -43,6 +44,7 @@ def fetch_data(
     :param lexicon: the user's own, if the words are not to be counted.
     :param cache: folder of downloaded archives; by default that of :func:`download`.
     :param wikipedia: the set of sentences that pairs of neighbours are made of.
+    :param added: the user's file of rows that were labelled later.
     :raises DistilleryError: if a file, member, split or data set is missing.
     """
     fresh_folder(target)
@@ -57,6 +59,8 @@ def fetch_data(
         _fetch_files(source, Path(inputs), target, where)
     if lexicon is not None:
         copy_file(lexicon, target / "lexicon.arrow")
+    if added is not None:
+        copy_file(added, target / added_file(added))
     write_source(target, source.model_dump(mode="json"))
 
 

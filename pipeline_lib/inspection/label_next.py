@@ -32,7 +32,7 @@ from pipeline_lib.inspection.rows import DIGITS, Names, answer, read_row
 from pipeline_lib.inspection.work_lists import WorkList
 from pipeline_lib.params import Params, Task
 from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.shards.training_texts import unlabelled_folder
+from pipeline_lib.shards.training_texts import labelled_later, unlabelled_folder
 
 SEED = 1
 """Of the draws; a text's own key goes into them, so that their order in a set does not matter."""
@@ -70,11 +70,8 @@ def label_next(
         return _missing(
             settings.is_regression, "No student is trained and scored yet. Run `distill run`."
         )
-    keys, labelled = (
-        ShardSet.open(folder).table()["key"].to_numpy()
-        for folder in (texts, layout.split(task, "train"))
-    )
-    left = np.setdiff1d(keys, labelled)
+    later = labelled_later(layout.split(task, "train"))
+    left = np.setdiff1d(ShardSet.open(texts).table()["key"].to_numpy(), later)
     rows = _answered_texts(layout, params, task, student) or JoinedRows.open(texts)
     seeds = [student.seed]
     if settings.is_regression:

@@ -25,7 +25,7 @@ from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes, for_side
 from pipeline_lib.shards.engine.passes import Piece, run_pieces
 from pipeline_lib.shards.engine.protocol import Engine
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
-from pipeline_lib.shards.training_texts import unlabelled_folder
+from pipeline_lib.shards.training_texts import UNLABELLED_BLOCK, unlabelled_folder
 from pipeline_lib.text.words import split_words
 
 FEW_BLOCKS = 64
@@ -114,7 +114,9 @@ def prepare_task(
         if joined:
             keys = (table["key"].to_numpy() for table in (unlabelled, tables["train"]))
             left_out |= {"labelled_later": int(np.isin(*keys).sum())}
-        manifests[UNLABELLED] = _write_set(path, "u", parts, schema, made_from, left_out)
+        manifests[UNLABELLED] = _write_set(
+            path, UNLABELLED_BLOCK, parts, schema, made_from, left_out
+        )
     return manifests
 
 

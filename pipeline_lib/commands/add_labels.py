@@ -75,7 +75,8 @@ def add_labels(
     target = Path(loaded.inputs) / name / FILE
     if target.exists() and task.added_labels != f"{name}/{FILE}":
         raise DistilleryError(
-            f"{target}: a file is there already, and tasks.{name} does not name it. Move it away."
+            f"{target}: a file is there already, and {params} does not name it. Write "
+            f"`added_labels: {name}/{FILE}` under tasks.{name} to go on from it, or move it away."
         )
     edited, write = _edit(params, name)
     with taken_back([target, edited, params]):

@@ -29,7 +29,7 @@ from pipeline_lib.inspection.captions import CLASSES, NEXT, SCORES
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.models import running_features
 from pipeline_lib.inspection.rows import DIGITS, Names, answer, read_row
-from pipeline_lib.inspection.work_lists import WorkList
+from pipeline_lib.inspection.work_lists import WorkList, teacher_beside
 from pipeline_lib.params import Params, Task
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.training_texts import labelled_later, unlabelled_folder
@@ -138,7 +138,7 @@ def _answered_texts(
     layout: Layout, params: Params, task: str, student: ChosenStudent
 ) -> JoinedRows | None:
     """Return a transfer set that contains the unlabelled texts, if the teacher answered it."""
-    teacher = params.teacher_of(task, params.methods_of(task)[student.method])
+    teacher = teacher_beside(params, task, student)
     for recipe in params.recipes_of(task):
         outputs = layout.outputs(task, teacher, recipe)
         if params.recipe(recipe).unlabelled and (outputs / "manifest.json").exists():
@@ -171,7 +171,8 @@ class _Candidates:
         """Let students answer the rows; None if there are none."""
         places, keys, logits, features = [], [], [], []
         for batch in rows.batches():
-            numbers = np.flatnonzero(wants(batch) & ~batch.is_synthetic)
+            # All rows of a shard are of the same iteration.
+            numbers = [] if batch.is_synthetic.any() else np.flatnonzero(wants(batch))
             if not len(numbers):
                 continue
             table = batch.table.take(pa.array(numbers))

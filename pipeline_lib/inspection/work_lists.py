@@ -104,8 +104,7 @@ def task_parts(
 
     Originals are in every transfer set, and count only in the first.
     """
-    known = params.methods_of(task).get(student.method) if student else None
-    teacher = params.teacher_of(task, known) if known else next(iter(params.teachers_of(task)))
+    teacher = teacher_beside(params, task, student)
     recipes = params.recipes_of(task)
     changing = [name for name in recipes if not params.recipe(name).changes_nothing]
     pairs = [
@@ -129,6 +128,12 @@ def task_parts(
                 stored = StoredAnswers(layout.predictions(task), split, len(rows), student)
                 parts.append(ListPart(rows, student=stored.logits, spread=stored.spread))
     return parts
+
+
+def teacher_beside(params: Params, task: str, student: ChosenStudent | None) -> str:
+    """Return the teacher of a student's row; the task's first one if the row is no more."""
+    known = params.methods_of(task).get(student.method) if student else None
+    return params.teacher_of(task, known) if known else next(iter(params.teachers_of(task)))
 
 
 def lists_of(

@@ -214,6 +214,22 @@ def test_a_failed_check_takes_everything_back(fails: Fails) -> None:
     assert {path: path.read_bytes() for path in kept} == kept
 
 
+@pytest.mark.usefixtures("reviews")
+def test_labels_that_a_new_description_forgot_are_kept(fails: Fails) -> None:
+    add([(review(60), "good")])
+    distill("init", "reviews.csv", "--unlabelled", "more.csv", "--force")
+    write_csv(Path("labelled.csv"), ["review", "sentiment"], [[review(61), "good"]])
+    before = ADDED.read_bytes()
+    error = fails("init", "--add-labels", "labelled.csv")
+    assert "Write `added_labels: reviews/added_labels.jsonl` under tasks.reviews" in error
+    assert ADDED.read_bytes() == before
+    path = Path("params.yaml")
+    text = path.read_text()
+    path.write_text(with_added_labels(text, "reviews", "reviews/added_labels.jsonl", path))
+    assert "1 of 1 rows are new" in add([(review(61), "good")])
+    assert len(ADDED.read_text().splitlines()) == 2
+
+
 def test_scores_of_pairs_among_several_tasks(fails: Fails) -> None:
     write_pairs(Path("pairs"))
     write_reviews(Path("reviews.csv"))
@@ -268,10 +284,10 @@ def test_comments_of_a_parameter_file_stay() -> None:
     distill("profile", "use", "default")
     path, default = Path("params.yaml"), Path("params.yaml").read_text()
     edited = with_added_labels(default, "movies", "movies/added_labels.jsonl", path)
-    lines = [line for line in edited.splitlines() if "added_labels" not in line]
+    lines = [line for line in edited.splitlines() if not line.startswith("    added_labels:")]
     assert lines == default.splitlines()
     # Written twice, it is replaced.
     again = with_added_labels(edited, "movies", "other.csv", path)
-    assert again.count("added_labels:") == 1 and "added_labels: other.csv" in again
+    assert again.count("\n    added_labels:") == 1 and "added_labels: other.csv\n" in again
     with pytest.raises(DistilleryError, match=r"in braces\. Add `added_labels: a\.csv` to it"):
         with_added_labels("tasks:\n  movies: {text: [text]}\n", "movies", "a.csv", path)

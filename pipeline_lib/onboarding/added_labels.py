@@ -210,8 +210,8 @@ class _Rows:
         return all(text)
 
     def _add(self, row: int, key: int, present: PresentRows) -> None:
-        label = self.meaning.classify(self.raws[row])
-        if key in self.new and self.meaning.classify(self.raws[self.new[key]]) != label:
+        label = self._label(row)
+        if key in self.new and self._label(self.new[key]) != label:
             self.twice.append(row)
         elif key in self.new or label in present.labels.get(key, ()):
             self._skip(KNOWN)
@@ -219,6 +219,11 @@ class _Rows:
             self.new[key] = row
             if key in present.labels:
                 self.other.append(row)
+
+    def _label(self, row: int) -> float:
+        """Return a row's class, or its score as prepared rows hold it."""
+        label = self.meaning.classify(self.raws[row])
+        return label if isinstance(self.meaning, LabelMap) else float(np.float32(label))
 
     def _skip(self, reason: str) -> None:
         self.skipped[reason] = self.skipped.get(reason, 0) + 1

@@ -241,8 +241,11 @@ def test_scores_of_pairs_among_several_tasks(fails: Fails) -> None:
     error = fails("init", "--add-labels", "labelled.csv", "--name", "pairs")
     assert "row 3 ('7'): not a label of the task, whose labels are numbers from 0 to 5" in error
     reviews = load_params().task("reviews")
-    write_csv(Path("labelled.csv"), ["first", "second", "score"], rows[:1])
-    distill("init", "--add-labels", "labelled.csv", "--name", "pairs")
+    rows = [*rows[:1], [review(304), review(305), 2.3]]
+    write_csv(Path("labelled.csv"), ["first", "second", "score"], rows)
+    command = ("init", "--add-labels", "labelled.csv", "--name", "pairs")
+    assert "2 of 2 rows are new" in distill(*command)
+    assert "2 labelled so already" in distill(*command)
     prepared("pairs")
     assert labels("train", "pairs")[review(300)] == 2.5
     assert load_params().task("reviews") == reviews

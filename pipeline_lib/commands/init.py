@@ -97,6 +97,12 @@ def init(
     add: Annotated[
         bool, Option("--add", help="Keep the tasks that params.yaml has, and add this one.")
     ] = False,
+    add_labels: Annotated[
+        bool, Option("--add-labels", help="Add these labelled rows to the task that is there.")
+    ] = False,
+    replace_labels: Annotated[
+        bool, Option("--replace", help="With --add-labels: these labels replace others.")
+    ] = False,
     no_scm: NoScm = False,
     force: Annotated[bool, Option("--force", help="Overwrite files that are in the way.")] = False,
     params: WrittenParams = PARAMS,
@@ -106,9 +112,11 @@ def init(
     The folder becomes a workspace, if it is none: dvc.yaml, params.yaml, data/, git and DVC. A flag
     overrides any guess. On a terminal, you are asked about anything ambiguous; elsewhere it is an
     error that names the flag. Files outside `inputs` are copied there. What differs from the
-    default is written to profiles/NAME.yaml, and params.yaml is generated from it.
+    default is written to profiles/NAME.yaml, and params.yaml is generated from it. --add-labels
+    gives a task in this folder more labelled rows, such as a work list that you filled in.
     """
     from pipeline_lib.base.console import SafeConsole
+    from pipeline_lib.commands import add_labels as adding
     from pipeline_lib.commands.check import checked_summary
     from pipeline_lib.commands.init_findings import language_of, show, show_reading
     from pipeline_lib.commands.profile import find_profile, keep_own_changes, write_params
@@ -118,15 +126,24 @@ def init(
     from pipeline_lib.onboarding.understanding import Overrides
     from pipeline_lib.params.profiles import read_values
 
+    texts = [column for value in text or () for column in _listed(value)]
+    options = replace(
+        read_options(encoding=encoding, quoted=quoted), columns=_listed(columns) or None
+    )
+    if replace_labels and not add_labels:
+        raise DistilleryError("--replace: it goes with --add-labels. Leave it out.")
+    if add_labels:
+        described = {"--kind": kind, "--labels": labels, "--metrics": metrics, "--dev": dev}
+        described |= {"--positive": positive, "--test": test, "--unlabelled": unlabelled}
+        described |= {"--teacher": teacher, "--leave-out": leave_out, "--add": add}
+        adding.refuse_other_flags(described)
+        adding.add_labels(files, name, texts, label, options, replace_labels, params, _ask)
+        return
     dev_share, dev_file = _share_or_file(dev)
     test_share, test_file = _share_or_file(test)
-    texts = [column for value in text or () for column in _listed(value)]
     overrides = Overrides(
         *(texts, label, kind and kind.value, labels, _listed(metrics), positive),
         *(dev_share, test_share),
-    )
-    options = replace(
-        read_options(encoding=encoding, quoted=quoted), columns=_listed(columns) or None
     )
     request = proposal.Request(
         *(files, proposal.name_of(name, files), overrides, architectures(students, purpose)),

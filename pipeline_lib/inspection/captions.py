@@ -1,11 +1,16 @@
 """Titles and explanations of the work lists."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
-ListName = Literal["uncertain", "labels", "student", "augmentation"]
-LISTS: tuple[ListName, ...] = get_args(ListName)
+NEXT: Final = "label-next"
+ReviewName = Literal["uncertain", "labels", "student", "augmentation"]
+ListName = ReviewName | Literal["label-next"]
+LISTS: tuple[ReviewName, ...] = get_args(ReviewName)
+"""The lists of rows to review.  The list of texts to label is made only if it is asked for, since
+the student has to answer them."""
 DIVERGENCE = "Jensen-Shannon divergence, bits"
+SCORES_SPREAD = "standard deviation over seeds"
 
 
 @dataclass(frozen=True)
@@ -47,13 +52,21 @@ CLASSES: dict[ListName, Caption] = {
         DIVERGENCE,
         "No row was made by augmentation.",
     ),
+    NEXT: Caption(
+        "To label next",
+        "Unlabelled texts that the student is unsure of, and that differ from one another: each "
+        "is drawn by how far the gradient that its label would have is from those of the texts "
+        "above (Ash et al. 2020). The first rows of the list are a good choice, however many.",
+        "1 - probability of the student's answer",
+        "Every text has a label.",
+    ),
 }
 SCORES: dict[ListName, Caption] = {
     "uncertain": Caption(
         "Most uncertain",
         "Held-out rows on which the seeds of one student differ most: a score has no entropy, so "
         "the spread over seeds stands in for it.",
-        "standard deviation over seeds",
+        SCORES_SPREAD,
         "No answers of several seeds are known.",
     ),
     "labels": Caption(
@@ -74,5 +87,13 @@ SCORES: dict[ListName, Caption] = {
         "Synthetic rows for which the teacher's score is furthest from its score of the original.",
         "distance of the scores",
         CLASSES["augmentation"].missing,
+    ),
+    NEXT: Caption(
+        CLASSES[NEXT].title,
+        "Unlabelled texts on whose score the student's seeds differ, and that differ from one "
+        "another: each is drawn by how far the gradient that its label would have is from those of "
+        "the texts above (Ash et al. 2020), with the seeds' spread for the unknown error.",
+        SCORES_SPREAD,
+        CLASSES[NEXT].missing,
     ),
 }

@@ -1,19 +1,27 @@
 """Students and encoders that answer the rows of a set while it is read."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.text import Text
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.rows import Answering, Embed, Names
-from pipeline_lib.models.checks import check_names, require_model
+from pipeline_lib.models.checks import check_names, check_outputs, require_model
 from pipeline_lib.models.serving import student_in_use
+from pipeline_lib.models.students.folders import temperature_of
 from pipeline_lib.models.students.sentence_encoder import SentenceEncoder, load_encoder
-from pipeline_lib.models.students.student import load_student
+from pipeline_lib.models.students.student import Student, load_student
 from pipeline_lib.shards.columns import column_suffixes
 from pipeline_lib.shards.masking import signed_sentences
+
+Features = Callable[[pa.Table], tuple[np.ndarray, np.ndarray]]
+"""A student's answers to rows, float32 (rows, classes), temperature-scaled, and what its output
+layer makes them of, float32 (rows, width)."""
 
 
 def running_student(folder: Path, rows: JoinedRows, names: Names) -> Answering:
@@ -22,6 +30,29 @@ def running_student(folder: Path, rows: JoinedRows, names: Names) -> Answering:
     :param names: the task's classes, which must match the student's; None if unknown.
     :raises DistilleryError: if there is no student, or it answers a different kind of rows.
     """
+    student = _fitting(folder, rows, names)
+    predict, sign = student_in_use(folder, student)
+    return lambda batch: predict(_texts(batch.table, sign))
+
+
+def running_features(folder: Path, rows: JoinedRows, names: Names) -> Features:
+    """Load a student, with its temperature, to answer rows and return its features.
+
+    :raises DistilleryError: see :func:`running_student`.
+    """
+    student = _fitting(folder, rows, names)
+    _, sign = student_in_use(folder, student)
+    temperature = temperature_of(folder)
+
+    def answers(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+        logits, features = student.logits_and_features(_texts(table, sign))
+        return check_outputs(folder, logits / temperature), features
+
+    return answers
+
+
+def _fitting(folder: Path, rows: JoinedRows, names: Names) -> Student:
+    """Load a student that can answer the rows of a set."""
     require_model(folder)
     student = load_student(folder)
     if student.is_pair != rows.is_pair:
@@ -37,15 +68,13 @@ def running_student(folder: Path, rows: JoinedRows, names: Names) -> Answering:
             f"{folder}: answers with {len(student.label_names)} numbers, the teacher of "
             f"{rows.name} with {rows.classes}. Name a student of its task."
         )
-    predict, sign = student_in_use(folder, student)
+    return student
 
-    def answers(batch: RowBatch) -> np.ndarray:
-        sides = [
-            signed_sentences(batch.table, s, lambda: sign) for s in column_suffixes(batch.table)
-        ]
-        return predict(sides[0] if len(sides) == 1 else list(zip(*sides, strict=True)))
 
-    return answers
+def _texts(table: pa.Table, sign: str) -> list[Text]:
+    """Return the rows as a student reads them."""
+    sides = [signed_sentences(table, side, lambda: sign) for side in column_suffixes(table)]
+    return sides[0] if len(sides) == 1 else list(zip(*sides, strict=True))
 
 
 def running_encoder(folder: Path) -> Embed:

@@ -6,7 +6,7 @@ answer.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from pipeline_lib.inspection.originals import Originals
 from pipeline_lib.inspection.rows import Answering, InspectedRow, Names, read_row
 from pipeline_lib.inspection.top_k import Top
 from pipeline_lib.params import Params
+from pipeline_lib.shards.training_texts import is_unlabelled, labelled_later
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,22 @@ class ListPart:
 
     :ivar originals: whether to include rows that no rule changed.
     :ivar spread: how far apart the answers of the student's seeds are, (rows,) of a batch.
+    :ivar later: the keys of texts that were labelled later, uint64: their unlabelled rows, and what
+        was made of these, stand beside the labelled ones.
     """
 
     rows: JoinedRows
     originals: bool = True
     student: Answering | None = None
     spread: Answering | None = None
+    later: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint64))
+
+    def repeats(self, batch: RowBatch) -> np.ndarray:
+        """Return which rows of a batch stand elsewhere too, with a label, bool (rows,)."""
+        shard = self.rows.inputs.manifest.shards[batch.shard].name
+        if not len(self.later) or not is_unlabelled(shard):
+            return np.zeros(len(batch), bool)
+        return np.isin(batch.table["example"].to_numpy(), self.later)
 
 
 def work_lists(
@@ -93,8 +104,7 @@ def task_parts(
 
     Originals are in every transfer set, and count only in the first.
     """
-    known = params.methods_of(task).get(student.method) if student else None
-    teacher = params.teacher_of(task, known) if known else next(iter(params.teachers_of(task)))
+    teacher = teacher_beside(params, task, student)
     recipes = params.recipes_of(task)
     changing = [name for name in recipes if not params.recipe(name).changes_nothing]
     pairs = [
@@ -102,8 +112,9 @@ def task_parts(
         for name in changing or recipes[:1]
     ]
     pairs = [(inputs, outputs) for inputs, outputs in pairs if (outputs / "manifest.json").exists()]
+    later = labelled_later(layout.split(task, "train"))
     parts = [
-        ListPart(JoinedRows.open(inputs, outputs), originals=not number)
+        ListPart(JoinedRows.open(inputs, outputs), originals=not number, later=later)
         for number, (inputs, outputs) in enumerate(pairs)
     ]
     splits = layout.heldout_splits(task) if layout.task(task).exists() else []
@@ -117,6 +128,12 @@ def task_parts(
                 stored = StoredAnswers(layout.predictions(task), split, len(rows), student)
                 parts.append(ListPart(rows, student=stored.logits, spread=stored.spread))
     return parts
+
+
+def teacher_beside(params: Params, task: str, student: ChosenStudent | None) -> str:
+    """Return the teacher of a student's row; the task's first one if the row is no more."""
+    known = params.methods_of(task).get(student.method) if student else None
+    return params.teacher_of(task, known) if known else next(iter(params.teachers_of(task)))
 
 
 def lists_of(
@@ -144,6 +161,7 @@ def lists_of(
         for name, kept in top.items():
             scores = _scores(name, parts[number], batch, originals[number], regression)
             if scores is not None:
+                scores = np.where(parts[number].repeats(batch), np.nan, scores)
                 kept.add(scores, number, batch.shard, batch.start)
         if errors is not None:
             errors.count(batch)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.corpora.tasks.labelled import LabelMap, ScoreRange
 from pipeline_lib.tables.values import MINUS_ONE, NO_VALUE, finite_number
 
 Labels = dict[str, Any]
@@ -47,7 +48,7 @@ def classes_of(values: Sequence[str], names: Sequence[str] | None) -> Labels:
         return {name: [str(index)] for index, name in enumerate(names) if str(index) in distinct}
     groups: dict[str, list[str]] = {}
     for value in distinct:
-        groups.setdefault(_WHOLE.sub(r"\1", value.casefold()), []).append(value)
+        groups.setdefault(_folded(value), []).append(value)
     counted = {value: 0 for value in distinct}
     for value in values:
         counted[value] = counted.get(value, 0) + 1
@@ -124,6 +125,21 @@ def metrics_of(kind: str, counts: Sequence[int]) -> tuple[list[str], int | None]
         rare = min(range(len(counts)), key=counts.__getitem__)
         return ["f1", "accuracy"], rare if len(counts) == 2 else None
     return ["accuracy"], None
+
+
+def known_spelling(raw: str, meaning: LabelMap | ScoreRange) -> str:
+    """Return a label as the task spells it, if it differs in case alone, or is 1.0 for 1.
+
+    :param meaning: what the task's labels mean; a label that it does not know stays as it is.
+    """
+    if isinstance(meaning, ScoreRange) or meaning.classify(raw) is not None:
+        return raw
+    known = {_folded(value): value for value in meaning.values}
+    return known.get(_folded(raw), raw)
+
+
+def _folded(value: str) -> str:
+    return _WHOLE.sub(r"\1", value.casefold())
 
 
 def _as_ranges(labels: Labels, values: set[str]) -> Labels:

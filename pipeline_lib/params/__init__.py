@@ -80,6 +80,7 @@ from pipeline_lib.params.students import (
     student_settings,
 )
 from pipeline_lib.params.tasks import (
+    ADDED,
     CORRELATIONS,
     DECISIONS,
     UNLABELLED,
@@ -116,6 +117,7 @@ from pipeline_lib.params.wikipedia import (
 )
 
 __all__ = [
+    "ADDED",
     "ARCHITECTURES",
     "BERT",
     "CNN",

@@ -16,7 +16,7 @@ from pipeline_lib.params.models import (
 )
 from pipeline_lib.params.pool import OwnTexts
 from pipeline_lib.params.retrieval import JudgedFiles
-from pipeline_lib.params.tasks import GlueFolder, HubDataset, OwnFiles, TaskBase
+from pipeline_lib.params.tasks import ADDED, GlueFolder, HubDataset, OwnFiles, TaskBase
 from pipeline_lib.params.wikipedia import CorpusFiles, HubCorpus
 
 CONFIG = "config.json"
@@ -95,8 +95,9 @@ class RunSource:
                     (f"files.{split}", Path(folder, path).as_posix())
                     for split, path in files.items()
                 ]
-            case TaskBase(lexicon=str(lexicon)):
-                return [("lexicon", lexicon)]
+            case TaskBase(lexicon=lexicon, added_labels=added):
+                named = {"lexicon": lexicon, ADDED: added}
+                return [(key, path) for key, path in named.items() if path is not None]
             case LocalModel(path=path) | VectorFile(path=path):
                 return [("path", path)]
             case Finished():

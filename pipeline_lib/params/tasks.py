@@ -2,11 +2,12 @@
 
 import unicodedata
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline_lib.base.file_formats import Format
+from pipeline_lib.base.file_formats import Format, format_of
 from pipeline_lib.params.base import (
     Fraction,
     PinnedPackage,
@@ -20,6 +21,8 @@ from pipeline_lib.params.base import (
 from pipeline_lib.params.pool import Pool
 
 UNLABELLED = "unlabelled"
+ADDED = "added_labels"
+"""The rows of a task's file of that key, among its splits until they join the training set."""
 Split = Annotated[str, Field(pattern=r"^(train|all|unlabelled|(dev|test)(_[a-z0-9]+)?)$")]
 """A task can have more dev and test sets, as MNLI does: dev_mismatched, test_mismatched.  Texts of
 ``unlabelled``, whatever its columns, join the transfer sets that ask for them, without a label."""
@@ -185,7 +188,10 @@ class TaskBase(Section):
     for each split that has labels; null: nothing is labelled.  If the training set has no labels,
     students can only learn a teacher's answers.  The first of ``metrics`` selects on dev and is
     tested for significance.  ``train_fraction`` is the share of the training set that is used;
-    smaller shares are subsets of larger ones.  ``pool`` can be left out: further unlabelled texts.
+    smaller shares are subsets of larger ones.  Two more keys can be left out.  ``pool``: further
+    unlabelled texts.  ``added_labels``: a file below ``inputs``, with the same columns, of rows
+    that were labelled later.  They join the training set, or replace its rows of the same text,
+    and move no row of another split.
     """
 
     source: Source
@@ -198,6 +204,7 @@ class TaskBase(Section):
     augment: AugmentParams
     submission: dict[Split, str] | None
     pool: Pool | None = None
+    added_labels: Annotated[str | None, Field(exclude=True)] = None
 
     @model_validator(mode="after")
     def _pooled(self) -> "Task":
@@ -238,6 +245,19 @@ class TaskBase(Section):
             raise ValueError("`split` draws what the source names already; take one of them out")
         return self
 
+    @model_validator(mode="after")
+    def _added(self) -> "Task":
+        if self.added_labels is None:
+            return self
+        if not self.learns_from_labels:
+            raise ValueError("`added_labels`: the training set has no labels; take it out")
+        if format_of(Path(self.added_labels)) in (None, "lines"):
+            raise ValueError(
+                f"`added_labels`: {self.added_labels!r} has no columns. Give a file that ends in "
+                ".csv, .jsonl or .parquet"
+            )
+        return self
+
     @property
     def is_pair(self) -> bool:
         """Whether an example is two sentences."""
@@ -253,6 +273,7 @@ class TaskBase(Section):
         """Return the label column of one split; None: it has no labels."""
         if split == UNLABELLED:
             return None
+        split = "train" if split == ADDED else split
         return self.label.get(split) if isinstance(self.label, dict) else self.label
 
     @property

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipeline_lib.base.terminal import say_json
-from pipeline_lib.commands.shards.options import PARAMS, AsJson, StudentFolder, open_set
+from pipeline_lib.commands.options import RawCells
+from pipeline_lib.commands.shards.options import (
+    PARAMS,
+    AsJson,
+    StudentFolder,
+    open_set,
+    wanted_rows,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,6 +22,12 @@ if TYPE_CHECKING:
     from pipeline_lib.inspection.work_lists import WorkList
 
 EXAMPLE = "Example: distill shards worklist movies --kind labels --rows 20"
+To = Annotated[
+    Path | None,
+    typer.Option(
+        "--to", help="With --kind label-next: write a .csv, .jsonl or .parquet to fill in."
+    ),
+]
 
 
 class Kind(StrEnum):
@@ -24,6 +37,7 @@ class Kind(StrEnum):
     labels = "labels"
     student = "student"
     augmentation = "augmentation"
+    label_next = "label-next"
 
 
 def worklist(
@@ -39,6 +53,8 @@ def worklist(
         typer.Option("--method", help="For a task, the student's method; by default best on dev."),
     ] = None,
     student: StudentFolder = None,
+    to: To = None,
+    raw_cells: RawCells = False,
     as_json: AsJson = False,
     params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = PARAMS,
     data: Annotated[Path, typer.Option("--data", help="The folder of all artifacts.")] = Path(
@@ -51,18 +67,26 @@ def worklist(
     teacher gives the lowest probability. student: where student and teacher differ most.
     augmentation: where augmentation changed the teacher's answer most. For a task, the transfer
     set and held-out splits are read with the students' stored answers; for a set, only that set,
-    and --student answers it.
+    and --student answers it. label-next, if it is asked for: the unlabelled texts to label next,
+    which the student is unsure of and which differ; `distill init --add-labels` reads what --to
+    writes, once you have filled in the labels.
     """
     from dataclasses import asdict
 
     from pipeline_lib.base.console import SafeConsole
 
-    wanted = [kind.value for kind in kinds or Kind]
+    wanted = [kind.value for kind in kinds or Kind if kinds or kind != Kind.label_next]
     # No task's name has a slash.
-    if "/" in what or (Path(what) / "manifest.json").exists():
+    is_set = "/" in what or (Path(what) / "manifest.json").exists()
+    if to is not None:
+        _check_to(to, wanted, is_set)
+    if is_set:
         lists = _of_set(Path(what), wanted, rows, method, student, params)
     else:
         lists = _of_task(what, wanted, rows, method, student, params, data)
+    if to is not None:
+        _write(to, lists[0], what, params, raw_cells)
+        return
     if as_json:
         say_json([asdict(work_list) for work_list in lists], indent=2)
         return
@@ -82,6 +106,8 @@ def _of_task(
 ) -> "list[WorkList]":
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.base.layout import Layout
+    from pipeline_lib.inspection.captions import NEXT
+    from pipeline_lib.inspection.label_next import label_next
     from pipeline_lib.inspection.work_lists import work_lists
     from pipeline_lib.params import load_params
 
@@ -90,7 +116,14 @@ def _of_task(
             "--student answers the rows of a set. For a task, choose stored answers with --method; "
             "or name a set's folder."
         )
-    return work_lists(Layout(data), load_params(params), task, rows, method, wanted, cleanlab=True)
+    loaded, layout = load_params(params), Layout(data)
+    review = [name for name in wanted if name != NEXT]
+    lists = []
+    if review:
+        lists += work_lists(layout, loaded, task, rows, method, review, cleanlab=True)
+    if NEXT in wanted:
+        lists.append(label_next(layout, loaded, task, rows, method))
+    return lists
 
 
 def _of_set(
@@ -102,8 +135,15 @@ def _of_set(
     params: Path,
 ) -> "list[WorkList]":
     from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.inspection.captions import NEXT
+    from pipeline_lib.inspection.label_next import listed_next
     from pipeline_lib.inspection.work_lists import ListPart, lists_of
 
+    if NEXT in wanted and student is None:
+        raise DistilleryError(
+            f"{folder}: --kind {NEXT} needs a student to answer its rows. Name its folder with "
+            "--student, or name the task."
+        )
     if method is not None:
         raise DistilleryError(
             "--method is for a task. For a set, name a student's folder with --student."
@@ -115,7 +155,43 @@ def _of_set(
 
         answers = running_student(student, joined, names)
     part, who = ListPart(joined, student=answers), None if student is None else str(student)
-    return lists_of([part], names, rows, joined.is_regression, who, wanted, cleanlab=True)
+    review = [name for name in wanted if name != NEXT]
+    lists = lists_of([part], names, rows, joined.is_regression, who, review, cleanlab=True)
+    if NEXT in wanted:
+        unlabelled = wanted_rows(joined, names, None, "none").wants
+        lists.append(listed_next(joined, unlabelled, [student], names, rows, who))
+    return lists
+
+
+def _check_to(to: Path, wanted: list[str], is_set: bool) -> None:
+    """Check that what is to be written can be, before anything is read."""
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.inspection.captions import NEXT
+    from pipeline_lib.tables.writer import require_ending
+
+    if wanted != [NEXT] or is_set:
+        raise DistilleryError(
+            f"--to {to}: it writes the texts of a task to label. Give --kind {NEXT} alone, with a "
+            "task's name; `distill shards export` writes sets."
+        )
+    require_ending(to)
+
+
+def _write(to: Path, work_list: "WorkList", task: str, params: Path, raw_cells: bool) -> None:
+    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.base.terminal import say
+    from pipeline_lib.inspection.label_next import to_label
+    from pipeline_lib.params import load_params
+    from pipeline_lib.tables.writer import write_tables
+
+    if work_list.missing or not work_list.rows:
+        raise DistilleryError(f"{to}: not written. {work_list.missing or 'Raise --rows.'}")
+    loaded = load_params(params)
+    column = loaded.task(task).label_of("train")
+    rows = write_tables(to, [to_label(work_list, loaded.task(task))], None, raw_cells)
+    say(f"{to}: {rows:,} of {work_list.considered:,} unlabelled texts; {work_list.student} answers")
+    named = f" --name {task}" if len(loaded.tasks) > 1 else ""
+    say(f"Next:  fill in the column {column}, then: distill init --add-labels {to}{named}")
 
 
 def _print(console: "Console", work_list: "WorkList") -> None:

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from pipeline_lib.base.files import atomic_path, copy_file, fresh_folder
-from pipeline_lib.corpora.tasks.labelled import file_format, split_names
+from pipeline_lib.corpora.tasks.labelled import added_file, file_format, split_names
 from pipeline_lib.corpora.tasks.neighbours import write_pairs
 from pipeline_lib.corpora.tasks.pool import write_pool
 from pipeline_lib.params import (
@@ -36,6 +36,7 @@ def fetch_data(
     pool: Pool | None = None,
     cache: Path | None = None,
     wikipedia: Path = Path("data/wikipedia/train"),
+    added: Path | None = None,
 ) -> None:
     """Write ``target/<split>.<format>`` for each split of a source, and ``source.json``.
 
@@ -47,6 +48,7 @@ def fetch_data(
     :param pool: further unlabelled texts, see :func:`~pipeline_lib.corpora.tasks.pool.write_pool`.
     :param cache: folder of downloaded archives; by default that of :func:`download`.
     :param wikipedia: the set of sentences that pairs of neighbours are made of, and pools.
+    :param added: the user's file of rows that were labelled later.
     :raises DistilleryError: if a file, member, split or data set is missing.
     """
     fresh_folder(target)
@@ -67,6 +69,8 @@ def fetch_data(
             pool, Path(inputs), wikipedia, target, f"params.yaml: tasks.{task_name}.pool", cache
         )
         settings |= {"pool": pool.model_dump(mode="json")}
+    if added is not None:
+        copy_file(added, target / added_file(added))
     write_source(target, settings)
 
 

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.file_formats import suffix_of
 from pipeline_lib.corpora.tasks.pool import FILE, TEXT
 from pipeline_lib.params import (
+    ADDED,
     UNLABELLED,
     GlueFolder,
     HubDataset,
@@ -54,6 +56,11 @@ class LabelMap:
             else:
                 values |= dict.fromkeys(meaning, number)
         return cls(list(labels), values, ranges)
+
+    def with_names(self) -> "LabelMap":
+        """Return a map in which a class's name means it too, unless a label claims that value."""
+        free = {n: c for c, n in enumerate(self.names) if self.classify(n) is None}
+        return replace(self, values=free | self.values)
 
     def classify(self, raw: str) -> int | None:
         """Return the class number of a raw value, or None if no label claims it."""
@@ -102,13 +109,13 @@ def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], d
 
     :param folder: the task's folder of raw files, one per split.
     :param task: its parameters.
-    :return: the examples of each split that the source names (train, dev, test, or all), in the
-        files' order, and per split the counts of rows read, kept, and left out by reason.
+    :return: the examples of each split that the source names (train, dev, test, or all), and those
+        that were labelled later, in the files' order, and per split the counts of rows read, kept,
+        and left out by reason.
     :raises DistilleryError: for a value or text that cannot be used, naming file and row; or if a
         class has no training example.
     """
-    scores = task.score_range
-    labels = ScoreRange(scores.min, scores.max) if scores else LabelMap.of(task.labels)
+    labels = label_meaning(task)
     splits: dict[str, list[Example]] = {}
     counts: dict[str, Any] = {}
     for split in split_names(task.source):
@@ -119,9 +126,29 @@ def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], d
             text for batch in read_batches(folder / FILE, [TEXT]) for text in batch.texts(TEXT)
         ]
         splits.setdefault(UNLABELLED, []).extend(Example((text,), None) for text in pooled)
+    if task.added_labels is not None:
+        path = folder / added_file(Path(task.added_labels))
+        splits[ADDED], counts[ADDED] = _read_split(path, ADDED, task, added_meaning(task))
     if isinstance(labels, LabelMap) and task.learns_from_labels:
         _check_classes(splits, labels, folder)
     return splits, counts
+
+
+def label_meaning(task: Task) -> LabelMap | ScoreRange:
+    """Return what the raw values of a task's label column mean."""
+    scores = task.score_range
+    return ScoreRange(scores.min, scores.max) if scores else LabelMap.of(task.labels)
+
+
+def added_meaning(task: Task) -> LabelMap | ScoreRange:
+    """Return what the labels that were added later mean: people write classes by name too."""
+    meaning = label_meaning(task)
+    return meaning.with_names() if isinstance(meaning, LabelMap) else meaning
+
+
+def added_file(path: Path) -> str:
+    """Return the name under which ``fetch_data`` writes the user's file of added labels."""
+    return f"{ADDED}{suffix_of(path)}"
 
 
 def split_names(source: Source) -> list[str]:
@@ -146,7 +173,8 @@ def _read_split(
     wanted = task.text if column is None else [*task.text, column]
     examples: list[Example] = []
     counts = Counter(rows=0, kept=0, empty_text=0, outside_label_ranges=0, hidden_label=0)
-    for batch in read_batches(path, wanted, optional, read_options(task.source, split)):
+    options = ReadOptions() if split == ADDED else read_options(task.source, split)
+    for batch in read_batches(path, wanted, optional, options):
         counts["rows"] += len(batch)
         for where, texts, raw in _rows(batch, task.text, column):
             label = None if column is None else labels.classify(raw)
@@ -220,7 +248,7 @@ def _reason_to_drop(
 
 def _check_classes(splits: dict[str, list[Example]], labels: LabelMap, folder: Path) -> None:
     split = "all" if "all" in splits else "train"
-    missing = missing_classes(splits[split], labels)
+    missing = missing_classes([*splits[split], *splits.get(ADDED, ())], labels)
     if missing:
         raise DistilleryError(
             f"{folder}: no {split} example has the label {', '.join(missing)}. Correct `labels` in "

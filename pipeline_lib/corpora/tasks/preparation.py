@@ -15,16 +15,17 @@ import pyarrow as pa
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_json
 from pipeline_lib.base.hashing import pair_keys, salt, splitmix64, string_key
+from pipeline_lib.corpora.tasks.added import with_added
 from pipeline_lib.corpora.tasks.labelled import Example
 from pipeline_lib.corpora.tasks.splits import split_examples
 from pipeline_lib.corpora.tasks.tagging import TaggingPass
 from pipeline_lib.corpora.tasks.unlabelled import texts_of_no_split
-from pipeline_lib.params import UNLABELLED, Tagger, Task
+from pipeline_lib.params import ADDED, UNLABELLED, Tagger, Task
 from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes, for_sides, label_type
 from pipeline_lib.shards.engine.passes import Piece, run_pieces
 from pipeline_lib.shards.engine.protocol import Engine
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
-from pipeline_lib.shards.training_texts import unlabelled_folder
+from pipeline_lib.shards.training_texts import UNLABELLED_BLOCK, unlabelled_folder
 from pipeline_lib.text.words import split_words
 
 FEW_BLOCKS = 64
@@ -74,9 +75,15 @@ def prepare_task(
     """
     _refuse_empty(splits, folder)
     tables = split_tables(splits, task)
-    unlabelled = tables.pop(UNLABELLED, None)
+    unlabelled, added = tables.pop(UNLABELLED, None), tables.pop(ADDED, None)
     tables["train"] = _take_fraction(tables["train"], task, folder.name)
     _refuse_empty(tables, folder)
+    if unlabelled is not None:
+        unlabelled, left_out = texts_of_no_split(unlabelled, tables.values(), folder.name)
+    joined: dict[str, Any] = {}
+    if added is not None:
+        others = [table for name, table in tables.items() if name != "train"]
+        tables["train"], joined[ADDED] = with_added(tables["train"], added, others)
     made_from = {
         "tagger": tagger.model_dump(),
         "blocks": task.blocks,
@@ -88,8 +95,9 @@ def prepare_task(
     for name, table in tables.items():
         earlier = {other: tables[other] for other in manifests}
         shared = {other: shared_rows(table, rows) for other, rows in earlier.items()}
-        counts = {"dropped": dropped} | ({"shared_with": shared} if shared else {})
         training = name == "train"
+        counts = {"dropped": dropped} | ({"shared_with": shared} if shared else {})
+        counts |= joined if training else {}
         if training and task.blocks > max(table.num_rows, FEW_BLOCKS):
             raise DistilleryError(
                 f"params.yaml: tasks.{folder.name}.blocks: {task.blocks:,}, but there are "
@@ -100,11 +108,15 @@ def prepare_task(
         parts = _tagged(blocks, tagger, engine) if training else blocks
         manifests[name] = _write_set(folder / name, "b", parts, schema, made_from, counts)
     if unlabelled is not None:
-        kept, left_out = texts_of_no_split(unlabelled, tables.values(), folder.name)
         schema = prepared_schema(task.is_pair, task.is_regression, tagged=True)
-        parts = _tagged(_blocks(kept, task.blocks), tagger, engine)
+        parts = _tagged(_blocks(unlabelled, task.blocks), tagger, engine)
         path = unlabelled_folder(folder / "train")
-        manifests[UNLABELLED] = _write_set(path, "u", parts, schema, made_from, left_out)
+        if joined:
+            keys = (table["key"].to_numpy() for table in (unlabelled, tables["train"]))
+            left_out |= {"labelled_later": int(np.isin(*keys).sum())}
+        manifests[UNLABELLED] = _write_set(
+            path, UNLABELLED_BLOCK, parts, schema, made_from, left_out
+        )
     return manifests
 
 
@@ -137,7 +149,7 @@ def _refuse_empty(splits: Mapping[str, Sized], folder: Path) -> None:
             )
 
 
-def _to_table(examples: Sequence[Example], task: Task) -> pa.Table:
+def example_table(examples: Sequence[Example], task: Task) -> pa.Table:
     """Split every text into words; the tags are added block by block."""
     # A few at a time: as Python objects, words take ten times the bytes that they have in Arrow.
     starts = range(0, len(examples) or 1, SPLIT_ROWS)
@@ -179,7 +191,7 @@ def split_tables(splits: dict[str, list[Example]], task: Task) -> dict[str, pa.T
 
     :raises DistilleryError: if a split that is drawn, or a class of its training set, is empty.
     """
-    tables = {name: _to_table(rows, task) for name, rows in splits.items()}
+    tables = {name: example_table(rows, task) for name, rows in splits.items()}
     if task.split is None:
         return tables
     name = "all" if "all" in tables else "train"

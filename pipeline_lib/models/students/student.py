@@ -1,7 +1,7 @@
 """Building, saving and loading students, and running them over texts."""
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -66,6 +66,11 @@ class Student:
         """
         return predict_sentences(self.model, self.encode(texts), self.device)
 
+    def logits_and_features(self, texts: Sequence[Text]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the logits, and what the output layer makes them of, float32 (texts, width)."""
+        features = np.empty((len(texts), self.model.logits.in_features), np.float32)
+        return predict_sentences(self.model, self.encode(texts), self.device, features), features
+
     def encode(self, texts: Sequence[Text]) -> Sentences:
         """Tokenize each text or pair, truncated to the student's maximum length."""
         return self.reader.encode(texts)
@@ -78,16 +83,36 @@ class Student:
 
 
 def predict_sentences(
-    model: StudentNetwork, sentences: Sentences, device: torch.device
+    model: StudentNetwork,
+    sentences: Sentences,
+    device: torch.device,
+    features: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return outputs, float32, shape (sentences, outputs), computed in batches by length."""
+    """Return outputs, float32, shape (sentences, outputs), computed in batches by length.
+
+    :param features: float32 (sentences, width), to be filled with the output layer's inputs.
+    """
     outputs = np.empty((len(sentences), len(model.config.label_names)), np.float32)
     model.eval()
-    with torch.inference_mode(), quick_threads(model.encoder, device):
+    read: list[torch.Tensor] = []
+    watched = nullcontext() if features is None else _inputs_of(model.logits, read)
+    with torch.inference_mode(), quick_threads(model.encoder, device), watched:
         for rows in LengthSorted(sentences, quick_batch(model.encoder, device), seed=0).epoch(0):
             batch = to_device(sentences.batch(rows), device)
             outputs[rows] = model.outputs(batch)["logits"].float().cpu().numpy()
+            if features is not None:
+                features[rows] = read.pop().float().cpu().numpy()
     return outputs
+
+
+@contextmanager
+def _inputs_of(layer: torch.nn.Module, read: list[torch.Tensor]) -> Iterator[None]:
+    """Append what a layer reads to a list, a tensor per forward pass."""
+    hook = layer.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0]))
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def quick_threads(encoder: torch.nn.Module, device: torch.device) -> AbstractContextManager[None]:

@@ -34,6 +34,8 @@ from pipeline_lib.params import ADDED, UNLABELLED
 
 _PLAIN = re.compile(r"[\w./ -]+")
 """Strings that ruamel quotes where it must; of others, such as ``:)``, it leaves some unquoted."""
+_UNBROKEN = 1_000_000
+"""A width in characters that no line reaches."""
 _NULL = ("tag:yaml.org,2002:null", "null")
 
 
@@ -117,12 +119,13 @@ def overlay_text(values: Mapping[str, Any], base: str, header: str) -> str:
     :param base: the profile that it extends; :param header: comment lines at the top.
     """
     yaml = YAML(typ="rt", pure=True)
-    yaml.width = 120
     yaml.representer.add_representer(type(None), lambda dumper, _: dumper.represent_scalar(*_NULL))
     lines = "".join(f"# {line}\n" for line in header.splitlines())
     parts = [f"{lines}extends: {base}\n"]
     for key, value in values.items():
         sink = io.StringIO()
+        # ruamel would break a line within a key, which no reader of YAML accepts.
+        yaml.width = _UNBROKEN if _has_spaced_key(value) else 120
         yaml.dump(CommentedMap({key: _section(key, value)}), sink)
         parts.append(sink.getvalue())
     return "\n".join(parts)
@@ -162,6 +165,12 @@ def with_command(text: str, command: str) -> str:
     end = next(n for n, line in enumerate(lines) if not line.startswith("#"))
     lines.insert(end, f"#     {command}\n")
     return "".join(lines)
+
+
+def _has_spaced_key(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    return any(" " in str(key) or _has_spaced_key(item) for key, item in value.items())
 
 
 def _readable(teacher: Chosen, pieces: int) -> int:

@@ -16,6 +16,10 @@ from pipeline_lib.tables.values import finite_number
 
 _HEADS = ("ForSequenceClassification",)
 _SIGN = "[MASK]"
+_STEPS = 126
+"""As many as in profiles/tour.yaml, which has two epochs of 4,028 rows."""
+_MOST_EPOCHS, _LEAST_BATCH = 10, 16
+"""A set too small for these steps gets smaller batches: benchmarks/few_row_teachers.py."""
 
 
 @dataclass(frozen=True)
@@ -136,10 +140,11 @@ def tuning_of(chosen: Chosen, path: str, rows: int, base: Mapping[str, Any]) -> 
         tuning = {"kind": "answers", "files": [path], "format": None, "classes": chosen.classes}
         tuning |= {"mask": _SIGN, "smoothing": 0.1, "floor": 1.0e-4, "min_coverage": 0.5}
         return tuning | {"provenance": {}}
-    steps = -(-rows // base["batch_size"])
-    # As many steps as in profiles/tour.yaml, which has two epochs of 4,028 rows.
-    epochs = min(10, max(2, -(-126 // max(steps, 1))))
-    return {**base, "epochs": epochs}
+    size = base["batch_size"]
+    while size > _LEAST_BATCH and _MOST_EPOCHS * -(-rows // size) < _STEPS:
+        size //= 2
+    epochs = min(_MOST_EPOCHS, max(2, -(-_STEPS // max(1, -(-rows // size)))))
+    return {**base, "batch_size": size, "epochs": epochs}
 
 
 def _model(path: Path) -> Chosen:

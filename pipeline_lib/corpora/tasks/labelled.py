@@ -6,24 +6,41 @@ labels may be hidden; then no score is ever computed on it.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.params import GlueFolder, HubDataset, NeighbourPairs, Range, Source, Task
+from pipeline_lib.params import (
+    NO,
+    GlueFolder,
+    HubDataset,
+    Multilabel,
+    NeighbourPairs,
+    Range,
+    Source,
+    Task,
+)
 from pipeline_lib.tables.faults import no_rows
+from pipeline_lib.tables.label_lists import entries_of
 from pipeline_lib.tables.reader import ReadOptions, RowBatch, read_batches
 from pipeline_lib.tables.values import MINUS_ONE, NO_VALUE, finite_number
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One labelled row: one text or two, and its class number or score, None where it is hidden."""
+    """One labelled row: one text or two, and its class number or score, None where it is hidden.
+
+    Of several labels it is a 0 or 1 for each.
+    """
 
     texts: tuple[str, ...]
-    label: int | float | None
+    label: int | float | tuple[int, ...] | None
+
+
+Raw = str | tuple[str, ...]
+"""A row's label as it is in the file: one cell, or one for each of several labels."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +105,60 @@ class ScoreRange:
         return f"numbers from {self.low:g} to {self.high:g}"
 
 
+@dataclass(frozen=True)
+class LabelSets:
+    """What raw values mean of which a row has several: by label, the values that say it applies.
+
+    They are the entries of one cell, or the values of a column for each label.
+    """
+
+    names: list[str]
+    values: list[list[str]]
+
+    def classify(self, raw: Raw) -> tuple[int, ...] | None:
+        """Return 0 or 1 for each label, or None if some value is unknown or missing."""
+        if isinstance(raw, str):
+            entries = entries_of(raw, {value for values in self.values for value in values})
+            if entries is None:
+                return None
+            return tuple(int(not {*entries}.isdisjoint(values)) for values in self.values)
+        known = zip(raw, self.values, strict=True)
+        marks = tuple(_mark(cell, values) for cell, values in known)
+        return None if None in marks else marks
+
+    def hides(self, raw: Raw) -> bool:
+        """Return whether an unclaimed raw value marks missing labels: that of a cell will do."""
+        return any(cell.casefold() in NO_VALUE or cell in MINUS_ONE for cell in self.cells(raw))
+
+    def cells(self, raw: Raw) -> list[str]:
+        """Return the cells that are not understood."""
+        if isinstance(raw, str):
+            return [raw]
+        marks = zip(raw, self.values, strict=True)
+        return [cell for cell, values in marks if _mark(cell, values) is None]
+
+    def __str__(self) -> str:
+        known = {value: None for values in self.values for value in values}
+        return ", ".join(map(repr, known))
+
+
+def _mark(cell: str, values: Sequence[str]) -> int | None:
+    if cell in values:
+        return 1
+    return 0 if cell.casefold() in NO else None
+
+
+Meaning = LabelMap | ScoreRange | LabelSets
+
+
+def meaning_of(task: Task) -> Meaning:
+    """Return what the raw labels of a task mean."""
+    if isinstance(task, Multilabel):
+        return LabelSets(task.label_names, [*task.labels.values()])
+    scores = task.score_range
+    return ScoreRange(scores.min, scores.max) if scores else LabelMap.of(task.labels)
+
+
 def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], dict[str, Any]]:
     """Read what ``fetch_data`` wrote for a task.
 
@@ -98,14 +169,13 @@ def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], d
     :raises DistilleryError: for a value or text that cannot be used, naming file and row; or if a
         class has no training example.
     """
-    scores = task.score_range
-    labels = ScoreRange(scores.min, scores.max) if scores else LabelMap.of(task.labels)
+    labels = meaning_of(task)
     splits: dict[str, list[Example]] = {}
     counts: dict[str, Any] = {}
     for split in split_names(task.source):
         path = folder / f"{split}.{file_format(task.source)}"
         splits[split], counts[split] = _read_split(path, split, task, labels)
-    if isinstance(labels, LabelMap) and task.learns_from_labels:
+    if not isinstance(labels, ScoreRange) and task.learns_from_labels:
         _check_classes(splits, labels, folder)
     return splits, counts
 
@@ -125,16 +195,16 @@ def file_format(source: Source) -> str:
 
 
 def _read_split(
-    path: Path, split: str, task: Task, labels: LabelMap | ScoreRange
+    path: Path, split: str, task: Task, labels: Meaning
 ) -> tuple[list[Example], dict[str, int]]:
     column = task.label_of(split)
-    optional = [column] if split.startswith("test") else []
-    wanted = task.text if column is None else [*task.text, column]
+    optional = task.labels_of(split) if split.startswith("test") else []
+    wanted = [*task.text, *task.labels_of(split)]
     examples: list[Example] = []
     counts = Counter(rows=0, kept=0, empty_text=0, outside_label_ranges=0, hidden_label=0)
     for batch in read_batches(path, wanted, optional, read_options(task.source, split)):
         counts["rows"] += len(batch)
-        for where, texts, raw in _rows(batch, task.text, column):
+        for where, texts, raw in _rows(batch, task, column):
             label = None if column is None else labels.classify(raw)
             example = Example(texts, label)
             reason = _reason_to_drop(example, raw, where, split, task, labels)
@@ -164,17 +234,22 @@ def read_options(source: Source, split: str) -> ReadOptions:
 
 
 def _rows(
-    batch: RowBatch, text: Sequence[str], label: str | None
-) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    batch: RowBatch, task: Task, label: str | list[str] | None
+) -> Iterator[tuple[str, tuple[str, ...], Raw]]:
     """Yield the file and number of each row, its texts, and its label, "" where there is none."""
-    texts = zip(*(batch.texts(name) for name in text), strict=True)
-    raws = [""] * len(batch) if label is None else batch.texts(label)
+    texts = zip(*(batch.texts(name) for name in task.text), strict=True)
+    raws: Iterable[Raw] = [""] * len(batch)
+    if isinstance(label, list):
+        raws = zip(*(map(str.strip, batch.texts(name)) for name in label), strict=True)
+    elif label is not None:
+        read = batch.lists if isinstance(task, Multilabel) else batch.texts
+        raws = map(str.strip, read(label))
     for number, (row, raw) in enumerate(zip(texts, raws, strict=True)):
-        yield batch.where(number), tuple(value.strip() for value in row), raw.strip()
+        yield batch.where(number), tuple(value.strip() for value in row), raw
 
 
 def _reason_to_drop(
-    example: Example, raw: str, where: str, split: str, task: Task, labels: LabelMap | ScoreRange
+    example: Example, raw: Raw, where: str, split: str, task: Task, labels: Meaning
 ) -> str | None:
     if not all(example.texts):
         # Dropping a row of dev or test would change what is scored, or a submission's rows.
@@ -187,7 +262,11 @@ def _reason_to_drop(
     if example.label is not None or task.label_of(split) is None:
         return None
     column = f"{where}, column {task.label_of(split)!r}"
-    if labels.hides(raw):
+    hidden = labels.hides(raw)
+    if not isinstance(raw, str):
+        [raw, *_], names = labels.cells(raw), task.labels_of(split)
+        column = f"{where}, columns {', '.join(map(repr, names))}"
+    if hidden:
         if split.startswith("test"):
             return None
         raise DistilleryError(
@@ -204,7 +283,9 @@ def _reason_to_drop(
     )
 
 
-def _check_classes(splits: dict[str, list[Example]], labels: LabelMap, folder: Path) -> None:
+def _check_classes(
+    splits: dict[str, list[Example]], labels: LabelMap | LabelSets, folder: Path
+) -> None:
     split = "all" if "all" in splits else "train"
     missing = missing_classes(splits[split], labels)
     if missing:
@@ -214,7 +295,14 @@ def _check_classes(splits: dict[str, list[Example]], labels: LabelMap, folder: P
         )
 
 
-def missing_classes(examples: Sequence[Example], labels: LabelMap) -> list[str]:
-    """Return the names of the classes that no example has."""
-    seen = {example.label for example in examples}
+def missing_classes(examples: Sequence[Example], labels: LabelMap | LabelSets) -> list[str]:
+    """Return the names of the classes, or labels, that no example has."""
+    seen = {number for example in examples for number in numbers_of(example.label)}
     return [name for number, name in enumerate(labels.names) if number not in seen]
+
+
+def numbers_of(label: float | Sequence[int] | None) -> list[float | None]:
+    """Return the numbers of the classes that a row has: one, or any number of several labels."""
+    if isinstance(label, Sequence):
+        return [number for number, mark in enumerate(label) if mark]
+    return [label]

@@ -30,6 +30,14 @@ def logit(probabilities: np.ndarray) -> np.ndarray:
     return np.log(inside) - np.log1p(-inside)
 
 
+def of_two(logits: np.ndarray) -> np.ndarray:
+    """Return a label's logits as those of the classes "no" and "yes", shape (..., 2).
+
+    The softmax of 0 and a logit is the sigmoid of the logit.
+    """
+    return np.stack([np.zeros_like(logits), logits], axis=-1)
+
+
 def probabilities(logits: np.ndarray, kind: Kind) -> np.ndarray:
     """Return probabilities, float64 (rows, outputs): of one class each row, or of every label.
 

@@ -7,7 +7,13 @@ from shlex import quote
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.model_config import check_problem_type, output_names, read_config
+from pipeline_lib.base.model_config import (
+    check_problem_type,
+    kind_of_model,
+    output_names,
+    read_config,
+)
+from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.onboarding.labels import Labels, spelled
 from pipeline_lib.onboarding.understanding import AnswerHints
 from pipeline_lib.outputs.files.answer_files import read_answers
@@ -26,6 +32,7 @@ class Chosen:
         ``models`` that it is tuned from; :ivar path: its folder or file; :ivar hints: what its
         answers say about the task; :ivar classes: see :func:`class_order`; :ivar outputs: how many
         a finished model has, one for scores.
+    :ivar task_kind: the kind of task that a finished model answers; None if it may be any.
     """
 
     name: str
@@ -35,13 +42,7 @@ class Chosen:
     hints: AnswerHints | None = None
     classes: list[str] | None = None
     outputs: int | None = None
-
-    @property
-    def task_kind(self) -> str | None:
-        """The kind of task that a finished model answers; None if it may be either."""
-        if self.outputs is None:
-            return None
-        return "regression" if self.outputs == 1 else "classification"
+    task_kind: Kind | None = None
 
     @property
     def runs(self) -> bool:
@@ -152,8 +153,9 @@ def _model(path: Path) -> Chosen:
     name = "".join(sign if sign.isalnum() else "_" for sign in path.resolve().name)
     if any(head.endswith(_HEADS) for head in heads):
         outputs = output_names(config, path)
-        check_problem_type(config, path, outputs)
-        return Chosen(name, "finished", path=path, outputs=len(outputs))
+        kind = kind_of_model(outputs, config.get("problem_type"))
+        check_problem_type(config, path, kind)
+        return Chosen(name, "finished", path=path, outputs=len(outputs), task_kind=kind)
     return Chosen(name, "single", name, path)
 
 

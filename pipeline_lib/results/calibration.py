@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from pipeline_lib.base.probabilities import Kind, confidence, softmax
+from pipeline_lib.base.probabilities import Kind, confidence, of_two, softmax
 from pipeline_lib.results.metrics import decide
 from pipeline_lib.results.schema import Detail
 from pipeline_lib.results.significance import ScoreSamples
@@ -67,14 +67,6 @@ def _mean_over_labels(labels: np.ndarray, outputs: np.ndarray) -> dict[Detail, S
         return np.mean([scores[name](chosen) for scores in each], axis=0)
 
     return {name: partial(mean, name) for name in each[0]}
-
-
-def of_two(logits: np.ndarray) -> np.ndarray:
-    """Return a label's logits as those of the classes "no" and "yes", shape (..., 2).
-
-    The softmax of 0 and a logit is the sigmoid of the logit.
-    """
-    return np.stack([np.zeros_like(logits), logits], axis=-1)
 
 
 def log_losses(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:

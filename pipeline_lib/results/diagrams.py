@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.probabilities import Kind, answered
+from pipeline_lib.base.probabilities import Kind, answered, of_two
 from pipeline_lib.base.seals import check_sealed
-from pipeline_lib.results.calibration import BINS, of_two, reliability
+from pipeline_lib.results.calibration import BINS, reliability
 from pipeline_lib.results.metrics import decide, label_array
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.shards.columns import matrix

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss, recall_score
 
-from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.base.probabilities import of_two, softmax
 from pipeline_lib.results.calibration import (
     best_temperature,
     calibration_errors,
     detail_samples,
     details,
     log_losses,
-    of_two,
     recall,
     selective_accuracy,
 )
@@ -138,7 +137,7 @@ def test_each_of_several_labels_is_a_classifier_of_two_classes() -> None:
     each = [
         details(
             marks[:, n].astype(np.int64),
-            np.stack([0 * logits[:, n], logits[:, n]], 1),
+            of_two(logits[:, n]),
             "classification",
         )
         for n in range(3)

@@ -158,8 +158,8 @@ def understand(
     """
     columns = look_at(contents)
     text = choose_texts(columns, contents, overrides.text, overrides.label, ask)
-    told = overrides.label, overrides.kind, overrides.labels
-    several = None if overrides.label == NONE else choose_label_set(contents, text, *told, ask)
+    stated = overrides.label, overrides.kind, overrides.labels
+    several = None if overrides.label == NONE else choose_label_set(contents, text, *stated, ask)
     if several is not None:
         return _of_several(contents, text, several, overrides, hints)
     name = choose_label(columns, contents, text, overrides.label, hints is None, ask)

@@ -15,8 +15,10 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import Kind, answered, of_two
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.results.calibration import BINS, reliability
-from pipeline_lib.results.metrics import decide, label_array
+from pipeline_lib.results.metrics import decide, label_array, score
 from pipeline_lib.results.schema import TaskScores
+from pipeline_lib.results.table import Table
+from pipeline_lib.results.table_rows import percent
 from pipeline_lib.shards.columns import matrix
 from pipeline_lib.shards.shard_sets import read_shard
 
@@ -96,6 +98,28 @@ def _regression_bins(labels: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarra
 
 def _pooled_bins(labels: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return reliability(labels.reshape(-1).astype(np.int64), of_two(outputs.reshape(-1)))
+
+
+def label_table(
+    title: str, labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], names: list[str]
+) -> Table:
+    """Return each label's rows, and every system's F1 of it, averaged over seeds.
+
+    :param labels: 0 or 1, (rows, labels).
+    """
+    counts = [f"{int(count):,}" for count in labels.sum(axis=0, dtype=np.int64)]
+    scored = [
+        np.mean([_f1_by_label(labels, one) for one in parts], axis=0) for parts in outputs.values()
+    ]
+    cells = [[percent(value) for value in values] for values in scored]
+    lines = [list(line) for line in zip(names, counts, *cells, strict=True)]
+    return Table(title, ["Label", "Rows", *outputs], lines)
+
+
+def _f1_by_label(labels: np.ndarray, outputs: np.ndarray) -> list[float]:
+    known = answered(outputs)
+    pairs = zip(labels[known].T, outputs[known].T, strict=True)
+    return [score("f1_macro", marks[:, None], values[:, None]) for marks, values in pairs]
 
 
 def confusion_of(

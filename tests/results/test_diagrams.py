@@ -98,16 +98,18 @@ def test_the_best_distilled_row_is_explained() -> None:
 
 def test_an_answer_is_as_good_as_its_probability_or_its_distance_to_the_label() -> None:
     scores = np.array([[1.0], [-2.0]])
-    assert _merit(scores, np.array([1.5, 1.0]), 1.0, True).tolist() == [-0.5, -3.0]
+    assert _merit(scores, np.array([1.5, 1.0]), 1.0, "regression").tolist() == [-0.5, -3.0]
     logits = np.array([[0.0, np.log(3.0)], [0.0, np.log(3.0)]])
-    assert _merit(logits, np.array([1, 0]), 1.0, False) == pytest.approx([0.75, 0.25])
+    assert _merit(logits, np.array([1, 0]), 1.0, "classification") == pytest.approx([0.75, 0.25])
 
 
 def test_a_row_without_a_label_or_an_answer_is_not_explained() -> None:
     teacher = np.array([[2.0, 0.0], [np.nan, np.nan], [0.0, 2.0]])
-    labels = _labels(pa.chunked_array([[None, None, 1]]), teacher, False)
+    labels = _labels(pa.chunked_array([[None, None, 1]]), teacher, "classification")
     assert labels.tolist() == [0, -1, 1]
-    merits = [_merit(sign * np.array([[9.0, 0.0]] * 3), labels, 1.0, False) for sign in (1, -1)]
+    merits = [
+        _merit(sign * np.array([[9.0, 0.0]] * 3), labels, 1.0, "classification") for sign in (1, -1)
+    ]
     assert np.isnan(merits[0]).tolist() == [False, True, False]
     given = [f"{word} two three four" for word in ("a", "b", "c")]
     assert extremes(merits[0] - merits[1], given) == [(0, "helped"), (2, "hurt")]

@@ -40,12 +40,14 @@ def choose_label_set(
     named: str | None,
     kind: str | None,
     spec: str | None,
+    needed: bool,
     ask: Ask,
 ) -> LabelSet | None:
     """Return the labels of which a row may have several, or None if it has one at most.
 
     :param named: the columns that the user named, with commas, or None.
     :param kind: what the user said that labels are; :param spec: how the user described them.
+    :param needed: whether there must be labels, because no teacher's answers are given.
     :raises DistilleryError: if the user said that there are several, and they are not found.
     """
     if kind not in (None, "multilabel"):
@@ -55,7 +57,7 @@ def choose_label_set(
     if named is None:
         columns = _guessed(content, texts, kind, ask)
     if columns is None:
-        if kind == "multilabel":
+        if kind == "multilabel" and (needed or named is not None):
             raise DistilleryError(
                 f"{content.paths[0]}: no labels of which a row may have several: neither columns "
                 "of 0 and 1, nor one of lists. Name them with --label a,b,c."

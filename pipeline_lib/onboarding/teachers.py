@@ -18,6 +18,7 @@ from pipeline_lib.onboarding.labels import Labels, spelled
 from pipeline_lib.onboarding.understanding import AnswerHints
 from pipeline_lib.outputs.files.answer_files import read_answers
 from pipeline_lib.outputs.files.teacher_rows import BATCHES, format_of
+from pipeline_lib.tables.label_lists import bracketed
 from pipeline_lib.tables.values import finite_number
 
 _HEADS = ("ForSequenceClassification",)
@@ -165,10 +166,14 @@ def _hints(path: Path, classes: Sequence[str]) -> AnswerHints:
     count = counted = 0
     names: dict[str, None] = dict.fromkeys(described.classes or ())
     numbers: dict[str | float, None] = {}
-    is_score = has_lists = False
+    is_score = has_lists = several = False
     for _, row in rows:
         count += 1
-        if row.kind == "label":
+        entries = bracketed(str(row.value)) if row.kind == "label" else None
+        if entries is not None:
+            several = True
+            names.update(dict.fromkeys(row.value if isinstance(row.value, list) else entries))
+        elif row.kind == "label":
             is_number = finite_number(str(row.value)) is not None
             (numbers.setdefault(row.value) if is_number else names.setdefault(str(row.value)))
             counted += is_number
@@ -181,6 +186,8 @@ def _hints(path: Path, classes: Sequence[str]) -> AnswerHints:
             has_lists = True
     if 2 * counted < count and format_of(path, None) in BATCHES:
         numbers.clear()  # a few replies that are no answers
+    if several:
+        return AnswerHints("multilabel", [*names])
     if described.classes is not None:
         # Lists, and numbers as labels, refer to these.
         return AnswerHints("classification", [*names])

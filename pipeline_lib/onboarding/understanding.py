@@ -159,7 +159,9 @@ def understand(
     columns = look_at(contents)
     text = choose_texts(columns, contents, overrides.text, overrides.label, ask)
     stated = overrides.label, overrides.kind, overrides.labels
-    several = None if overrides.label == NONE else choose_label_set(contents, text, *stated, ask)
+    several = None
+    if overrides.label != NONE:
+        several = choose_label_set(contents, text, *stated, hints is None, ask)
     if several is not None:
         return _of_several(contents, text, several, overrides, hints)
     name = choose_label(columns, contents, text, overrides.label, hints is None, ask)

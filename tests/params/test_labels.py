@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pipeline_lib.params import METRICS, kind_of
+from pipeline_lib.params import METRICS, check_params, kind_of
 from tests.made_up import task_of_labels
+
+from .variants import RETRIEVAL, SIMILARITY, changed, error_of
 
 TAGS = {"label": "tags", "labels": {"joy": ["joy", "Joy"], "anger": ["anger"]}}
 
@@ -48,3 +50,25 @@ def test_every_metric_says_the_kind_of_its_task() -> None:
 def test_faults_are_named(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         task_of_labels(**changes)
+
+
+def test_pairs_of_several_labels_rank_nothing() -> None:
+    several = {"kind": "multilabel", "labels": {"apart": ["apart"], "neighbours": ["neighbours"]}}
+    several |= {"metrics": ["f1_micro"]}
+    changes = {f"tasks.neighbours.{key}": value for key, value in several.items()}
+    for rows in ({"retrieval": {"mine": RETRIEVAL}}, {"similarity": {"mine": SIMILARITY}}):
+        assert "neighbours may have several labels, which rank nothing" in error_of(
+            changed(changes | rows)
+        )
+
+
+def test_a_threshold_goes_with_several_labels() -> None:
+    several = {"kind": "multilabel", "labels": {"a": ["1"], "b": ["2"], "c": ["3"]}}
+    several |= {"metrics": ["f1_micro"], "label": "mean"}
+    changes = {f"tasks.movies.{key}": value for key, value in several.items()}
+    found = check_params(
+        changed(
+            changes | {"methods.bilstm_kd.threshold": "dev", "methods.bilstm_kd.tasks": ["movies"]}
+        )
+    )
+    assert found.methods["bilstm_kd"].threshold == "dev"

@@ -98,6 +98,11 @@ class TaskGuess:
         return isinstance(self.label, str | list)
 
     @property
+    def scores_dev(self) -> bool:
+        """Whether dev has labels."""
+        return "dev" in self.label if isinstance(self.label, dict) else self.label is not None
+
+    @property
     def label_columns(self) -> list[str]:
         """All columns of labels, whatever split has them."""
         labels = self.label.values() if isinstance(self.label, dict) else [self.label]

@@ -35,7 +35,7 @@ def test_six_columns_of_marks_are_understood_without_a_flag() -> None:
     guessed = guess(marked())
     assert (guessed.kind, guessed.label) == ("multilabel", NAMES)
     assert guessed.labels == {name: ["1"] for name in NAMES}
-    assert guessed.metrics == ["f1_micro", "f1_macro", "average_precision"]
+    assert guessed.metrics == ["average_precision", "f1_micro", "f1_macro"]
     assert guessed.label_columns == NAMES
     found = find(guessed)
     assert sum(found.rows.values()) == 120

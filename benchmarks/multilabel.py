@@ -1,6 +1,7 @@
 """A set whose rows have several labels, made from the package that the default's snippets are in.
 
-    python benchmarks/multilabel.py comments.csv
+    pip download vaderSentiment==3.3.2 --no-deps --no-binary :all:
+    python benchmarks/multilabel.py vaderSentiment-3.3.2.tar.gz comments.csv
     distill init comments.csv && distill run
 
 1,500 texts, drawn from the package's tweets, film reviews, product reviews and editorials, each
@@ -19,10 +20,8 @@ from typing import Annotated
 
 import typer
 
-from pipeline_lib.params.profiles import read_values
-from pipeline_lib.sources.packages import download
-
 ROWS = 1500
+ARCHIVE = "vaderSentiment-3.3.2/additional_resources/hutto_ICWSM_2014.tar.gz"
 SOURCES = {
     "tweet": "tweets",
     "movie": "movieReviewSnippets",
@@ -30,36 +29,29 @@ SOURCES = {
     "news": "nytEditorialSnippets",
 }
 LABELS = ("tweet", "movie", "product", "negative", "positive", "strong")
-PROFILE = Path(__file__).parents[1] / "profiles/default.yaml"
 
 
-def main(out: Annotated[Path, typer.Argument(help="The CSV file to write.")]) -> None:
+def main(
+    package: Annotated[Path, typer.Argument(help="The downloaded source package.")],
+    out: Annotated[Path, typer.Argument(help="The CSV file to write.")],
+) -> None:
     """Write the set."""
-    rows = [row for source in SOURCES for row in scored(source)]
+    rows = [row for source in SOURCES for row in scored(package, source)]
     random.Random(1).shuffle(rows)
     with out.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["id", "comment_text", *LABELS])
         for number, (text, source, mean) in enumerate(rows[:ROWS]):
-            marks = {
-                source,
-                *(["negative"] if mean < -0.5 else []),
-                *(["strong"] * (abs(mean) > 2)),
-            }
-            marks |= {"positive"} if mean > 0.5 else set()
-            writer.writerow([number, text, *(int(label in marks) for label in LABELS)])
+            applies = {source: True, "negative": mean < -0.5, "positive": mean > 0.5}
+            applies["strong"] = abs(mean) > 2
+            writer.writerow([number, text, *(int(applies.get(name, False)) for name in LABELS)])
 
 
-def scored(source: str) -> list[tuple[str, str, float]]:
+def scored(package: Path, source: str) -> list[tuple[str, str, float]]:
     """Return the texts of one source, with the mean of their scores."""
-    package = read_values(PROFILE)["tasks"]["movies"]["source"]
-    archive = download(package["requirement"], package["artifact"], package["sha256"])
-    [path] = package["files"].values()
-    outer, _, inner = path.partition("!")
-    with tarfile.open(archive) as sdist, tarfile.open(fileobj=_member(sdist, outer)) as files:
-        name = f"{inner.rpartition('/')[0]}/{SOURCES[source]}_GroundTruth.txt"
-        lines = _member(files, name).read().decode("utf-8", "replace").splitlines()
-    cells = (line.split("\t") for line in lines)
+    with tarfile.open(package) as sdist, tarfile.open(fileobj=_member(sdist, ARCHIVE)) as files:
+        lines = _member(files, f"hutto_ICWSM_2014/{SOURCES[source]}_GroundTruth.txt").read()
+    cells = (line.split("\t") for line in lines.decode("utf-8", "replace").splitlines())
     return [(row[-1].strip(), source, float(row[1])) for row in cells if len(row) > 2]
 
 

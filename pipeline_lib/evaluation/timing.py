@@ -115,6 +115,10 @@ def latency(
 def same_answers(reference: np.ndarray, outputs: np.ndarray, kind: Kind) -> float:
     """Return the share of equal answers, or the correlation of a regression's scores.
 
+    Of several labels, it is the share of equal decisions: each is an answer.
+
     :param reference: logits or scores, float (texts, classes or 1), like ``outputs``.
     """
+    if kind == "multilabel":
+        return float((decide(reference, kind) == decide(outputs, kind)).mean())
     return agreement(decide(reference, kind), outputs, kind)

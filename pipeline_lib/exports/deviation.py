@@ -8,8 +8,8 @@ import numpy as np
 
 from pipeline_lib.base.layout import student_place
 from pipeline_lib.base.text import Text
+from pipeline_lib.evaluation.timing import same_answers
 from pipeline_lib.exports.export_source import Subject
-from pipeline_lib.results.metrics import agreement, decide
 from pipeline_lib.shards.columns import texts
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.text.pieces import Pieces
@@ -40,7 +40,7 @@ class Deviation:
         """Compare outputs, float (rows, width)."""
         apart = np.abs(wanted.astype(np.float64) - actual)
         decides = kind in ("classification", "multilabel")
-        same = agreement(decide(wanted, kind), actual, kind) if decides else None
+        same = same_answers(wanted, actual, kind) if decides else None
         scale = max(float(np.abs(wanted).max()), 1e-6)
         largest = float(apart.max())
         return cls(len(wanted), largest, float(apart.mean()), largest / scale, same)

@@ -120,4 +120,6 @@ def test_agreement_is_of_classes_or_a_correlation() -> None:
     assert same_answers(logits, moved, "classification") == 0.75
     scores = np.array([[1.0], [2.0], [4.0]])
     assert same_answers(scores, 3 * scores + 1, "regression") == pytest.approx(1.0)
+    marks = np.array([[1.0, -1.0], [1.0, 1.0]])
+    assert same_answers(marks, marks * [[1, 1], [1, -1]], "multilabel") == 0.75
     assert same_answers(scores, -scores, "regression") == pytest.approx(-1.0)

@@ -189,7 +189,8 @@ def _label(understood: "TaskGuess") -> str:
     if isinstance(label, dict):
         column = ", ".join(f"{_columns(name)} in {split}" for split, name in label.items())
     if understood.kind == "multilabel":
-        how = "a column of 0 and 1 for each" if isinstance(label, list) else f"lists in {column}"
+        how = f"lists in {column}" if label is not None else "no column has them"
+        how = "a column of 0 and 1 for each" if isinstance(label, list) else how
         named = _some([*understood.labels])
         return f"{len(understood.labels)} labels, of which a row may have several ({how}): {named}"
     if understood.kind == "regression":

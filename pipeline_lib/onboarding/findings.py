@@ -312,9 +312,10 @@ def _names(lonely: list[Odd], understood: TaskGuess, task: Task) -> list[str]:
 def _counts(table: pa.Table, task: Task) -> dict[str, int]:
     if task.is_regression:
         return {}
-    counts = Counter(number for label in plain_labels(table) for number in numbers_of(label))
-    # Of several labels, it matters which ones no row has.
-    every = task.kind == "multilabel"
+    known = (label for label in plain_labels(table) if label is not None)
+    counts = Counter(number for label in known for number in numbers_of(label))
+    # Of several labels, it matters which ones no row has, if any has a label.
+    every = task.kind == "multilabel" and bool(counts)
     names = enumerate(task.label_names)
     return {name: counts[index] for index, name in names if counts[index] or every}
 

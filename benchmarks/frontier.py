@@ -105,7 +105,9 @@ def _scored(systems: Sequence[System], test: Rows) -> dict[str, dict[str, Any]]:
         shares = system.load()(test.texts)
         logits = np.log(np.clip(shares, 1e-12, None))
         measures = {"accuracy": float((shares.argmax(1) == test.labels).mean())}
-        measures |= {key: details(test.labels, logits, False)[key] for key in ("nll", "ece")}
+        measures |= {
+            key: details(test.labels, logits, "classification")[key] for key in ("nll", "ece")
+        }
         scores.setdefault(system.name, []).append(measures)
         sizes[system.name] = system.bytes()
         say(f"{system.name}, seed {system.seed}: {100 * measures['accuracy']:.1f}")

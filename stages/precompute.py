@@ -105,7 +105,7 @@ def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
             answers = AnswerPass.of(layout.teacher(task, teacher))
         else:
             others = {other: output_path(task, other, name) for other in settings.tuning.of}
-            answers = AveragePass.of(others, settings.tuning)
+            answers = AveragePass.of(others, settings.tuning, params.task(task).kind)
         say(f"{teacher} {task} {name}: {take_outputs(answers, rows, target, engine)}")
 
 

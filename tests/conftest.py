@@ -22,7 +22,7 @@ from pipeline_lib.text.words import join_words, split_words
 from tests.archives import write_files
 from tests.made_up import made_up_task
 
-SCHEMA = prepared_schema(pair=False, regression=False, tagged=True)
+SCHEMA = prepared_schema(pair=False, label=pa.int32(), tagged=True)
 
 
 def words_key(words: Sequence[str]) -> int:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pipeline_lib.params import Classification
+from pipeline_lib.params import Classification, Multilabel
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.speed import TaskSpeed
 
@@ -28,6 +28,14 @@ def made_up_task(**changes: Any) -> Classification:
         "augment": {"n_iter": 1, "cap": None},
     }
     return Classification.model_validate(values | changes)
+
+
+def task_of_labels(**changes: Any) -> Multilabel:
+    """Return a task of sentences with a column for each of three labels."""
+    values = made_up_task().model_dump() | {"kind": "multilabel", "metrics": ["f1_micro"]}
+    values |= {"label": ["toxic", "threat", "spam"]}
+    values |= {"labels": {"toxic": ["1"], "threat": ["1"], "spam": ["1"]}}
+    return Multilabel.model_validate(values | changes)
 
 
 def made_up_training(**changes: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.probabilities import Kind
 
 COUNTS = (
     "vocab_size", "type_vocab_size", "pad_token_id", "num_labels", "max_position_embeddings",
@@ -59,9 +60,24 @@ def read_config(folder: Path, origin: Path | str | None = None) -> dict[str, Any
     return config
 
 
-def problem_type(labels: Sequence[str]) -> str:
-    """Return what transformers calls a task with these labels; a regression has one."""
-    return "regression" if len(labels) == 1 else "single_label_classification"
+PROBLEM_TYPES: dict[Kind, str] = {
+    "classification": "single_label_classification",
+    "regression": "regression",
+    "multilabel": "multi_label_classification",
+}
+"""What transformers calls each kind of task."""
+
+
+def kind_of_model(labels: Sequence[str], problem_type: str | None) -> Kind:
+    """Return what a model's outputs are.
+
+    :param labels: the names of its outputs; a single one is a score's.
+    :param problem_type: what its config.json says, if anything.
+    """
+    if len(labels) == 1:
+        return "regression"
+    several = problem_type == PROBLEM_TYPES["multilabel"]
+    return "multilabel" if several else "classification"
 
 
 def output_names(config: dict[str, Any], origin: Path | str) -> list[str]:
@@ -82,21 +98,23 @@ def output_names(config: dict[str, Any], origin: Path | str) -> list[str]:
     return [str(names[number]) for number in numbers]
 
 
-def check_problem_type(config: dict[str, Any], origin: Path | str, labels: Sequence[str]) -> None:
-    """Check that a fine-tuned model was trained to answer as a task with these labels needs.
+def check_problem_type(config: dict[str, Any], origin: Path | str, kind: Kind) -> None:
+    """Check that a fine-tuned model was trained to answer as a task of this kind needs.
 
     The outputs of a model of several labels per text are no alternatives: their softmax says
-    nothing.
+    nothing.  A model that does not say what it was trained for is taken for one of alternatives.
 
     :raises DistilleryError: if config.json says otherwise.
     """
-    trained, wanted = config.get("problem_type"), problem_type(labels)
+    trained, wanted = config.get("problem_type"), PROBLEM_TYPES[kind]
+    if trained is None and kind == "multilabel":
+        trained = "missing"
     if trained not in (None, wanted):
         raise DistilleryError(
-            f"{origin}: problem_type in config.json is {trained}, and a task with "
-            f"{len(labels)} label{'s' * (len(labels) != 1)} needs {wanted}. Give a teacher of that "
-            "kind, or have one tuned here (`kind: single`); if its outputs are meant to be read "
-            f'so, set "problem_type": "{wanted}" in config.json.'
+            f"{origin}: problem_type in config.json is {trained}, and a task of `kind: {kind}` "
+            f"needs {wanted}. Give a teacher of that kind, or have one tuned here (`kind: "
+            "single`); if its outputs are meant to be read so, set "
+            f'"problem_type": "{wanted}" in config.json.'
         )
 
 

@@ -1,6 +1,14 @@
 """Probabilities, confidence and entropy of logits."""
 
+from typing import Literal
+
 import numpy as np
+
+Kind = Literal["classification", "regression", "multilabel"]
+"""What a task's outputs are: alternatives, of which one applies; a score; or labels, of which any
+number applies."""
+
+_SMALLEST = float(np.finfo(np.float64).eps) / 2
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -10,21 +18,61 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return exponents / exponents.sum(axis=1, keepdims=True)
 
 
+def sigmoid(logits: np.ndarray) -> np.ndarray:
+    """Return each label's probability, float64, in the logits' shape."""
+    # Unlike 1 / (1 + exp(-x)), this cannot overflow.
+    return 0.5 * (1.0 + np.tanh(logits.astype(np.float64) / 2.0))
+
+
+def logit(probabilities: np.ndarray) -> np.ndarray:
+    """Return the logits of labels' probabilities, float64; of certain ones ±37, not infinity."""
+    inside = np.clip(probabilities, _SMALLEST, 1.0 - _SMALLEST)
+    return np.log(inside) - np.log1p(-inside)
+
+
+def of_two(logits: np.ndarray) -> np.ndarray:
+    """Return a label's logits as those of the classes "no" and "yes", shape (..., 2).
+
+    The softmax of 0 and a logit is the sigmoid of the logit.
+    """
+    return np.stack([np.zeros_like(logits), logits], axis=-1)
+
+
+def probabilities(logits: np.ndarray, kind: Kind) -> np.ndarray:
+    """Return probabilities, float64 (rows, outputs): of one class each row, or of every label.
+
+    :param kind: ``classification``, whose rows add up to 1, or ``multilabel``.
+    """
+    return sigmoid(logits) if kind == "multilabel" else softmax(logits)
+
+
 def answered(logits: np.ndarray) -> np.ndarray:
     """Return which rows have an answer, bool (rows,); the logits of the others are NaN."""
     return ~np.isnan(logits).any(axis=1)
 
 
-def entropy_bits(probabilities: np.ndarray) -> np.ndarray:
-    """Return each row's entropy in bits, shape (rows,): 0 is certain, log2(classes) a toss-up."""
+def entropy_bits(probabilities: np.ndarray, kind: Kind = "classification") -> np.ndarray:
+    """Return each row's entropy in bits, shape (rows,): 0 is certain, log2(classes) a toss-up.
+
+    That of labels is the sum over them, as if they were independent: at most a bit for each.
+    """
+    if kind == "multilabel":
+        probabilities = np.concatenate([probabilities, 1.0 - probabilities], axis=1)
     safe = np.where(probabilities > 0, probabilities, 1.0)
     # + 0.0 turns the -0.0 of a certain row into 0.0.
     return -(probabilities * np.log2(safe)).sum(axis=1) + 0.0
 
 
-def confidence(logits: np.ndarray) -> np.ndarray:
-    """Return the probability of each row's answer, float64 (rows,)."""
-    return softmax(logits).max(axis=1)
+def confidence(logits: np.ndarray, kind: Kind = "classification") -> np.ndarray:
+    """Return the probability of each row's answer, float64 (rows,).
+
+    The answer of several labels is right if every one is: their probabilities are multiplied, as if
+    they were independent.
+    """
+    shares = probabilities(logits, kind)
+    if kind == "multilabel":
+        return np.maximum(shares, 1.0 - shares).prod(axis=1)
+    return shares.max(axis=1)
 
 
 def threshold_at(confidences: np.ndarray, share: float) -> float:

@@ -10,7 +10,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.profile import profile_in_use, write_params
-from pipeline_lib.params import Params, load_params
+from pipeline_lib.params import Multilabel, Params, load_params
 
 if TYPE_CHECKING:
     from pipeline_lib.onboarding.added_labels import AddedLabels
@@ -65,6 +65,12 @@ def add_labels(
         raise DistilleryError(
             f"tasks.{name}: its training rows have no labels, so none can be added. Describe a "
             "task of labelled rows: distill init FILE."
+        )
+    if isinstance(task, Multilabel):
+        raise DistilleryError(
+            f"tasks.{name}: its rows have several labels, and --add-labels takes one class or "
+            f"score per row. Put a file like the task's own below {loaded.inputs}/, and name it in "
+            f"`tasks.{name}.added_labels` of {params}."
         )
     content = read_labels([checked(path) for path in files], task, options, text, label, ask)
     added = added_labels(content, task, PresentRows.read(loaded, name), replace)

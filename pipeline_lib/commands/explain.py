@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import student_place
 from pipeline_lib.base.terminal import say, say_json
 from pipeline_lib.base.unicode import printable
@@ -41,6 +42,9 @@ def explain(
     baseline: Annotated[
         Path | None, Option(help="Another student; else its row's baseline.")
     ] = None,
+    label: Annotated[
+        str | None, Option(help="Of several labels, the one to explain; else the likeliest.")
+    ] = None,
     as_json: Annotated[bool, Option("--json", help="Print everything as JSON.")] = False,
     params: ParamsFile = PARAMS,
 ) -> None:
@@ -49,10 +53,11 @@ def explain(
     A row per word, a column per model: the teacher if it is a model, the student, and the student
     that was trained without a teacher. Without a decisive word a classifier becomes unsure: the
     number is the rise of the prediction's entropy, in bits, followed by the class predicted without
-    the word where that is another. For a regression, it is the change of the score.
+    the word where that is another. For a regression, it is the change of the score. Of several
+    labels, one is explained: whether it applies.
     """
     from pipeline_lib.base.console import SafeConsole
-    from pipeline_lib.models.checks import is_regression, require_model
+    from pipeline_lib.models.checks import require_model
     from pipeline_lib.models.word_importance import as_json as json_of
     from pipeline_lib.tables.input_texts import as_examples
 
@@ -61,18 +66,46 @@ def explain(
 
     student = load_student(model)
     console, explained = SafeConsole(), []
-    regression = is_regression(student.label_names)
+    _check_label(model, student, label)
     models = dict(_models(model, student, teacher, baseline, params))
     for text in as_examples(texts, student.is_pair):
-        importances = _importances(text, models, regression)
+        asked, names = models, student.label_names
+        if student.kind == "multilabel":
+            asked, names = _of_label(text, models, student, label)
+        importances = _importances(text, asked, student.kind == "regression")
         if as_json:
-            explained.append(json_of(text, importances, student.label_names))
+            explained.append(json_of(text, importances, names))
         else:
-            console.print(_heat_map(importances, student.label_names))
+            console.print(_heat_map(importances, names))
             for line in _beyond(importances):
                 say(line)
     if as_json:
         say_json(explained, indent=2)
+
+
+def _check_label(model: Path, student: "Student", label: str | None) -> None:
+    names = student.label_names
+    if label is not None and student.kind != "multilabel":
+        raise DistilleryError(f"--label: {model} gives a text one answer. Leave it out.")
+    if label is not None and label not in names:
+        raise DistilleryError(f"--label: no label {label!r}; there are {', '.join(names)}.")
+
+
+def _of_label(
+    text: "Sentences", models: "dict[str, Explained]", student: "Student", label: str | None
+) -> "tuple[dict[str, Explained], list[str]]":
+    """Return the models as they answer for one label, and what the two answers are called.
+
+    :param label: its name; None: the one that the student finds likeliest for the text.
+    """
+    from pipeline_lib.models.word_importance import label_choice, of_label
+
+    names = student.label_names
+    number = int(student.logits([text])[0].argmax()) if label is None else names.index(label)
+    asked = {
+        name: replace(one, predict=of_label(one.predict, number)) for name, one in models.items()
+    }
+    return asked, label_choice(names[number])
 
 
 PART = 32

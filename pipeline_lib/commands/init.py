@@ -35,6 +35,7 @@ class Kind(StrEnum):
 
     classification = "classification"
     regression = "regression"
+    multilabel = "multilabel"
 
 
 class Students(StrEnum):
@@ -61,9 +62,11 @@ def init(
         list[str] | None, Option(help="The text column; two (a,b) make a pair.")
     ] = None,
     label: Annotated[
-        str | None, Option(help="The label column; none if there are no labels.")
+        str | None, Option(help="The label column, or several of 0 and 1 (a,b,c); none: no labels.")
     ] = None,
-    kind: Annotated[Kind | None, Option(help="Whether labels are classes or scores.")] = None,
+    kind: Annotated[
+        Kind | None, Option(help="What labels are; multilabel: a row may have several.")
+    ] = None,
     labels: Annotated[
         str | None, Option(help="The classes, e.g. 'bad=1,2;good=4,5'; for scores, 0..5.")
     ] = None,

@@ -32,7 +32,8 @@ def show(console: "Console", inspection: "Inspection") -> None:
         text = Text().append(f"{title:<{width}}", "bold").append(line)
         console.print(text, highlight=False, soft_wrap=True)
     if inspection.findings.classes and any(inspection.findings.classes.values()):
-        console.print(_class_table(inspection.findings))
+        title = "Label" if inspection.understood.kind == "multilabel" else "Class"
+        console.print(_class_table(inspection.findings, title))
     for line in _oddities(inspection):
         text = Text().append(f"{'odd':<{width}}", "bold yellow").append(line)
         console.print(text, highlight=False, soft_wrap=True)
@@ -207,9 +208,14 @@ def _more_texts(inspection: "Inspection") -> str:
 
 def _label(understood: "TaskGuess") -> str:
     label = understood.label
-    column = "none" if label is None else label
+    column = "none" if label is None else _columns(label)
     if isinstance(label, dict):
-        column = ", ".join(f"{name} in {split}" for split, name in label.items())
+        column = ", ".join(f"{_columns(name)} in {split}" for split, name in label.items())
+    if understood.kind == "multilabel":
+        how = f"lists in {column}" if label is not None else "no column has them"
+        how = "a column of 0 and 1 for each" if isinstance(label, list) else how
+        named = _some([*understood.labels])
+        return f"{len(understood.labels)} labels, of which a row may have several ({how}): {named}"
     if understood.kind == "regression":
         low, high = understood.labels["min"], understood.labels["max"]
         return f"{column}: regression, {low:g} to {high:g}"
@@ -220,19 +226,23 @@ def _label(understood: "TaskGuess") -> str:
     return f"{column}: classification, {len(named)} classes: {_some(named)}"
 
 
+def _columns(label: str | list[str]) -> str:
+    return label if isinstance(label, str) else ", ".join(label)
+
+
 def _meaning(meaning: Any) -> str:
     if isinstance(meaning, dict):
         return f"{meaning['min']:g} to {meaning['max']:g}"
     return ", ".join(meaning)
 
 
-def _class_table(findings: "Findings") -> "Table":
+def _class_table(findings: "Findings", title: str) -> "Table":
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("Class", overflow="fold")
+    table.add_column(title, overflow="fold")
     for split in findings.classes:
         table.add_column(split, justify="right")
     totals: dict[str, int] = {}
@@ -256,11 +266,14 @@ def _oddities(inspection: "Inspection") -> Iterator[str]:
         what = "left out" if inspection.leaves_out or not odd.stops else "cannot be used"
         what = "kept" if odd.reason == LONELY else what
         yield f"{odd.split}: {_count(odd.places)} {odd.reason} ({what}): {named_rows(odd.places)}"
+    for name in inspection.understood.empty:
+        yield f"column {name!r}: no row has this label, so it is left out"
     for split in ("dev", "test"):
         counts = findings.classes.get(split, {})
         few = [f"{name} ({count})" for name, count in counts.items() if count < FEW]
         if few:
-            yield f"{split}: classes with too few rows to be scored well: {_some(few)}"
+            what = "labels" if inspection.understood.kind == "multilabel" else "classes"
+            yield f"{split}: {what} with too few rows to be scored well: {_some(few)}"
     if findings.repeated:
         other = f", {findings.conflicts:,} under another label" if findings.conflicts else ""
         yield f"repeated texts within a split: {findings.repeated:,}{other}"

@@ -102,8 +102,9 @@ def predict(
     the two by a tab. From a table, the columns --text and --text2 are read. A blank line, or a row
     without a sentence, stays without an answer.
 
-    Each line has the label and its probability, or a regression's score; --format jsonl and --out
-    give the probability of every class. Only a few thousand rows are in memory at a time.
+    Each line has the label and its probability, or every label that applies with its own, or a
+    regression's score; --format jsonl and --out give the probability of every class. Only a few
+    thousand rows are in memory at a time.
 
     With --route, about this share of the sentences, those the student is least sure of, goes to
     its teacher; the confidence threshold is taken from the task's dev split. --threshold sets it
@@ -207,8 +208,7 @@ def _answer(batch: TextBatch, student: "Predictor", router: "Router | None") -> 
         outputs[rows] = student.predict(texts).logits
     elif rows:
         outputs[rows], routed[rows] = router.predict(texts)
-    regression = student.kind == "regression"
-    return AnsweredBatch(batch.columns, student.labels, regression, outputs, routed, batch.faults)
+    return AnsweredBatch(batch.columns, student.labels, student.kind, outputs, routed, batch.faults)
 
 
 def _columns(
@@ -250,9 +250,10 @@ def _router(
         raise DistilleryError(
             "--route and --threshold both set what is passed on to the teacher: give one of them."
         )
-    if student.kind == "regression":
+    if student.kind != "classification":
+        what = "a regression" if student.kind == "regression" else "several labels a text"
         raise DistilleryError(
-            f"{model}: a regression, which has no confidence to route by. Leave out --route and "
+            f"{model}: {what}, which has no confidence to route by. Leave out --route and "
             "--threshold."
         )
     from pipeline_lib.models import serving

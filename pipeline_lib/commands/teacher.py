@@ -110,7 +110,7 @@ def requests(
     from pipeline_lib.outputs.files.answers import Answers
     from pipeline_lib.outputs.files.content_keys import read_texts
     from pipeline_lib.outputs.files.describe import write_requests
-    from pipeline_lib.outputs.files.llm_batches import batch_request, instruction
+    from pipeline_lib.outputs.files.llm_batches import answer_tokens, batch_request, instruction
     from pipeline_lib.params import load_params
     from pipeline_lib.shards.shard_sets import ShardSet
 
@@ -123,7 +123,8 @@ def requests(
         asked = _asked(model, settings.provenance, f"teachers.{teacher}.tuning")
         template = None if prompt is None else prompt.read_text(encoding="utf-8")
         instructions = instruction(spec, template)
-        request = partial(batch_request, model=asked, system_prompt=instructions)
+        tokens = answer_tokens(spec)
+        request = partial(batch_request, model=asked, system_prompt=instructions, max_tokens=tokens)
     paths = [Path(loaded.inputs) / path for path in settings.paths(task)]
     parts = (read_texts(part, settings.mask) for part in inputs.tables())
     count, note = write_requests(out, parts, paths, Answers(settings, spec), request)

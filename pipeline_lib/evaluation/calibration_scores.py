@@ -70,15 +70,20 @@ class DetailScorer:
     def routing(self, name: str, teacher: ParameterCounts | None) -> Routing | None:
         """Return how a method's students and their teacher do together.
 
-        None for a regression, if dev has no labels, and if the teacher is not run here or left a
-        labelled row without an answer.
+        None for a regression or several labels, if dev has no labels, and if the teacher is not run
+        here or left a labelled row without an answer.
 
         :param teacher: its parameter counts.
         """
         system, outputs = self.systems[name], self.outputs[name]
         labelled = {s: part for s, part in self.heldout.items() if part.labels is not None}
         whole = all(answered(part.teachers[system.teacher]).all() for part in labelled.values())
-        if self.task.is_regression or teacher is None or "dev" not in labelled or not whole:
+        if (
+            self.task.kind != "classification"
+            or teacher is None
+            or "dev" not in labelled
+            or not whole
+        ):
             return None
         routed = Routed(
             {
@@ -98,7 +103,7 @@ class DetailScorer:
         labels, known = self.heldout[split].labels, answered(outputs)
         if labels is None or not known.any():
             return None
-        return details(labels[known], outputs[known], self.task.is_regression)
+        return details(labels[known], outputs[known], self.task.kind)
 
     def _recall(self, split: str, outputs: np.ndarray) -> dict[str, float] | None:
         labels, known = self.heldout[split].labels, answered(outputs)
@@ -143,7 +148,7 @@ class DetailScorer:
         if labels is None or baseline not in self.outputs:
             return None
         pair = [list(self.outputs[one][split].values()) for one in (name, baseline)]
-        samples = detail_samples(labels, np.stack([*pair[0], *pair[1]]), self.task.is_regression)
+        samples = detail_samples(labels, np.stack([*pair[0], *pair[1]]), self.task.kind)
         return {
             detail: compare_samples(
                 scores, len(labels), (len(pair[0]), len(pair[1])), **self.evaluate.model_dump()

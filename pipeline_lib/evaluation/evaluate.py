@@ -62,7 +62,9 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
         params.evaluate,
         shared_texts(layout, task),
     )
-    table = predictions_table(heldout, systems, settings.is_regression)
+    table = predictions_table(
+        heldout, systems, label_type(settings.kind, len(settings.label_names))
+    )
     # A seal of before is not theirs; the stage seals the folder when it has written all of it.
     (layout.results(task) / SEAL).unlink(missing_ok=True)
     write_shard(layout.predictions(task), table)
@@ -219,31 +221,37 @@ def teacher_parameters(folder: Path, names: list[str], runs: bool = True) -> Par
 
 
 def predictions_table(
-    heldout: dict[str, Heldout], systems: dict[str, System], regression: bool
+    heldout: dict[str, Heldout], systems: dict[str, System], label: pa.DataType
 ) -> pa.Table:
     """Return a row per held-out example: split, row, label (null if hidden), and all logits.
 
     The columns after ``label`` are named by the teachers, and ``<method>-<seed>`` by the students.
     """
     return pa.concat_tables(
-        [_split_table(split, part, systems, regression) for split, part in heldout.items()]
+        [_split_table(split, part, systems, label) for split, part in heldout.items()]
     ).combine_chunks()
 
 
 def _split_table(
-    split: str, part: Heldout, systems: dict[str, System], regression: bool
+    split: str, part: Heldout, systems: dict[str, System], label: pa.DataType
 ) -> pa.Table:
-    rows, label = len(part.texts), label_type(regression)
+    rows = len(part.texts)
     columns = {
         "split": pa.array([split] * rows, pa.string()),
         "row": pa.array(np.arange(rows, dtype=np.int32)),
-        "label": pa.nulls(rows, label) if part.labels is None else pa.array(part.labels, label),
+        "label": pa.nulls(rows, label)
+        if part.labels is None
+        else _label_column(part.labels, label),
     }
     columns |= {name: list_column(logits) for name, logits in part.teachers.items()}
     for name, system in systems.items():
         for seed, logits in system.logits[split].items():
             columns[f"{name}-{seed}"] = list_column(logits)
     return pa.table(columns)
+
+
+def _label_column(labels: np.ndarray, label: pa.DataType) -> pa.Array:
+    return list_column(labels) if labels.ndim == 2 else pa.array(labels, label)
 
 
 def _check_answers(folder: Path, split: str, logits: np.ndarray, shape: tuple[int, int]) -> None:

@@ -91,6 +91,8 @@ class _Scorer:
                 for split, part in self.heldout.items()
             }
             return Floor(answer=float(train_labels.mean()), scores=zeros)
+        if self.task.kind == "multilabel":
+            return self._usual_labels(train_labels)
         majority = int(np.bincount(train_labels, minlength=len(names)).argmax())
         constant = np.eye(len(names))[majority]
         scores = {
@@ -98,6 +100,19 @@ class _Scorer:
             for split, part in self.heldout.items()
         }
         return Floor(answer=names[majority], scores=scores)
+
+    def _usual_labels(self, train_labels: np.ndarray) -> Floor:
+        """Score the constant answer of the labels that most training rows have."""
+        usual = train_labels.mean(axis=0) > 0.5
+        constant = np.where(usual, 1.0, -1.0)
+        scores = {
+            split: self._scores(split, np.tile(constant, (len(part.texts), 1)))
+            for split, part in self.heldout.items()
+        }
+        names = [
+            name for name, is_usual in zip(self.task.label_names, usual, strict=True) if is_usual
+        ]
+        return Floor(answer=", ".join(names) or "no label", scores=scores)
 
     def teacher(self, name: str, parameters: ParameterCounts | None) -> TeacherScores:
         """Score a teacher's stored logits, on the rows it answered."""
@@ -170,12 +185,12 @@ class _Scorer:
         return None if None in by_seed.values() else SeedScores.by_name(by_seed)
 
     def _agreement(self, system: System, split: str) -> float | None:
-        regression, answers = self.task.is_regression, self.heldout[split].teachers[system.teacher]
+        kind, answers = self.task.kind, self.heldout[split].teachers[system.teacher]
         known = answered(answers)
         if not known.any():
             return None
-        teacher, outputs = decide(answers[known], regression), system.logits[split].values()
-        return float(np.mean([agreement(teacher, one[known], regression) for one in outputs]))
+        teacher, outputs = decide(answers[known], kind), system.logits[split].values()
+        return float(np.mean([agreement(teacher, one[known], kind) for one in outputs]))
 
     def _to_teacher(self, system: System, split: str) -> float | None:
         answers = self.heldout[split].teachers[system.teacher]
@@ -233,6 +248,8 @@ class _Scorer:
         )
 
     def _answers(self, system: System, split: str) -> np.ndarray:
-        """Return classes or scores, shape (seeds, rows)."""
-        regression = self.task.is_regression
-        return np.stack([decide(one, regression) for one in system.logits[split].values()])
+        """Return classes or scores, shape (seeds, rows), or the logits of several labels."""
+        logits = system.logits[split].values()
+        if self.task.kind == "multilabel":
+            return np.stack([*logits])
+        return np.stack([decide(one, self.task.kind) for one in logits])

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.base.text import Text
 from pipeline_lib.results.metrics import agreement, decide
 from pipeline_lib.results.speed import Rate
@@ -111,9 +112,13 @@ def latency(
     return 1000 * statistics.median(durations)
 
 
-def same_answers(reference: np.ndarray, outputs: np.ndarray, regression: bool) -> float:
-    """Return the share of equal classes, or the correlation of a regression's scores.
+def same_answers(reference: np.ndarray, outputs: np.ndarray, kind: Kind) -> float:
+    """Return the share of equal answers, or the correlation of a regression's scores.
+
+    Of several labels, it is the share of equal decisions: each is an answer.
 
     :param reference: logits or scores, float (texts, classes or 1), like ``outputs``.
     """
-    return agreement(decide(reference, regression), outputs, regression)
+    if kind == "multilabel":
+        return float((decide(reference, kind) == decide(outputs, kind)).mean())
+    return agreement(decide(reference, kind), outputs, kind)

@@ -1,8 +1,8 @@
 """Word importance for a few held-out rows of a task: teacher, distilled and undistilled student.
 
 The rows are those where distillation helped most, and where it hurt: for a classification by the
-probability of the label, for a regression by the distance from the label.  They are extremes, not a
-sample.
+probability of the label, for a regression by the distance from the label.  Of several labels, each
+row has the one about which the two students differ most.  They are extremes, not a sample.
 """
 
 from collections.abc import Callable
@@ -15,15 +15,23 @@ import numpy as np
 from pipeline_lib.base.devices import resolve_batch_tokens, single_thread
 from pipeline_lib.base.files import sha256_folder, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.probabilities import answered, softmax
+from pipeline_lib.base.probabilities import Kind, answered, probabilities
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.serving import student_in_use
 from pipeline_lib.models.students.folders import Predict, temperature_of
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.teacher import load_teacher
-from pipeline_lib.models.word_importance import Importance, as_json, word_counts, word_importance
+from pipeline_lib.models.word_importance import (
+    Importance,
+    as_json,
+    label_choice,
+    of_label,
+    word_counts,
+    word_importance,
+)
 from pipeline_lib.params import Params
 from pipeline_lib.results.diagrams import read_predictions
+from pipeline_lib.results.metrics import decide, label_array
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.shards.columns import matrix, texts
 from pipeline_lib.shards.fingerprint import code_fingerprint
@@ -64,27 +72,26 @@ def _explain(
     method_scores, seed, split = scores.methods[method], params.seeds[0], scores.decisive_split
     sentences = texts(ShardSet.open(layout.split(task, split)).table())
     table = read_predictions(layout, task, split)
-    regression = scores.is_regression
-    labels = _labels(table["label"], matrix(table[method_scores.teacher]), regression)
+    kind, numbers = scores.kind, None
+    labels = _labels(table["label"], matrix(table[method_scores.teacher]), kind)
     merits = [
-        _merit(
-            matrix(table[f"{name}-{seed}"]), labels, _temperature(scores, name, seed), regression
-        )
+        _merit(matrix(table[f"{name}-{seed}"]), labels, _temperature(scores, name, seed), kind)
         for name in (method, method_scores.baseline)
     ]
-    chosen = extremes(merits[0] - merits[1], sentences)
+    differences = merits[0] - merits[1]
+    if kind == "multilabel":
+        numbers = np.abs(np.nan_to_num(differences)).argmax(axis=1).tolist()
+        each = np.arange(len(numbers)), numbers
+        differences, labels = differences[each], labels[each]
+    chosen = extremes(differences, sentences)
     models = _models(
         params, task, layout, (method, method_scores.baseline, method_scores.teacher), seed
     )
     with single_thread():
+        explained = partial(_example, models, scores)
         examples = [
-            {"row": row, "label": _named(labels[row], scores), "distillation": kind}
-            | as_json(
-                sentences[row],
-                {name: one.importance(sentences[row], regression) for name, one in models.items()},
-                scores.labels,
-            )
-            for row, kind in chosen
+            {"row": row} | explained(sentences[row], labels[row], effect, numbers and numbers[row])
+            for row, effect in chosen
         ]
     return {
         "method": method,
@@ -94,6 +101,26 @@ def _explain(
         "split": split,
         "examples": examples,
     }
+
+
+def _example(
+    models: "dict[str, _Model]",
+    scores: TaskScores,
+    text: Text,
+    label: Any,
+    effect: str,
+    number: int | None,
+) -> dict[str, Any]:
+    """Return what is shown of a row.
+
+    :param number: the label that is explained, if the row may have several.
+    """
+    names = scores.labels if number is None else label_choice(scores.labels[number])
+    regression = scores.is_regression
+    importances = {name: one.importance(text, regression, number) for name, one in models.items()}
+    named = f"{label:.3g}" if regression else names[label]
+    shown = {"label": named, "distillation": effect}
+    return shown | as_json(text, importances, names)
 
 
 def extremes(differences: np.ndarray, sentences: list[Text]) -> list[tuple[int, str]]:
@@ -121,33 +148,35 @@ def _is_short(text: Text) -> bool:
     return all(count in WORDS for count in word_counts(text))
 
 
-def _labels(column: Any, teacher: np.ndarray, regression: bool) -> np.ndarray:
+def _labels(column: Any, teacher: np.ndarray, kind: Kind) -> np.ndarray:
     """Return the labels, or the teacher's answers where they are hidden: (rows,).
 
-    For classes, a row that the teacher did not answer has -1.
+    For classes, a row that the teacher did not answer has -1; of several labels, it has it for
+    each, (rows, labels).
     """
     if not column.null_count:
-        return column.to_numpy()
-    if regression:
-        return teacher[:, 0]
-    return np.where(answered(teacher), np.nan_to_num(teacher).argmax(axis=1), -1)
+        return label_array(column)
+    answers = decide(np.nan_to_num(teacher) if kind != "regression" else teacher, kind)
+    if kind == "regression":
+        return answers
+    known = answered(teacher) if answers.ndim == 1 else answered(teacher)[:, None]
+    return np.where(known, answers.astype(np.int64), -1)
 
 
-def _merit(
-    outputs: np.ndarray, labels: np.ndarray, temperature: float, regression: bool
-) -> np.ndarray:
+def _merit(outputs: np.ndarray, labels: np.ndarray, temperature: float, kind: Kind) -> np.ndarray:
     """Return how good each answer is: the label's probability; for a score, less its error.
 
-    Without a label, it is NaN.
+    Without a label, it is NaN.  Of several labels, it is that of each one's yes or no, (rows,
+    labels).
     """
-    if regression:
+    if kind == "regression":
         return -np.abs(outputs[:, 0] - labels)
-    probabilities = softmax(outputs / temperature)[np.arange(len(labels)), labels]
-    return np.where(labels < 0, np.nan, probabilities)
-
-
-def _named(label: Any, scores: TaskScores) -> str:
-    return f"{label:.3g}" if scores.is_regression else scores.labels[label]
+    shares = probabilities(outputs / temperature, kind)
+    if kind == "multilabel":
+        right = np.where(labels == 1, shares, 1.0 - shares)
+    else:
+        right = shares[np.arange(len(labels)), labels]
+    return np.where(labels.astype(np.int64) < 0, np.nan, right)
 
 
 def _temperature(scores: TaskScores, method: str, seed: int) -> float:
@@ -166,15 +195,21 @@ class _Model:
         self._made_from = [sha256_folder(folder), *settings, code_fingerprint(__name__)]
         self._loaded = cache(load)
 
-    def importance(self, text: Text, regression: bool) -> Importance:
-        """Return how much each word of a text matters to the model."""
+    def importance(self, text: Text, regression: bool, number: int | None) -> Importance:
+        """Return how much each word of a text matters to the model.
+
+        :param number: of several labels, the one that is explained.
+        """
 
         def compute() -> dict[str, Any]:
-            computed = word_importance(text, *self._loaded(), regression)
+            predict, sign = self._loaded()
+            asked = predict if number is None else of_label(predict, number)
+            computed = word_importance(text, asked, sign, regression)
             arrays = {"answer": computed.answer.tolist(), "masked": computed.masked.tolist()}
             return {"words": computed.words, **arrays}
 
-        values = kept_json("importance", [*self._made_from, text], compute)
+        label = [] if number is None else [number]
+        values = kept_json("importance", [*self._made_from, text, *label], compute)
         answer, masked = (np.array(values[name]) for name in ("answer", "masked"))
         return Importance(tuple(values["words"]), answer, masked, regression)
 

@@ -4,13 +4,14 @@ The best student on dev is exported to ONNX int8, which is kept.  Of the other a
 student each is timed in torch.  A teacher is timed in torch and in ONNX.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pipeline_lib.base.devices import resolve_device, resolve_precision
 from pipeline_lib.base.errors import DistilleryError, reason_of
 from pipeline_lib.base.files import sha256_folder, sha256_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.base.seals import write_seal
 from pipeline_lib.evaluation.timing import Predict
 from pipeline_lib.exports.onnx.exporter import export_onnx_int8
@@ -32,12 +33,14 @@ class Contestant:
     :ivar form: ``torch`` with its number format, or what ``distill export --to`` calls it.
     :ivar names: class names, or the name of a regression's score.
     :ivar max_length: a teacher's limit of word pieces; None for a student.
+    :ivar kind: what its outputs are.
     """
 
     form: str
     folder: Path
     names: tuple[str, ...]
     max_length: int | None = None
+    kind: Kind = "classification"
 
     def load(self, device: str) -> Predict:
         """Return its prediction function."""
@@ -80,7 +83,7 @@ def students_of(
 
     :param best: the method whose student is exported, to the empty folder ``exports/<task>``.
     """
-    names, rows = tuple(params.task(task).label_names), params.scored_methods_of(task)
+    settings, rows = params.task(task), params.scored_methods_of(task)
     methods: dict[str, str] = {}
     for name in [*([best] if best else []), *rows]:
         methods.setdefault(rows[name].student, name)
@@ -88,7 +91,9 @@ def students_of(
     for architecture, method in methods.items():
         folder = layout.student(task, method, params.seeds[0])
         require_model(folder)
-        in_torch = Contestant("torch float32", folder, names)
+        in_torch = Contestant(
+            "torch float32", folder, tuple(settings.label_names), None, settings.kind
+        )
         systems[architecture] = System(method, [in_torch], [in_torch] if device != "cpu" else [])
     if best is not None:
         _export(systems[rows[best].student], layout.exported(task))
@@ -103,19 +108,19 @@ def _export(student: System, out: Path) -> None:
         student.not_timed[INT8] = str(error)
     else:
         write_seal(out)
-        student.forms.append(Contestant(INT8, out, in_torch.names))
+        student.forms.append(replace(in_torch, form=INT8, folder=out))
 
 
 def teachers_of(params: Params, task: str, layout: Layout, device: str) -> dict[str, System]:
     """Return the task's teachers that run here, in torch; see :func:`add_onnx`."""
-    systems = {}
+    systems, settings = {}, params.task(task)
     for name, row in params.teachers_of(task).items():
         if not row.runs:
             continue
-        folder, names = layout.teacher(task, name), tuple(params.task(task).label_names)
+        folder, names = layout.teacher(task, name), tuple(settings.label_names)
         require_model(folder)
         in_torch, accelerated = (
-            Contestant(f"torch {precision}", folder, names, row.max_length)
+            Contestant(f"torch {precision}", folder, names, row.max_length, settings.kind)
             for precision in (_precision("cpu"), _precision(device))
         )
         systems[name] = System(None, [in_torch], [accelerated] if device != "cpu" else [])
@@ -125,14 +130,15 @@ def teachers_of(params: Params, task: str, layout: Layout, device: str) -> dict[
 def add_onnx(teacher: System, pair: bool, out: Path) -> None:
     """Write a teacher's ONNX forms to ``out``, or note why there are none."""
     (in_torch,) = teacher.forms
-    names, max_length = in_torch.names, in_torch.max_length
     try:
         require_packages("onnx", "onnxruntime")
-        folders = export_teacher(in_torch.folder, [*names], max_length, pair, out)
+        folders = export_teacher(
+            *(in_torch.folder, [*in_torch.names], in_torch.max_length, pair, out)
+        )
     except Exception as error:  # torch's exporter raises anything for a model that it cannot write
         teacher.not_timed["onnx"] = reason_of(error)
     else:
-        forms = (Contestant(form, folder, names, max_length) for form, folder in folders.items())
+        forms = (replace(in_torch, form=form, folder=one) for form, one in folders.items())
         teacher.forms.extend(forms)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from pipeline_lib.base.layout import student_place
 from pipeline_lib.base.text import Text
+from pipeline_lib.evaluation.timing import same_answers
 from pipeline_lib.exports.export_source import Subject
 from pipeline_lib.shards.columns import texts
 from pipeline_lib.shards.shard_sets import ShardSet
@@ -25,7 +26,7 @@ class Deviation:
 
     :ivar largest, mean: largest and mean absolute difference of logits, scores or vector values.
     :ivar relative: the largest difference over the largest value in torch.
-    :ivar same_class: the share of rows with the same class; None if there are no classes.
+    :ivar same_class: the share of rows with the same class, or labels; None if there are none.
     """
 
     rows: int
@@ -35,10 +36,11 @@ class Deviation:
     same_class: float | None
 
     @classmethod
-    def between(cls, wanted: np.ndarray, actual: np.ndarray, classes: bool) -> "Deviation":
+    def between(cls, wanted: np.ndarray, actual: np.ndarray, kind: str) -> "Deviation":
         """Compare outputs, float (rows, width)."""
         apart = np.abs(wanted.astype(np.float64) - actual)
-        same = float((wanted.argmax(1) == actual.argmax(1)).mean()) if classes else None
+        decides = kind in ("classification", "multilabel")
+        same = same_answers(wanted, actual, kind) if decides else None
         scale = max(float(np.abs(wanted).max()), 1e-6)
         largest = float(apart.max())
         return cls(len(wanted), largest, float(apart.mean()), largest / scale, same)
@@ -61,9 +63,8 @@ def measure(subject: Subject, outputs: Outputs) -> dict[str, Deviation]:
     """
     samples = {"made up": made_up_texts(subject), "dev": dev_texts(subject)}
     encoded = {name: subject.reader.encode(sample) for name, sample in samples.items() if sample}
-    classes = subject.kind == "classification"
     return {
-        name: Deviation.between(subject.outputs(sentences), outputs(sentences), classes)
+        name: Deviation.between(subject.outputs(sentences), outputs(sentences), subject.kind)
         for name, sentences in encoded.items()
     }
 

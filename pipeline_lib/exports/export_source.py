@@ -9,7 +9,8 @@ import torch
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_record
-from pipeline_lib.models.checks import check_outputs, is_regression
+from pipeline_lib.base.model_config import kind_of_model
+from pipeline_lib.models.checks import check_outputs
 from pipeline_lib.models.networks.student import StudentNetwork
 from pipeline_lib.models.students.folders import ENCODER_TYPE, temperature_of
 from pipeline_lib.models.students.sentence_encoder import encode_sentences, load_encoder
@@ -41,10 +42,10 @@ class Subject:
 
     @property
     def kind(self) -> str:
-        """What it is: a classification or regression, as in params.yaml, or a sentence encoder."""
+        """What it is: the kind of its task, as in params.yaml, or a sentence encoder."""
         if self.labels is None:
             return "sentence encoder"
-        return "regression" if is_regression(self.labels) else "classification"
+        return kind_of_model(self.labels, self.config.get("problem_type"))
 
     @property
     def encoder(self) -> torch.nn.Module:

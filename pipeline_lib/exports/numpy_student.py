@@ -28,23 +28,31 @@ Text = str | tuple[str, str]
 class Predictions:
     """The answers to texts or pairs, in their order.
 
-    :ivar labels: class names; for a regression, the scores, float32 (texts,).
-    :ivar probabilities: float32 (texts, classes); None for a regression.
+    :ivar labels: class names; of several labels, a list of those that apply to each text; for a
+        regression, the scores, float32 (texts,).
+    :ivar probabilities: float32 (texts, classes), which add up to 1 unless any number of labels can
+        apply; None for a regression.
     :ivar logits: float32 (texts, classes), already divided by the temperature; for a regression,
         the scores (texts, 1).
     """
 
-    labels: list[str] | np.ndarray
+    labels: list[str] | list[list[str]] | np.ndarray
     probabilities: np.ndarray | None
     logits: np.ndarray
 
     @classmethod
-    def of(cls, logits: np.ndarray, names: Sequence[str]) -> "Predictions":
+    def of(
+        cls, logits: np.ndarray, names: Sequence[str], multilabel: bool = False
+    ) -> "Predictions":
         """Return the answers that logits stand for.
 
         :param logits: float (texts, classes), or (texts, 1) for a regression.
         :param names: the classes, or the one name of a regression's score.
+        :param multilabel: whether any number of them can apply: those above a probability of 0.5.
         """
+        if multilabel:
+            chosen = [[names[n] for n in np.flatnonzero(row > 0)] for row in logits]
+            return cls(chosen, sigmoid(logits), logits)
         if len(names) == 1:
             return cls(logits[:, 0], None, logits)
         probabilities = softmax(logits.astype(np.float64)).astype(np.float32)
@@ -64,13 +72,14 @@ class Student:
         self.tokenizer.no_padding()
         names = self.config.get("id2label", {})
         self.label_names = [names[str(number)] for number in range(len(names))]
+        self.multilabel = self.config.get("problem_type") == "multi_label_classification"
         self.is_pair = self.config.get("pair", False)
         self.own = self.config["architecture"]
         self._read = getattr(self, "_read_" + self.own["architecture"])
 
     def predict(self, texts: Sequence[Text]) -> Predictions:
-        """Return each text's class and probabilities, or a regression's scores."""
-        return Predictions.of(self.logits(texts), self.label_names)
+        """Return each text's class, or its labels, and probabilities, or a regression's scores."""
+        return Predictions.of(self.logits(texts), self.label_names, self.multilabel)
 
     def logits(self, texts: Sequence[Text]) -> np.ndarray:
         """Return logits (texts, classes), divided by the temperature, or scores (texts, 1)."""
@@ -290,6 +299,11 @@ def main(texts: Iterable[str]) -> None:
         answer = student.predict([tuple(text.split("\t", 1)) if student.is_pair else text])
         if answer.probabilities is None:
             print(f"{student.label_names[0]}\t{answer.labels[0]:.4f}\t{shown}")
+        elif student.multilabel:
+            shares = answer.probabilities[answer.logits > 0]
+            print(
+                f"{', '.join(answer.labels[0])}\t{', '.join(f'{p:.4f}' for p in shares)}\t{shown}"
+            )
         else:
             print(f"{answer.labels[0]}\t{answer.probabilities.max():.4f}\t{shown}")
 

@@ -7,18 +7,19 @@ opened without torch and transformers.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.model_config import kind_of_model
+from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.base.unicode import as_utf8
 from pipeline_lib.exports.contents import ENCODERS, STUDENTS, Content, require_content
 from pipeline_lib.exports.folders import form_of
 from pipeline_lib.exports.numpy_student import Predictions
-from pipeline_lib.models.checks import is_regression
 from pipeline_lib.models.loaded_weights import check_finite
 from pipeline_lib.models.students.folders import Predict, finite, scaled, temperature_of
 from pipeline_lib.models.students.tokenise import known_words
@@ -34,6 +35,7 @@ class Predictor:
 
     :ivar labels: class names, in the order of the columns of probabilities and logits; for a
         regression, the name of its score.
+    :ivar kind: the kind of its task, as in params.yaml.
     :ivar is_pair: whether it compares two sentences; None for a teacher, whose folder doesn't say.
     :ivar logits: maps texts or pairs, unchecked, to logits divided by the temperature, or to
         scores, float32 (texts, classes).
@@ -42,14 +44,10 @@ class Predictor:
 
     folder: Path
     labels: list[str]
+    kind: Kind
     is_pair: bool | None
     logits: Predict = field(repr=False)
     words: KnownWords | None = field(default=None, repr=False)
-
-    @property
-    def kind(self) -> Literal["classification", "regression"]:
-        """The kind of its task, as in params.yaml."""
-        return "regression" if is_regression(self.labels) else "classification"
 
     def predict(
         self, texts: Sequence[str] | Sequence[tuple[str, str]], batch_size: int | None = None
@@ -65,7 +63,7 @@ class Predictor:
         """
         rows = _checked(texts, self.is_pair, self.folder)
         logits = _in_batches(self.logits, rows, batch_size, len(self.labels))
-        return Predictions.of(logits, self.labels)
+        return Predictions.of(logits, self.labels, self.kind == "multilabel")
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ def load_student(folder: Path | str) -> Predictor:
     logits = scaled(student.logits, temperature_of(folder))
     words = known_words(student.tokenizer, student.reader.max_words)
     logits = finite(folder, logits)
-    return Predictor(folder, student.label_names, student.is_pair, logits, words)
+    return Predictor(folder, student.label_names, student.kind, student.is_pair, logits, words)
 
 
 def load_teacher(folder: Path | str) -> Predictor:
@@ -118,7 +116,7 @@ def load_teacher(folder: Path | str) -> Predictor:
     from pipeline_lib.models.serving import open_teacher
 
     teacher, logits = open_teacher(folder, None, None)
-    return Predictor(folder, teacher.label_names, None, logits)
+    return Predictor(folder, teacher.label_names, teacher.kind, None, logits)
 
 
 def load_encoder(folder: Path | str) -> Encoder:
@@ -158,7 +156,8 @@ def _load_exported(folder: Path) -> Predictor:
     student = load_onnx_student(folder)
     words = known_words(student.reader.tokenizer, student.reader.max_words)
     outputs = finite(folder, student.outputs)
-    return Predictor(folder, student.label_names, student.is_pair, outputs, words)
+    kind = kind_of_model(student.label_names, student.config.get("problem_type"))
+    return Predictor(folder, student.label_names, kind, student.is_pair, outputs, words)
 
 
 def _load_numpy(folder: Path) -> Predictor:
@@ -175,7 +174,8 @@ def _load_numpy(folder: Path) -> Predictor:
     check_finite(folder, student.weights)
     words = KnownWords(student.tokenizer, student.config["unknown"], student.own["max_words"])
     outputs = finite(folder, student.logits if student.label_names else student.encode)
-    return Predictor(folder, student.label_names, student.is_pair, outputs, words)
+    kind = kind_of_model(student.label_names, student.config.get("problem_type"))
+    return Predictor(folder, student.label_names, kind, student.is_pair, outputs, words)
 
 
 def _in_batches(

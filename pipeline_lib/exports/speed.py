@@ -41,7 +41,6 @@ from pipeline_lib.exports.contestants import (
     students_of,
     teachers_of,
 )
-from pipeline_lib.models.checks import is_regression
 from pipeline_lib.params import Params, Speed
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.speed import ColdStart, Form, Place, Rate, TaskSpeed, Timed, folder_bytes
@@ -196,8 +195,9 @@ def measure(job: Job) -> dict[Contestant, Measured]:
     some = spread(job.sentences, ANSWERS)
     for in_torch, *others in job.systems if job.agreement else []:
         answers = systems[in_torch](some) if others else None
-        regression = is_regression(in_torch.names)
-        agreements |= {one: same_answers(answers, systems[one](some), regression) for one in others}
+        agreements |= {
+            one: same_answers(answers, systems[one](some), in_torch.kind) for one in others
+        }
     return {
         one: Measured(
             rates[one],

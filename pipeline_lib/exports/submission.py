@@ -71,7 +71,7 @@ def answers(task: Task, name: str, outputs: np.ndarray) -> list[str]:
     problems = task_faults(task, name)
     if problems:
         raise DistilleryError("\n".join(problems))
-    decided = decide(outputs, task.is_regression)
+    decided = decide(outputs, task.kind)
     if task.is_regression:
         clipped = np.clip(decided, task.labels.min, task.labels.max)
         return [format_score(score) for score in clipped.tolist()]

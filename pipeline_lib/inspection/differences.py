@@ -1,14 +1,15 @@
 """Compares two sets: rows added and removed, and how far the answers to the others moved."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.probabilities import answered
+from pipeline_lib.base.probabilities import Kind, answered
 from pipeline_lib.inspection.distances import moved
 from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.matching import Matches, Side, match
@@ -74,11 +75,12 @@ def difference(before: JoinedRows, after: JoinedRows, limit: int) -> Difference:
         if logits:
             measure = "distance of the scores" if before.is_regression else "bits"
             for here, there in _both(logits, matches):
-                _count(result, here, there)
-            result.answers = _moves(logits, matches, measure, limit)
+                _count(result, here, there, before.kind)
+            apart = partial(moved, kind=before.kind)
+            result.answers = _moves(logits, matches, measure, limit, apart)
         for side in (FIRST, SECOND):
             if vectors := _stored(before, after, "vector", side):
-                result.vectors[side] = _moves(vectors, matches, "1 - cosine", limit)
+                result.vectors[side] = _moves(vectors, matches, "1 - cosine", limit, _apart)
     return result
 
 
@@ -106,19 +108,25 @@ def _both(
         yield stored[0][rows[:, 0]], stored[1][rows[:, 1]]
 
 
-def _count(result: Difference, here: np.ndarray, there: np.ndarray) -> None:
+def _count(result: Difference, here: np.ndarray, there: np.ndarray, kind: Kind) -> None:
     before, after = answered(here), answered(there)
     result.answers_lost += int((before & ~after).sum())
     result.answers_gained += int((after & ~before).sum())
-    other = here.argmax(axis=1) != there.argmax(axis=1)
+    if kind == "multilabel":
+        other = ((here > 0) != (there > 0)).any(axis=1)
+    else:
+        other = here.argmax(axis=1) != there.argmax(axis=1)
     result.other += int((other & before & after).sum())
 
 
 def _moves(
-    stored: tuple[StoredVectors, StoredVectors], matches: Matches, measure: str, limit: int
+    stored: tuple[StoredVectors, StoredVectors],
+    matches: Matches,
+    measure: str,
+    limit: int,
+    apart: Callable[[np.ndarray, np.ndarray], np.ndarray],
 ) -> Moves:
     """Return how far rows moved, in two passes over the common rows."""
-    apart = _apart if measure == "1 - cosine" else moved
     moves, top, start = Moves(Numbers(measure, whole=False)), Top(limit), 0
     for here, there in _both(stored, matches):
         moves.apart.learn(apart(here, there))

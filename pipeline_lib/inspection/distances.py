@@ -5,33 +5,50 @@ Rows without an answer, or without a label, are NaN.
 
 import numpy as np
 
-from pipeline_lib.base.probabilities import answered, entropy_bits, softmax
+from pipeline_lib.base.probabilities import (
+    Kind,
+    answered,
+    entropy_bits,
+    probabilities,
+    sigmoid,
+)
 
 
-def entropies(logits: np.ndarray) -> np.ndarray:
+def entropies(logits: np.ndarray, kind: Kind = "classification") -> np.ndarray:
     """Return the entropy of each row's answer in bits, float64 (rows,).
 
     :param logits: float (rows, classes).
     """
-    return np.where(answered(logits), entropy_bits(softmax(logits)), np.nan)
+    known = answered(logits)
+    return np.where(known, entropy_bits(probabilities(logits, kind), kind), np.nan)
 
 
-def moved(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def moved(one: np.ndarray, other: np.ndarray, kind: Kind = "classification") -> np.ndarray:
     """Return how far apart two answers to each row are, float64 (rows,).
 
     For classes it is the Jensen-Shannon divergence in bits (Lin 1991, section IV): 0 if they are
     equal, 1 if they are certain of two different classes.  Unlike Kullback-Leibler divergence it is
-    symmetric and finite, so one overconfident answer does not lead every list.  For a regression it
-    is the distance of the scores.
+    symmetric and finite, so one overconfident answer does not lead every list.  Of several labels
+    it is the sum over them.  For a regression it is the distance of the scores.
 
     :param one: float (rows, classes), or (rows, 1) for a regression; :param other: the same.
     """
     if one.shape[1] == 1:
         return np.abs(one[:, 0].astype(np.float64) - other[:, 0])
-    first, second = softmax(one), softmax(other)
-    apart = entropy_bits((first + second) / 2) - (entropy_bits(first) + entropy_bits(second)) / 2
+    first, second = probabilities(one, kind), probabilities(other, kind)
+    apart = entropy_bits((first + second) / 2, kind)
+    apart = apart - (entropy_bits(first, kind) + entropy_bits(second, kind)) / 2
     # Rounding can put equal answers slightly below 0.
     return np.where(answered(one) & answered(other), np.maximum(apart, 0.0), np.nan)
+
+
+def set_confidence(logits: np.ndarray, marks: np.ndarray) -> np.ndarray:
+    """Return the probability of each row's set of labels, as if they were independent, (rows,).
+
+    :param logits: float (rows, labels); :param marks: 0, 1 or NaN, of the same shape.
+    """
+    shares = sigmoid(logits)
+    return np.where(marks == 1, shares, np.where(marks == 0, 1.0 - shares, np.nan)).prod(axis=1)
 
 
 def self_confidence(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:

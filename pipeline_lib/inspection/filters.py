@@ -61,7 +61,9 @@ class Filter:
             wanted &= batch.is_synthetic
         if self.rule is not None:
             wanted &= made_by(batch)[self.rule] > 0
-        if self.label is not None:
+        if self.label is not None and batch.kind == "multilabel" and not np.isnan(self.label):
+            wanted &= batch.marks[:, int(self.label)] == 1
+        elif self.label is not None:
             labels = batch.labels
             wanted &= np.isnan(labels) if np.isnan(self.label) else labels == self.label
         return wanted

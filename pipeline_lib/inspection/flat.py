@@ -1,19 +1,20 @@
 """A set and the answers to it as flat rows, for other tools: docs/inspection.md."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from pipeline_lib.base.probabilities import answered, entropy_bits, softmax
+from pipeline_lib.base.probabilities import answered, confidence, entropy_bits, probabilities
 from pipeline_lib.inspection.changes import in_words, rules_of, sentences_of
 from pipeline_lib.inspection.distances import moved
 from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.rows import Answering, Embed, Names, label_name
+from pipeline_lib.results.metrics import decide
 from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes
 
 ENDINGS = {FIRST: "", SECOND: "_pair"}
@@ -74,7 +75,7 @@ class FlatRows:
             logits = self.student(batch)
             columns |= self._answers("student", logits, "student_")
             if batch.logits is not None:
-                columns["divergence"] = _known(moved(batch.logits, logits))
+                columns["divergence"] = _known(moved(batch.logits, logits, batch.kind))
         for side, vectors in self._vectors(batch).items():
             columns[f"vector{ENDINGS[side]}"] = fixed_lists(vectors, answered(vectors))
         return columns
@@ -82,6 +83,8 @@ class FlatRows:
     def _labels(self, column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         if self.rows.is_regression:
             return column
+        if self.rows.kind == "multilabel":
+            return pa.array([_applying(one, self.names) for one in column.to_pylist()], _NAMES)
         return pa.array(
             [label_name(label, self.names) for label in column.to_pylist()], pa.string()
         )
@@ -91,12 +94,17 @@ class FlatRows:
         known = answered(logits)
         if logits.shape[1] == 1:
             return {who: pa.array(logits[:, 0], pa.float32(), mask=~known)}
-        shares = softmax(logits)
-        best = [label_name(n, self.names) for n in logits.argmax(axis=1).tolist()]
+        kind = self.rows.kind
+        shares, decided = probabilities(logits, kind), decide(logits, kind).tolist()
+        if kind == "multilabel":
+            best = pa.array([_applying(one, self.names) for one in decided], _NAMES, mask=~known)
+        else:
+            named = [label_name(number, self.names) for number in decided]
+            best = pa.array(named, pa.string(), mask=~known)
         return {
-            who: pa.array(best, pa.string(), mask=~known),
-            f"{start}confidence": _known(shares.max(axis=1)),
-            f"{start}entropy": _known(entropy_bits(shares)),
+            who: best,
+            f"{start}confidence": _known(np.where(known, confidence(logits, kind), np.nan)),
+            f"{start}entropy": _known(entropy_bits(shares, kind)),
             f"{start}probabilities": fixed_lists(shares.astype(np.float32), known),
             f"{start}logits": fixed_lists(logits.astype(np.float32), known),
         }
@@ -105,6 +113,16 @@ class FlatRows:
         if batch.vectors or self.encoder is None:
             return batch.vectors
         return {side: self.encoder(batch, side) for side in column_suffixes(batch.table)}
+
+
+_NAMES = pa.list_(pa.string())
+
+
+def _applying(marks: Sequence[int] | None, names: Names) -> list[str] | None:
+    """Return the names of the labels that apply to a row; None if they are hidden."""
+    if marks is None:
+        return None
+    return [str(label_name(number, names)) for number, mark in enumerate(marks) if mark]
 
 
 def fixed_lists(values: np.ndarray, known: np.ndarray | None = None) -> pa.FixedSizeListArray:

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout, pair_of
-from pipeline_lib.shards.columns import FIRST, SECOND, holds_scores, matrix
+from pipeline_lib.base.probabilities import Kind
+from pipeline_lib.shards.columns import FIRST, SECOND, kind_of_labels, matrix
 from pipeline_lib.shards.shard_sets import ShardSet, check_answers
 from pipeline_lib.shards.vectors import StoredVectors
 
@@ -67,12 +68,36 @@ class RowBatch:
         return self.table["iteration"].to_numpy() > 0
 
     @property
+    def kind(self) -> Kind:
+        """What labels and answers are."""
+        if self.logits is not None and self.logits.shape[1] == 1:
+            return "regression"
+        known = "label" in self.table.column_names
+        return kind_of_labels(self.table["label"]) if known else "classification"
+
+    @property
     def labels(self) -> np.ndarray:
-        """The labels, float64 (rows,): class numbers or scores, NaN if hidden."""
+        """The labels, float64 (rows,): class numbers or scores, NaN if hidden.
+
+        Of several labels, a number that tells sets apart; see :attr:`marks`.
+        """
         if "label" not in self.table.column_names:
             return np.full(len(self), np.nan)
+        if self.kind == "multilabel":
+            # Every number below 2**53 is exact in float64.
+            bits = 2.0 ** (np.arange(self.marks.shape[1]) % 53)
+            return self.marks @ bits
         column = self.table["label"].cast(pa.float64())
         return pc.fill_null(column, np.nan).to_numpy()
+
+    @cached_property
+    def marks(self) -> np.ndarray:
+        """Which of several labels each row has, 0 or 1, float64 (rows, labels); NaN: hidden."""
+        column = self.table["label"]
+        width = column.type.list_size
+        marks = np.full((len(self), width), np.nan)
+        marks[column.is_valid().to_numpy()] = matrix(column.drop_null())
+        return marks
 
 
 @dataclass(frozen=True)
@@ -136,12 +161,14 @@ class JoinedRows:
         return None
 
     @cached_property
+    def kind(self) -> Kind:
+        """What labels and answers are."""
+        return next((batch.kind for batch in self.batches(1)), "classification")
+
+    @property
     def is_regression(self) -> bool:
         """Whether labels and answers are scores."""
-        if self.classes is not None:
-            return self.classes == 1
-        first = next(self.inputs.tables(), None)
-        return first is not None and "label" in first.column_names and holds_scores(first["label"])
+        return self.kind == "regression"
 
     def holder(self, column: str) -> ShardSet | None:
         """Return the set that has a column, looking at the inputs first; None if none has it."""

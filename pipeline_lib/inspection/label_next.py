@@ -30,9 +30,12 @@ from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.models import running_features
 from pipeline_lib.inspection.rows import DIGITS, Names, answer, read_row
 from pipeline_lib.inspection.work_lists import WorkList, teacher_beside
-from pipeline_lib.params import Params, Task
-from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.shards.training_texts import labelled_later, unlabelled_folder
+from pipeline_lib.params import Multilabel, Params, Task
+from pipeline_lib.shards.training_texts import (
+    labelled_later,
+    own_unlabelled,
+    unlabelled_folder,
+)
 
 SEED = 1
 """Of the draws; a text's own key goes into them, so that their order in a set does not matter."""
@@ -58,6 +61,11 @@ def label_next(
             f"tasks.{task}: its training rows have no labels, so none are added to them. Name a "
             "task whose students learn from labels, or leave out --kind label-next."
         )
+    if isinstance(settings, Multilabel):
+        raise DistilleryError(
+            f"tasks.{task}: its rows have several labels, and --kind label-next is for classes and "
+            "scores. Leave it out."
+        )
     student = chosen_student(layout, params, task, method)
     texts = unlabelled_folder(layout.split(task, "train"))
     if not texts.exists():
@@ -71,7 +79,7 @@ def label_next(
             settings.is_regression, "No student is trained and scored yet. Run `distill run`."
         )
     later = labelled_later(layout.split(task, "train"))
-    left = np.setdiff1d(ShardSet.open(texts).table()["key"].to_numpy(), later)
+    left = np.setdiff1d(own_unlabelled(layout.split(task, "train")), later)
     rows = _answered_texts(layout, params, task, student) or JoinedRows.open(texts)
     seeds = [student.seed]
     if settings.is_regression:

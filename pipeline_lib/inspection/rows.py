@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lib.base.probabilities import answered, entropy_bits, softmax
+from pipeline_lib.base.probabilities import Kind, answered, entropy_bits, probabilities
 from pipeline_lib.inspection.changes import RuleName, Sentence, rules_of, sentences_of
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.originals import Originals
+from pipeline_lib.results.metrics import decide
 
 DIGITS = 6
 """Decimals of numbers in rows, as in scores.json."""
@@ -27,7 +28,7 @@ Embed = Callable[[RowBatch, str], np.ndarray]
 class Answer:
     """A model's answer to a row.
 
-    :ivar answer: the class's name, or a regression's score.
+    :ivar answer: the class's name, or those of several labels, or a regression's score.
     :ivar probabilities: by class name, empty for a regression; :ivar entropy: theirs, in bits.
     """
 
@@ -88,7 +89,7 @@ def read_row(
     if record.get("iteration"):
         source, logits = Originals(rows).of(batch)
         sentences = sentences_of(record, source)
-        original = Original(sentences_of(source), answer(logits, names))
+        original = Original(sentences_of(source), answer(logits, names, rows.kind))
     sentences = sentences or sentences_of(record)
     location = rows.place(shard, row)
     return InspectedRow(
@@ -99,31 +100,41 @@ def read_row(
         sentences=sentences,
         rules=rules_of(record, sentences),
         label=label_name(record.get("label"), names),
-        teacher=answer(batch.logits, names),
-        student=None if student is None else answer(student(batch), names),
+        teacher=answer(batch.logits, names, rows.kind),
+        student=None if student is None else answer(student(batch), names, rows.kind),
         original=original,
         score=None if score is None else round(score, DIGITS),
     )
 
 
-def answer(logits: np.ndarray | None, names: Names) -> Answer | None:
+def answer(logits: np.ndarray | None, names: Names, kind: Kind = "classification") -> Answer | None:
     """Return the answer for one row's logits, shape (1, classes); None if there is none."""
     if logits is None or not answered(logits)[0]:
         return None
     if logits.shape[1] == 1:
         return Answer(round(float(logits[0, 0]), DIGITS), {}, None)
-    shares = softmax(logits)
-    best = label_name(int(shares.argmax()), names)
+    shares = probabilities(logits, kind)
+    best = label_name(decide(logits, kind)[0].tolist(), names)
     named = {
         label_name(n, names): round(share, DIGITS) for n, share in enumerate(shares[0].tolist())
     }
-    return Answer(best, named, round(float(entropy_bits(shares)[0]), DIGITS))
+    return Answer(best, named, round(float(entropy_bits(shares, kind)[0]), DIGITS))
 
 
-def label_name(label: float | None, names: Names) -> str | float | None:
-    """Return a class's name, or its number as text if names are unknown; or the score."""
+NO_LABEL = "(none)"
+"""What is shown of a row to which none of several labels applies."""
+
+
+def label_name(label: float | Sequence[int] | None, names: Names) -> str | float | None:
+    """Return a class's name, or its number as text if names are unknown; or the score.
+
+    Of several labels, given as a 0 or 1 for each, the names of those that apply.
+    """
     if label is None:
         return None
+    if isinstance(label, Sequence):
+        applying = (label_name(number, names) for number, mark in enumerate(label) if mark)
+        return ", ".join(map(str, applying)) or NO_LABEL
     if isinstance(label, float):
         return round(label, DIGITS)
     return names[label] if names and 0 <= label < len(names) else str(label)

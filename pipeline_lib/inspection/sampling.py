@@ -50,7 +50,7 @@ def leading(rows: JoinedRows, size: int, wanted: Filter, uncertain: bool) -> lis
     def score(batch: RowBatch) -> np.ndarray:
         if not uncertain:
             return np.zeros(len(batch))
-        return np.nan_to_num(entropies(batch.logits), nan=-1.0)
+        return np.nan_to_num(entropies(batch.logits, batch.kind), nan=-1.0)
 
     return [(shard, row) for _, (_, shard, row) in _top(rows, size, wanted, score).best()]
 

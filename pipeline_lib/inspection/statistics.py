@@ -201,7 +201,7 @@ def scores(batch: RowBatch, regression: bool) -> Values:
     if batch.logits is not None and regression:
         values["teacher's answer"] = ("score", batch.logits[:, 0].astype(np.float64))
     elif batch.logits is not None:
-        values["teacher's entropy"] = ("bits", entropies(batch.logits))
+        values["teacher's entropy"] = ("bits", entropies(batch.logits, batch.kind))
     return values
 
 
@@ -217,9 +217,11 @@ def _categories(
     result: Figures, batch: RowBatch, kept: np.ndarray, regression: bool, names: Names
 ) -> None:
     labels = batch.labels
-    if not regression and "label" in batch.table.column_names:
+    if batch.kind == "multilabel":
+        _label_categories(result, batch, kept, names)
+    elif not regression and "label" in batch.table.column_names:
         result.labels.update(_named(labels[kept], names, NO_LABEL))
-    if not regression and batch.logits is not None:
+    if batch.kind == "classification" and batch.logits is not None:
         known = answered(batch.logits)
         best = np.where(known, batch.logits.argmax(axis=1), np.nan)
         result.answers.update(_named(best[kept], names, NO_ANSWER))
@@ -232,13 +234,35 @@ def _categories(
         _add(result.rules[rule], batch, changes * kept, regression)
 
 
+def _label_categories(result: Figures, batch: RowBatch, kept: np.ndarray, names: Names) -> None:
+    """Count the rows of each of several labels, and those that the teacher gives each."""
+    result.labels.update(_having(batch.marks[kept], names, NO_LABEL))
+    if batch.logits is None:
+        return
+    known = answered(batch.logits)
+    decided = np.where(known[:, None], batch.logits > 0, np.nan)
+    result.answers.update(_having(decided[kept], names, NO_ANSWER))
+    both = kept & known & ~np.isnan(batch.labels)
+    right, all_ = result.agreeing
+    same = (decided == batch.marks).all(axis=1)
+    result.agreeing = (right + int(same[both].sum()), all_ + int(both.sum()))
+
+
+def _having(marks: np.ndarray, names: Names, missing: str) -> dict[str, int]:
+    """Return how many rows have each label, 0 or 1, (rows, labels); NaN: it is not known."""
+    hidden = np.isnan(marks).any(axis=1)
+    counts = np.nansum(marks, axis=0).astype(np.int64).tolist()
+    named = {str(label_name(number, names)): count for number, count in enumerate(counts)}
+    return named | ({missing: int(hidden.sum())} if hidden.any() else {})
+
+
 def _add(counts: OfRule, batch: RowBatch, changes: np.ndarray, regression: bool) -> None:
     rows = changes > 0
     counts.rows += int(rows.sum())
     counts.changes += int(changes.sum())
     counts.words += sum(int(_lengths(batch, s)[rows].sum()) for s in column_suffixes(batch.table))
     if batch.logits is not None and not regression:
-        entropy = entropies(batch.logits)[rows]
+        entropy = entropies(batch.logits, batch.kind)[rows]
         counts.entropy += float(np.nansum(entropy))
         counts.answers += int((~np.isnan(entropy)).sum())
 

@@ -14,7 +14,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.inspection.answers import ChosenStudent, StoredAnswers, chosen_student
 from pipeline_lib.inspection.captions import CLASSES, LISTS, SCORES, ListName
-from pipeline_lib.inspection.distances import entropies, moved, self_confidence
+from pipeline_lib.inspection.distances import entropies, moved, self_confidence, set_confidence
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.label_errors import LabelErrors
 from pipeline_lib.inspection.originals import Originals
@@ -151,7 +151,8 @@ def lists_of(
     :param wanted: which lists; :param cleanlab: see :func:`work_lists`.
     """
     errors = None
-    if "labels" in wanted and not regression:
+    several = any(part.rows.kind == "multilabel" for part in parts)
+    if "labels" in wanted and not regression and not several:
         errors = LabelErrors(max((part.rows.classes or 0 for part in parts), default=0), cleanlab)
         for _, batch in _answered(parts):
             errors.learn(batch)
@@ -190,16 +191,20 @@ def _scores(
     if name == "augmentation":
         if not synthetic.any():
             return None
-        return np.where(synthetic, moved(batch.logits, originals.logits(batch)), np.nan)
+        return np.where(synthetic, moved(batch.logits, originals.logits(batch), batch.kind), np.nan)
     if name == "student":
-        return None if part.student is None else moved(batch.logits, part.student(batch))
+        return (
+            None if part.student is None else moved(batch.logits, part.student(batch), batch.kind)
+        )
     if name == "labels":
         if regression:
             return np.abs(batch.logits[:, 0] - batch.labels)
+        if batch.kind == "multilabel":
+            return 1 - set_confidence(batch.logits, batch.marks)
         return 1 - self_confidence(softmax(batch.logits), batch.labels)
     # What people wrote is more informative than what the rules made of it.
     if not regression:
-        return np.where(synthetic, np.nan, entropies(batch.logits))
+        return np.where(synthetic, np.nan, entropies(batch.logits, batch.kind))
     return None if part.spread is None else part.spread(batch)
 
 

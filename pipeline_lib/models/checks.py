@@ -1,6 +1,5 @@
 """What a model's folder must have before it is used, and what its labels say."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,11 +34,6 @@ def check_outputs(folder: Path | str, outputs: "np.ndarray") -> "np.ndarray":
             "put others there, or train it again, with a lower learning rate."
         )
     return outputs
-
-
-def is_regression(label_names: Sequence[str]) -> bool:
-    """Whether a model gives a score rather than classes: it names nothing else."""
-    return len(label_names) == 1
 
 
 def check_names(folder: Path, names: list[str], wanted: list[str]) -> None:

@@ -19,7 +19,8 @@ from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import DistilleryError, reason_of
 from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.base.max_positions import position_count
-from pipeline_lib.base.model_config import problem_type
+from pipeline_lib.base.model_config import PROBLEM_TYPES, kind_of_model
+from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.networks.inputs import model_inputs
@@ -111,13 +112,18 @@ class Transformer(ABC):
 
 @dataclass
 class Teacher(Transformer):
-    """A sequence classifier: its outputs are a logit per class, or the score of a regression."""
+    """A sequence classifier: its outputs are a logit per class or label, or a score."""
 
     @cached_property
     def label_names(self) -> list[str]:
         """Class names, by class index."""
         names = self.model.config.id2label
         return [names[number] for number in range(len(names))]
+
+    @property
+    def kind(self) -> Kind:
+        """What its outputs are."""
+        return kind_of_model(self.label_names, self.model.config.problem_type)
 
     @property
     def width(self) -> int:
@@ -169,19 +175,22 @@ def _to_float32(_: torch.nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
     return tuple(map(exact, args)), {name: exact(value) for name, value in kwargs.items()}
 
 
-def load_classifier(folder: Path, label_names: Sequence[str] | None = None) -> tuple[Any, Any]:
+def load_classifier(
+    folder: Path, label_names: Sequence[str] | None = None, kind: Kind | None = None
+) -> tuple[Any, Any]:
     """Load (model, tokenizer) as a classifier; ``label_names`` are what a model is to be tuned to.
 
     An encoder gets a new head, and so does a classifier of another number of labels; one of as many
     keeps its head.  A single label name means a regression with one output.
 
+    :param kind: what the outputs are to be; None: a score, or alternatives.
     :raises DistilleryError: if the folder has no model that transformers can load.
     """
     head: dict[str, Any] = {}
     if label_names is not None:
         names = dict(enumerate(label_names))
         head = {"id2label": names, "label2id": {name: i for i, name in names.items()}}
-        head["problem_type"] = problem_type(label_names)
+        head["problem_type"] = PROBLEM_TYPES[kind or kind_of_model(label_names, None)]
     return load_pretrained(folder, "AutoModelForSequenceClassification", head)
 
 

@@ -2,19 +2,20 @@
 
 For a classification it is the change in the prediction's entropy (Liu 2020, section 3.5.4 and
 figure 3.4): without the decisive word, a model that understood the sentence is unsure, and its
-entropy rises; a model that did not stays sure.  A regression has no entropy; there the score itself
-is compared.
+entropy rises; a model that did not stays sure.  Of several labels, one is explained: whether it
+applies.  A regression has no entropy; there the score itself is compared.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.probabilities import entropy_bits, softmax
+from pipeline_lib.base.probabilities import entropy_bits, of_two, softmax
 from pipeline_lib.base.text import Text
+from pipeline_lib.models.students.folders import Predict
 from pipeline_lib.text.words import join_words, split_words
 
 
@@ -53,6 +54,16 @@ class Importance:
         return tuple(int(part.sum()) for part in np.split(known, np.cumsum(counts)[:-1]))
 
 
+def of_label(predict: Predict, number: int) -> Predict:
+    """Return the function that answers for one of several labels: the classes "no" and "yes"."""
+    return lambda texts: of_two(predict(texts)[:, number])
+
+
+def label_choice(name: str) -> list[str]:
+    """Return what the two classes of :func:`of_label` are called."""
+    return [f"not {name}", name]
+
+
 def word_counts(text: Text, characters: Sequence[int] | None = None) -> list[int]:
     """Return how many words can be masked in a sentence, or in each sentence of a pair.
 
@@ -65,7 +76,7 @@ def word_counts(text: Text, characters: Sequence[int] | None = None) -> list[int
 
 def word_importance(
     text: Text,
-    predict: Callable[[Sequence[Text]], np.ndarray],
+    predict: Predict,
     mask: str,
     is_regression: bool,
     read: Sequence[int] | None = None,

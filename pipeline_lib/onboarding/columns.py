@@ -105,4 +105,5 @@ def _sample(values: pa.ChunkedArray) -> pa.ChunkedArray:
 def look_at(contents: dict[str, Content]) -> list[Column]:
     """Describe the columns of the training file, or of the only file."""
     content = next(iter(contents.values()))
-    return [Column.of(name, content.table[name]) for name in content.names]
+    names = (name for name in content.names if name not in content.lists)
+    return [Column.of(name, content.table[name]) for name in names]

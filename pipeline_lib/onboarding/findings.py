@@ -14,8 +14,18 @@ import pyarrow.compute as pc
 from pydantic import TypeAdapter, ValidationError
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.corpora.tasks.labelled import Example, LabelMap, ScoreRange, missing_classes
-from pipeline_lib.corpora.tasks.preparation import shared_rows, split_tables
+from pipeline_lib.corpora.tasks.labelled import (
+    Example,
+    LabelMap,
+    LabelSets,
+    Meaning,
+    Raw,
+    ScoreRange,
+    meaning_of,
+    missing_classes,
+    numbers_of,
+)
+from pipeline_lib.corpora.tasks.preparation import plain_labels, shared_rows, split_tables
 from pipeline_lib.corpora.tasks.unlabelled import texts_of_no_split
 from pipeline_lib.onboarding.understanding import TaskGuess
 from pipeline_lib.params import UNLABELLED, Task
@@ -115,8 +125,7 @@ def find(understood: TaskGuess, unlabelled: Content | None = None) -> Findings:
         unlabelled text is new.
     """
     task = _task(understood)
-    scores = task.score_range
-    meaning = ScoreRange(scores.min, scores.max) if scores else LabelMap.of(task.labels)
+    meaning = meaning_of(task)
     examples: dict[str, list[Example]] = {}
     numbers: dict[str, list[int]] = {}
     odd: list[Odd] = []
@@ -129,7 +138,7 @@ def find(understood: TaskGuess, unlabelled: Content | None = None) -> Findings:
     lonely = _lonely(understood, task, examples, numbers)
     if unlabelled is not None:
         examples[UNLABELLED] = _texts(unlabelled, task)
-    if isinstance(meaning, LabelMap) and task.learns_from_labels:
+    if not isinstance(meaning, ScoreRange) and task.learns_from_labels:
         _check_classes(understood, examples, meaning)
     tables = split_tables(examples, task)
     odd += lonely
@@ -153,7 +162,7 @@ def find(understood: TaskGuess, unlabelled: Content | None = None) -> Findings:
 def without_lonely(understood: TaskGuess) -> TaskGuess:
     """Return it without the classes of one row; their rows then belong to no class."""
     task = _task(understood)
-    if task.is_regression or task.label_of(understood.examples) is None:
+    if task.kind != "classification" or task.label_of(understood.examples) is None:
         return understood
     meaning = LabelMap.of(task.labels)
     values = understood.contents[understood.examples].values(task.label_of(understood.examples))
@@ -179,25 +188,27 @@ def _task(understood: TaskGuess) -> Task:
 class _Rows:
     """The rows of one split: examples, and what is odd."""
 
-    def __init__(
-        self, understood: TaskGuess, split: str, task: Task, meaning: LabelMap | ScoreRange
-    ) -> None:
+    def __init__(self, understood: TaskGuess, split: str, task: Task, meaning: Meaning) -> None:
         self.split, self.content = split, understood.contents[split]
-        self.meaning, self.column = meaning, task.label_of(split)
+        self.meaning, columns = meaning, task.labels_of(split)
         self.is_test = split.startswith("test")
-        self.given = self.column is not None and self.column in self.content.names
+        self.given = bool(columns) and {*columns} <= {*self.content.names}
         texts = list(zip(*(self.content.values(name) for name in task.text), strict=True))
-        raws = self.content.values(self.column) if self.given else [""] * len(texts)
+        raws: Sequence[Raw] = [""] * len(texts)
+        if self.given:
+            cells = [self.content.values(name) for name in columns]
+            of_columns = isinstance(task.label_of(split), list)
+            raws = list(zip(*cells, strict=True)) if of_columns else cells[0]
         # A test set is scored if all its labels are known, and not at all if none is.
         known = [raw != "" and meaning.classify(raw) is not None for raw in raws]
-        self.hidden = self.is_test and self.column is not None and not any(known)
+        self.hidden = self.is_test and bool(columns) and not any(known)
         self.found: dict[str, list[int]] = {}
         self.examples: list[Example] = []
         self.numbers: list[int] = []
         for row, (text, raw) in enumerate(zip(texts, raws, strict=True)):
             self._add(row, text, raw)
 
-    def _add(self, row: int, texts: tuple[str, ...], raw: str) -> None:
+    def _add(self, row: int, texts: tuple[str, ...], raw: Raw) -> None:
         label = self.meaning.classify(raw) if self.given else None
         reason = EMPTY if not all(texts) else None
         if reason is None and label is None and self.given and not self.hidden:
@@ -208,13 +219,13 @@ class _Rows:
         self.examples.append(Example(texts, label))
         self.numbers.append(row)
 
-    def _reason(self, raw: str) -> str:
+    def _reason(self, raw: Raw) -> str:
         ranges = self.meaning.ranges if isinstance(self.meaning, LabelMap) else []
         if self.meaning.hides(raw):
             return MISSING
         if ranges and finite_number(raw) is not None:
             return OUTSIDE
-        if isinstance(self.meaning, LabelMap):
+        if not isinstance(self.meaning, ScoreRange):
             return UNKNOWN
         if finite_number(raw) is None:
             return NO_NUMBER
@@ -237,7 +248,7 @@ class _Rows:
 
 
 def _check_classes(
-    understood: TaskGuess, examples: dict[str, list[Example]], labels: LabelMap
+    understood: TaskGuess, examples: dict[str, list[Example]], labels: LabelMap | LabelSets
 ) -> None:
     missing = missing_classes(examples[understood.examples], labels)
     if missing:
@@ -276,7 +287,7 @@ def _lonely(
 ) -> list[Odd]:
     """Return the rows that are alone in their class: too few to learn it or to score it."""
     split = understood.examples
-    if task.is_regression or task.label_of(split) is None:
+    if task.kind != "classification" or task.label_of(split) is None:
         return []
     counts = Counter(example.label for example in examples[split])
     rows = [
@@ -301,8 +312,12 @@ def _names(lonely: list[Odd], understood: TaskGuess, task: Task) -> list[str]:
 def _counts(table: pa.Table, task: Task) -> dict[str, int]:
     if task.is_regression:
         return {}
-    counts = Counter(table["label"].to_pylist())
-    return {name: counts[index] for index, name in enumerate(task.label_names) if counts[index]}
+    known = (label for label in plain_labels(table) if label is not None)
+    counts = Counter(number for label in known for number in numbers_of(label))
+    # Of several labels, it matters which ones no row has, if any has a label.
+    every = task.kind == "multilabel" and bool(counts)
+    names = enumerate(task.label_names)
+    return {name: counts[index] for index, name in names if counts[index] or every}
 
 
 def _shared(

@@ -146,7 +146,8 @@ def choose_label(
     seen = {column.name: column for column in columns}
     for content in contents.values():
         for name in content.names:
-            seen.setdefault(name, Column.of(name, content.table[name]))
+            if name not in content.lists:
+                seen.setdefault(name, Column.of(name, content.table[name]))
     others = [column for column in seen.values() if column.name not in texts]
     first = next(iter(contents.values()))
     candidates = [column.name for column in others if column.is_label]
@@ -163,13 +164,6 @@ def choose_label(
         name for name in candidates if ends_as_label(name) or _has_class_names(name, contents)
     ]
     nameless = first.is_nameless or counts_up(first.names)
-    marks = [column.name for column in others if column.numbers and column.distinct == 2]
-    if len(marks) > 2 and {*usual} <= {*marks}:
-        reason = (
-            f"{_where(contents)}: {len(marks)} columns of two numbers, {', '.join(marks)}: is each "
-            "row marked with several labels? One of them can be learned: which?"
-        )
-        return _asked_label(marks, reason, contents, ask)
     if len(usual) == 1 or (len(candidates) == 1 and nameless):
         return (usual or candidates)[0]
     which = "which column is the label?"

@@ -121,6 +121,9 @@ def metrics_of(kind: str, counts: Sequence[int]) -> tuple[list[str], int | None]
     """
     if kind == "regression":
         return ["pearson", "spearman"], None
+    if kind == "multilabel":
+        # The first needs no decisions: it says which student ranks best, whatever the thresholds.
+        return ["average_precision", "f1_micro", "f1_macro"], None
     if sum(counts) and max(counts) > COMMON * sum(counts):
         rare = min(range(len(counts)), key=counts.__getitem__)
         return ["f1", "accuracy"], rare if len(counts) == 2 else None

@@ -78,6 +78,9 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
     is_encoded &= language.is_english
     students = wanted.students + ((ENCODED,) if is_encoded else ())
     methods = method_rows(students, [*recipes], wanted.understood.is_labelled)
+    if wanted.understood.kind == "multilabel" and wanted.understood.scores_dev:
+        # A teacher's logits are learned by squared error: students come out less sure than it is.
+        methods = {name: method | {"threshold": "dev"} for name, method in methods.items()}
     name = f"{teacher.name}_teacher" if teacher.name in methods else teacher.name
     tuning = next(t["tuning"] for t in base["teachers"].values() if t["model"] is not None)
     row = {

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.model_config import check_problem_type, read_config
 from pipeline_lib.onboarding.copy_files import Placement, place
 from pipeline_lib.onboarding.findings import Findings, find, kept_rows, without_lonely
 from pipeline_lib.onboarding.input_files import files_by_split, files_of_texts
@@ -116,14 +117,16 @@ def inspect_files(request: Request, base: Mapping[str, Any], ask: Ask) -> Inspec
     overrides = replace(request.overrides, teacher_kind=teacher.task_kind)
     understood = understand(contents, overrides, teacher.hints, ask)
     if teacher.task_kind not in (None, understood.kind):
+        if "multilabel" in (teacher.task_kind, understood.kind):
+            check_problem_type(read_config(teacher.path), teacher.path, understood.kind)
         raise DistilleryError(
             f"--teacher {request.teacher}: its config.json is of a {teacher.task_kind} "
             f"({teacher.outputs} in num_labels or id2label), and the labels here are a "
             f"{understood.kind}. Give another teacher, or correct --kind and --label."
         )
-    if teacher.kind == "finished" and understood.kind == "classification":
+    if teacher.kind == "finished" and understood.kind != "regression":
         labels = in_model_order(teacher.path, understood.labels)
-        understood = replace(understood, labels=labels)
+        understood = understood.in_order([*labels])
     if teacher.runs and not understood.is_labelled:
         raise DistilleryError(
             f"--teacher {request.teacher}: a model is tuned and scored on labels, but the training "
@@ -157,9 +160,8 @@ def propose(
     if inspection.unlabelled is not None:
         contents[UNLABELLED] = inspection.unlabelled
         kept[UNLABELLED] = range(inspection.unlabelled.table.num_rows)
-    label = understood.label
-    labels = [label] if isinstance(label, str) else dict.fromkeys((label or {}).values())
-    placement = place(contents, [*understood.text, *labels], kept, request.name, inputs)
+    columns = [*understood.text, *understood.label_columns]
+    placement = place(contents, columns, kept, request.name, inputs)
     if placement.source["format"] != "parquet":
         # What a user said about the files, the pipeline needs to know, too.
         stated = {"encoding": request.options.encoding, "quoted": request.options.quoted}

@@ -7,11 +7,18 @@ from shlex import quote
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.model_config import check_problem_type, output_names, read_config
+from pipeline_lib.base.model_config import (
+    check_problem_type,
+    kind_of_model,
+    output_names,
+    read_config,
+)
+from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.onboarding.labels import Labels, spelled
 from pipeline_lib.onboarding.understanding import AnswerHints
 from pipeline_lib.outputs.files.answer_files import read_answers
 from pipeline_lib.outputs.files.teacher_rows import BATCHES, format_of
+from pipeline_lib.tables.label_lists import bracketed
 from pipeline_lib.tables.values import finite_number
 
 _HEADS = ("ForSequenceClassification",)
@@ -30,6 +37,7 @@ class Chosen:
         ``models`` that it is tuned from; :ivar path: its folder or file; :ivar hints: what its
         answers say about the task; :ivar classes: see :func:`class_order`; :ivar outputs: how many
         a finished model has, one for scores.
+    :ivar task_kind: the kind of task that a finished model answers; None if it may be any.
     """
 
     name: str
@@ -39,13 +47,7 @@ class Chosen:
     hints: AnswerHints | None = None
     classes: list[str] | None = None
     outputs: int | None = None
-
-    @property
-    def task_kind(self) -> str | None:
-        """The kind of task that a finished model answers; None if it may be either."""
-        if self.outputs is None:
-            return None
-        return "regression" if self.outputs == 1 else "classification"
+    task_kind: Kind | None = None
 
     @property
     def runs(self) -> bool:
@@ -157,8 +159,9 @@ def _model(path: Path) -> Chosen:
     name = "".join(sign if sign.isalnum() else "_" for sign in path.resolve().name)
     if any(head.endswith(_HEADS) for head in heads):
         outputs = output_names(config, path)
-        check_problem_type(config, path, outputs)
-        return Chosen(name, "finished", path=path, outputs=len(outputs))
+        kind = kind_of_model(outputs, config.get("problem_type"))
+        check_problem_type(config, path, kind)
+        return Chosen(name, "finished", path=path, outputs=len(outputs), task_kind=kind)
     return Chosen(name, "single", name, path)
 
 
@@ -168,10 +171,14 @@ def _hints(path: Path, classes: Sequence[str]) -> AnswerHints:
     count = counted = 0
     names: dict[str, None] = dict.fromkeys(described.classes or ())
     numbers: dict[str | float, None] = {}
-    is_score = has_lists = False
+    is_score = has_lists = several = False
     for _, row in rows:
         count += 1
-        if row.kind == "label":
+        entries = bracketed(str(row.value)) if row.kind == "label" else None
+        if entries is not None:
+            several = True
+            names.update(dict.fromkeys(row.value if isinstance(row.value, list) else entries))
+        elif row.kind == "label":
             is_number = finite_number(str(row.value)) is not None
             (numbers.setdefault(row.value) if is_number else names.setdefault(str(row.value)))
             counted += is_number
@@ -184,6 +191,8 @@ def _hints(path: Path, classes: Sequence[str]) -> AnswerHints:
             has_lists = True
     if 2 * counted < count and format_of(path, None) in BATCHES:
         numbers.clear()  # a few replies that are no answers
+    if several:
+        return AnswerHints("multilabel", [*names])
     if described.classes is not None:
         # Lists, and numbers as labels, refer to these.
         return AnswerHints("classification", [*names])

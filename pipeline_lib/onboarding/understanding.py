@@ -7,15 +7,17 @@ from typing import Any
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.onboarding.columns import look_at
 from pipeline_lib.onboarding.guess_columns import (
+    NONE,
     check_notation,
     choose_kind,
     choose_label,
     choose_texts,
     kind_of_numbers,
 )
+from pipeline_lib.onboarding.label_sets import LabelSet, choose_label_set
 from pipeline_lib.onboarding.labels import Labels, classes_of, metrics_of, parse_labels, score_range
 from pipeline_lib.onboarding.questions import Ask
-from pipeline_lib.params import CORRELATIONS, DECISIONS
+from pipeline_lib.params import METRICS
 from pipeline_lib.tables.contents import Content
 from pipeline_lib.tables.values import MINUS_ONE, NO_VALUE, finite_number
 
@@ -65,18 +67,20 @@ class AnswerHints:
 class TaskGuess:
     """What files are about.
 
-    :ivar contents: by split; :ivar text: one column, or two; :ivar label: a column, one per split,
-        or None; :ivar labels: as in params.yaml; :ivar split: shares to draw, or None.
+    :ivar contents: by split; :ivar text: one column, or two; :ivar label: a column, or one for each
+        of several labels; the same per split, or None; :ivar labels: as in params.yaml.
+    :ivar split: shares to draw, or None; :ivar empty: columns of labels that no row has.
     """
 
     contents: dict[str, Content]
     text: list[str]
-    label: str | dict[str, str] | None
+    label: str | list[str] | dict[str, Any] | None
     kind: str
     labels: Labels
     metrics: list[str]
     positive: str | None
     split: dict[str, Any] | None
+    empty: list[str] = field(default_factory=list)
 
     @property
     def examples(self) -> str:
@@ -91,7 +95,19 @@ class TaskGuess:
     @property
     def is_labelled(self) -> bool:
         """Whether the rows that students are trained on have labels."""
-        return isinstance(self.label, str)
+        return isinstance(self.label, str | list)
+
+    @property
+    def scores_dev(self) -> bool:
+        """Whether dev has labels."""
+        return "dev" in self.label if isinstance(self.label, dict) else self.label is not None
+
+    @property
+    def label_columns(self) -> list[str]:
+        """All columns of labels, whatever split has them."""
+        labels = self.label.values() if isinstance(self.label, dict) else [self.label]
+        columns = [[] if one is None else [one] if isinstance(one, str) else one for one in labels]
+        return [*dict.fromkeys(name for part in columns for name in part)]
 
     @property
     def f1_class(self) -> str | None:
@@ -104,6 +120,17 @@ class TaskGuess:
         """Return it without some of its classes."""
         labels = {name: values for name, values in self.labels.items() if name not in classes}
         return replace(self, labels=labels)
+
+    def in_order(self, names: Sequence[str]) -> "TaskGuess":
+        """Return it with its labels, and their columns if each has one, in another order."""
+        order = [[*self.labels].index(name) for name in names]
+
+        def ordered(label: Any) -> Any:
+            return [label[number] for number in order] if isinstance(label, list) else label
+
+        by_split = isinstance(self.label, dict)
+        label = {s: ordered(c) for s, c in self.label.items()} if by_split else ordered(self.label)
+        return replace(self, labels={name: self.labels[name] for name in names}, label=label)
 
     def task(self, source: Mapping[str, Any], n_iter: int) -> dict[str, Any]:
         """Return the task as in params.yaml."""
@@ -136,6 +163,12 @@ def understand(
     """
     columns = look_at(contents)
     text = choose_texts(columns, contents, overrides.text, overrides.label, ask)
+    stated = overrides.label, overrides.kind, overrides.labels
+    several = None
+    if overrides.label != NONE:
+        several = choose_label_set(contents, text, *stated, hints is None, ask)
+    if several is not None:
+        return _of_several(contents, text, several, overrides, hints)
     name = choose_label(columns, contents, text, overrides.label, hints is None, ask)
     with_label = [split for split, content in contents.items() if name in content.names]
     values = [v for split in with_label for v in _known(split, contents[split].values(name))]
@@ -150,14 +183,7 @@ def understand(
         if name is None
         else _of_column(name, values, overrides, ask, contents)
     )
-    label: str | dict[str, str] | None = name
-    if name is not None and not {"train", "all"} & set(with_label):
-        if hints is None:
-            raise DistilleryError(
-                f"column {name!r} is only in {', '.join(with_label)}, so nothing can be learned "
-                "from it. Name another with --label, or a file of answers with --teacher FILE."
-            )
-        label = {split: name for split in with_label}
+    label = name and _by_split(name, name, with_label, hints)
     if isinstance(labels, dict) and kind == "classification" and len(labels) < 2:
         [only] = labels
         if name is None:
@@ -177,6 +203,49 @@ def understand(
         positive = _checked_positive(overrides.positive, kind, labels, metrics)
     split = _split(contents, overrides)
     return TaskGuess(contents, text, label, kind, labels, metrics, positive, split)
+
+
+def _of_several(
+    contents: dict[str, Content],
+    text: list[str],
+    several: LabelSet,
+    overrides: Overrides,
+    hints: AnswerHints | None,
+) -> TaskGuess:
+    """Return the task of rows that may have several labels."""
+    columns = several.columns
+    names = {columns} if isinstance(columns, str) else {*columns}
+    with_label = [split for split, content in contents.items() if names <= {*content.names}]
+    label = _by_split(", ".join(sorted(names)), columns, with_label, hints)
+    metrics = metrics_of("multilabel", [])[0]
+    if overrides.metrics:
+        metrics = _checked_metrics(overrides.metrics, "multilabel")
+    if overrides.positive is not None:
+        raise DistilleryError(
+            f"--positive {overrides.positive}: F1 is of all labels, of which a row may have "
+            "several. Leave it out."
+        )
+    split = _split(contents, overrides)
+    task = contents, text, label, "multilabel", several.labels, metrics, None, split
+    return TaskGuess(*task, several.empty)
+
+
+def _by_split(
+    name: str, label: str | list[str], with_label: list[str], hints: AnswerHints | None
+) -> str | list[str] | dict[str, Any]:
+    """Return the label columns: by split, if the training rows lack them.
+
+    :param name: what messages call them; :param with_label: the splits that have them.
+    :raises DistilleryError: if nothing can be learned from them, and no answers are given.
+    """
+    if {"train", "all"} & set(with_label):
+        return label
+    if hints is None:
+        raise DistilleryError(
+            f"column {name!r} is only in {', '.join(with_label)}, so nothing can be learned "
+            "from it. Name another with --label, or a file of answers with --teacher FILE."
+        )
+    return dict.fromkeys(with_label, label)
 
 
 def _of_teacher(hints: AnswerHints, overrides: Overrides, ask: Ask) -> tuple[str, Labels]:
@@ -229,7 +298,7 @@ def _count(meaning: Any, values: Sequence[str]) -> int:
 
 
 def _checked_metrics(names: Sequence[str], kind: str) -> list[str]:
-    known = DECISIONS if kind == "classification" else CORRELATIONS
+    known = METRICS[kind]
     for name in names:
         if name not in known:
             raise DistilleryError(

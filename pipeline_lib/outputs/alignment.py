@@ -21,7 +21,7 @@ from pipeline_lib.base.layout import state_folder
 from pipeline_lib.base.text import Text
 from pipeline_lib.outputs.teacher_pass import LogitPass, TeacherPass
 from pipeline_lib.results.metrics import agreement, label_array
-from pipeline_lib.shards.columns import FIRST, holds_scores, matrix
+from pipeline_lib.shards.columns import FIRST, kind_of_labels, matrix
 from pipeline_lib.shards.fingerprint import code_fingerprint
 from pipeline_lib.shards.shard_sets import ShardSet, check_answers, read_shard
 from pipeline_lib.shards.vectors import StoredVectors
@@ -272,7 +272,9 @@ def _agreement(
 
     :raises DistilleryError: if theirs is lower.
     """
-    stored_agreement = agreement(label_array(labels), np.concatenate(logits), holds_scores(labels))
+    stored_agreement = agreement(
+        label_array(labels), np.concatenate(logits), kind_of_labels(labels)
+    )
     if stored_agreement < teacher_agreement - AGREEMENT_TOLERANCE:
         raise DistilleryError(
             f"{outputs.folder}: the stored outputs' agreement with the labels is "

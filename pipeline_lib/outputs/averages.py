@@ -2,7 +2,8 @@
 
 For classes it is the mean of their probabilities, as in deep ensembles (Lakshminarayanan et al.
 2017, section 2.4): different teachers' logits have no common scale, so the most confident one would
-outvote the others.  For a regression it is the mean of their scores.
+outvote the others.  So it is for each of several labels.  For a regression it is the mean of their
+scores.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.probabilities import answered, softmax
+from pipeline_lib.base.probabilities import Kind, answered, logit, sigmoid, softmax
 from pipeline_lib.base.text import MASK
 from pipeline_lib.outputs.health import check_finite, check_outputs
 from pipeline_lib.params import Average
@@ -32,6 +33,7 @@ class AveragePass(ShardPass):
 
     :ivar folders: of the teachers' outputs for the set; :ivar digests: of these sets.
     :ivar weights: of the teachers, summing to 1.
+    :ivar multilabel: whether any number of labels can apply.
     """
 
     kind: ClassVar[str] = "logits"
@@ -39,19 +41,23 @@ class AveragePass(ShardPass):
     folders: tuple[Path, ...]
     digests: tuple[str, ...]
     weights: tuple[float, ...]
+    multilabel: bool = False
 
     @classmethod
-    def of(cls, folders: Mapping[str, Path], settings: Average) -> Self:
+    def of(cls, folders: Mapping[str, Path], settings: Average, kind: Kind) -> Self:
         """Average the outputs in ``folders``, by teacher."""
         weights = settings.weights or [1.0] * len(settings.of)
         paths = tuple(folders[name] for name in settings.of)
         digests = tuple(read_manifest(folder).digest for folder in paths)
-        return cls(paths, digests, tuple(weight / sum(weights) for weight in weights))
+        shares = tuple(weight / sum(weights) for weight in weights)
+        return cls(paths, digests, shares, kind == "multilabel")
 
     @property
     def settings(self) -> dict[str, Any]:
         """What determines the outputs besides the input and the code."""
         settings = {"average_of": list(self.digests), "weights": list(self.weights)}
+        if self.multilabel:
+            settings["multilabel"] = True
         return settings | {"precision": "float64"}
 
     def content(self, inputs: ShardSet, shard: Shard) -> tuple[Path, ...]:
@@ -65,7 +71,9 @@ class AveragePass(ShardPass):
     def outputs(self, content: tuple[Path, ...]) -> Iterator[Output]:
         """Yield columns key (uint64) and logits (fixed-size list of float32)."""
         tables = [read_shard(path) for path in content]
-        logits = mean_answer([matrix(table["logits"]) for table in tables], self.weights)
+        logits = mean_answer(
+            [matrix(table["logits"]) for table in tables], self.weights, self.multilabel
+        )
         columns = {"key": tables[0]["key"], "logits": list_column(logits)}
         known = int(answered(logits).sum())
         yield pa.table(columns), {"answered": known, "unanswered": len(logits) - known}
@@ -100,15 +108,22 @@ def _answering(folder: Path, digest: str, inputs: Path) -> dict[str, Path]:
     return {shard.source: outputs.path(shard) for shard in outputs.manifest.shards}
 
 
-def mean_answer(logits: list[np.ndarray], weights: tuple[float, ...]) -> np.ndarray:
+def mean_answer(
+    logits: list[np.ndarray], weights: tuple[float, ...], multilabel: bool = False
+) -> np.ndarray:
     """Return the weighted mean of answers as logits, float32 (rows, classes), or (rows, 1) scores.
 
-    The logits are the logarithms of the mean probabilities, minus their mean over classes.
+    The logits are the logarithms of the mean probabilities, minus their mean over classes; of
+    several labels, each is that of its mean probability.
     """
     known = _all_answered(logits)
     if logits[0].shape[1] == 1:
         parts = [weight * values[known] for weight, values in zip(weights, logits, strict=True)]
         mean = np.sum(parts, axis=0, dtype=np.float64)
+    elif multilabel:
+        pairs = zip(weights, logits, strict=True)
+        total = np.sum([weight * sigmoid(values[known]) for weight, values in pairs], axis=0)
+        mean = logit(total)
     else:
         pairs = zip(weights, logits, strict=True)
         total = np.sum([weight * softmax(values[known]) for weight, values in pairs], axis=0)

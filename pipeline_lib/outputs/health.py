@@ -9,7 +9,8 @@ import math
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.results.metrics import agreement
+from pipeline_lib.base.probabilities import Kind
+from pipeline_lib.results.metrics import agreement, decide
 
 MIN_ROWS = 32
 """Distinct inputs needed to call a shard constant or hardly unique: fewer may well get the same
@@ -82,7 +83,7 @@ def check_agreement(
     outputs: np.ndarray,
     rows: np.ndarray,
     teacher_agreement: float,
-    regression: bool,
+    kind: Kind,
     where: str,
     remedy: str,
 ) -> None:
@@ -90,19 +91,22 @@ def check_agreement(
 
     :param labels: of the rows that have one, (rows,); :param outputs: theirs, (rows, width).
     :param rows: their numbers in the shard, int (rows,).
-    :param teacher_agreement: on the teacher's training rows: accuracy, or Pearson's r.
+    :param teacher_agreement: on the teacher's training rows; see
+        :func:`~pipeline_lib.results.metrics.agreement`.
     :raises DistilleryError: if it is far below.
     """
-    if len(labels) < MIN_LABELS or (regression and np.ptp(labels) == 0):
+    if len(labels) < MIN_LABELS or (kind == "regression" and np.ptp(labels) == 0):
         return
-    shard_agreement = agreement(labels, outputs, regression)
-    if shard_agreement >= least_agreement(teacher_agreement, len(labels), regression):
+    shard_agreement = agreement(labels, outputs, kind)
+    if shard_agreement >= least_agreement(teacher_agreement, len(labels), kind):
         return
-    if regression:
+    if kind == "regression":
         wrong = np.argsort(-np.abs(outputs[:, 0] - labels))
         which = "furthest from their labels first"
     else:
-        wrong, which = np.flatnonzero(outputs.argmax(1) != labels), "with another class"
+        differs = decide(outputs, kind) != labels
+        wrong = np.flatnonzero(differs if differs.ndim == 1 else differs.any(axis=1))
+        which = "with another class" if differs.ndim == 1 else "with other labels"
     raise DistilleryError(
         f"{where}: the agreement of {len(labels):,} labelled rows' outputs with their labels is "
         f"{shard_agreement:.1%}, the teacher's own is {teacher_agreement:.1%} "
@@ -110,12 +114,12 @@ def check_agreement(
     )
 
 
-def least_agreement(teacher_agreement: float, rows: int, regression: bool) -> float:
+def least_agreement(teacher_agreement: float, rows: int, kind: Kind) -> float:
     """Return the lowest agreement that chance explains in a shard with ``rows`` labelled rows.
 
     Binomial for accuracy, Fisher's z for a correlation.
     """
-    if regression:
+    if kind == "regression":
         teacher_agreement = min(teacher_agreement, 1.0 - 1e-9)
         return (
             math.tanh(math.atanh(teacher_agreement) - DEVIATIONS / math.sqrt(rows - 3)) - TOLERANCE
@@ -125,18 +129,18 @@ def least_agreement(teacher_agreement: float, rows: int, regression: bool) -> fl
     return teacher_agreement - DEVIATIONS * math.sqrt(error / rows) - TOLERANCE
 
 
-def chance_agreement(labels: np.ndarray, outputs: np.ndarray, regression: bool) -> float:
+def chance_agreement(labels: np.ndarray, outputs: np.ndarray, kind: Kind) -> float:
     """Return the highest agreement that answers unrelated to their rows reach by chance.
 
     For classes the expected agreement of shuffled answers, for correlations 0, plus the deviations.
     """
     rows = len(labels)
-    if regression:
+    if kind == "regression":
         return DEVIATIONS / math.sqrt(max(rows - 1, 1))
-    classes = outputs.shape[1]
-    shares = [
-        np.bincount(numbers, minlength=classes) / rows for numbers in (labels, outputs.argmax(1))
-    ]
+    # Each set of labels is a class of its own.
+    both = np.concatenate([labels, decide(outputs, kind)])
+    classes, numbers = np.unique(both, axis=0, return_inverse=True)
+    shares = [np.bincount(part, minlength=len(classes)) / rows for part in np.split(numbers, 2)]
     expected = float(shares[0] @ shares[1])
     return expected + DEVIATIONS * math.sqrt(expected * (1.0 - expected) / rows)
 

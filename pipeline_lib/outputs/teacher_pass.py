@@ -22,7 +22,7 @@ from pipeline_lib.models.teacher import Teacher, Transformer, digest_model, load
 from pipeline_lib.outputs.health import check_agreement, check_outputs
 from pipeline_lib.params import Params, States
 from pipeline_lib.results.metrics import label_array
-from pipeline_lib.shards.columns import FIRST, holds_scores, list_column, matrix
+from pipeline_lib.shards.columns import FIRST, kind_of_labels, list_column, matrix
 from pipeline_lib.shards.engine.passes import ShardPass
 from pipeline_lib.shards.fingerprint import TRAINING_LIBRARIES
 from pipeline_lib.shards.vectors import StoredVectors, pack
@@ -152,7 +152,7 @@ class LogitPass(TeacherPass):
         labels = content["label"].take(rows)
         check_agreement(
             *(label_array(labels), matrix(output["logits"])[rows], rows, self.agreement),
-            *(holds_scores(labels), f"{self.kind} of {name}", self.remedy),
+            *(kind_of_labels(labels), f"{self.kind} of {name}", self.remedy),
         )
 
 

@@ -171,7 +171,8 @@ def _check_decisions(params: Params) -> None:
                         f"methods.{name}.{key}: {task} has no labels in dev to choose it on. Take "
                         "it out, or restrict the row by its `tasks`"
                     )
-            if method.threshold is not None and len(settings.label_names) != 2:
+            two = len(settings.label_names) == 2 or settings.kind == "multilabel"
+            if method.threshold is not None and not two:
                 raise ValueError(
                     f"methods.{name}.threshold: {task} does not have two classes. Take it "
                     "out, or restrict the row by its `tasks`"

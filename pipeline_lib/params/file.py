@@ -14,7 +14,7 @@ from pipeline_lib.params.check_references import check_references
 from pipeline_lib.params.profiles import is_profile, line_of, read_values
 from pipeline_lib.params.schema import Params
 from pipeline_lib.params.students import ARCHITECTURES
-from pipeline_lib.params.tasks import Classification, Regression
+from pipeline_lib.params.tasks import Classification, Multilabel, Regression
 
 
 def load_params(path: Path = Path("params.yaml")) -> Params:
@@ -113,7 +113,7 @@ def _explain(fault: Any) -> str:
 
 def _is_tag(path: list[Any], i: int) -> bool:
     if i > 1 and path[i - 2] == "tasks":
-        return path[i] in ("classification", "regression")
+        return path[i] in ("classification", "regression", "multilabel")
     if i > 1 and path[i - 2] == "students":
         return path[i] in ARCHITECTURES
     tags = ("package", "files", "glue", "hub", "neighbours", "path", "model", "file", "task")
@@ -135,7 +135,7 @@ def _is_tag(path: list[Any], i: int) -> bool:
 def _nearest(key: str) -> str:
     known = {
         name
-        for section in (*Section.__subclasses__(), Classification, Regression)
+        for section in (*Section.__subclasses__(), Classification, Multilabel, Regression)
         for name in section.model_fields
     }
     close = difflib.get_close_matches(key, sorted(known), n=1)

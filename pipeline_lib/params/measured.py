@@ -119,6 +119,11 @@ def _pair_task(params: Params, where: str, name: str) -> Task:
     _check_names(f"{where}.task", [name], params.tasks)
     if not params.tasks[name].is_pair:
         raise ValueError(f"{where}.task: {name} is not a task of sentence pairs. Name one that is")
+    if params.tasks[name].kind == "multilabel":
+        raise ValueError(
+            f"{where}.task: the pairs of {name} may have several labels, which rank "
+            "nothing. Name a task of classes or scores"
+        )
     return params.tasks[name]
 
 

@@ -90,7 +90,9 @@ def _fetched_models(params: Params) -> dict[str, Any]:
         if row.tuning.kind in ("finished", "answers")
     }
     from_files = isinstance(params.sentence_vectors, SentenceVectorFiles)
+    multilabel = [n for n, task in params.tasks.items() if task.kind == "multilabel"]
     return {
+        **({"multilabel": multilabel} if multilabel else {}),
         "models": {name: _dump(source) for name, source in params.models.items()},
         "teachers": fetched,
         "labels": {

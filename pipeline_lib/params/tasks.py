@@ -8,6 +8,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, field_validator, model_validator
 
 from pipeline_lib.base.file_formats import Format, format_of
+from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.params.base import (
     Fraction,
     PinnedPackage,
@@ -20,7 +21,7 @@ from pipeline_lib.params.base import (
 )
 from pipeline_lib.params.pool import Pool
 
-UNLABELLED = "unlabelled"
+UNLABELLED, POOL = "unlabelled", "pool"
 ADDED = "added_labels"
 """The rows of a task's file of that key, among its splits until they join the training set."""
 Split = Annotated[str, Field(pattern=r"^(train|all|unlabelled|(dev|test)(_[a-z0-9]+)?)$")]
@@ -30,8 +31,21 @@ _CONTROLS = {"Cc", "Zl", "Zp"}
 """Unicode's categories of control characters and line separators."""
 Decision = Literal["accuracy", "f1", "matthews_correlation"]
 Correlation = Literal["pearson", "spearman"]
-Metric = Decision | Correlation
+LabelScore = Literal["f1_micro", "f1_macro", "average_precision"]
+Metric = Decision | Correlation | LabelScore
 DECISIONS, CORRELATIONS = get_args(Decision), get_args(Correlation)
+LABEL_SCORES = get_args(LabelScore)
+METRICS: dict[Kind, tuple[Metric, ...]] = {
+    "classification": DECISIONS,
+    "regression": CORRELATIONS,
+    "multilabel": LABEL_SCORES,
+}
+"""The metrics of each kind of task; no two kinds share one."""
+
+
+def kind_of(metric: Metric) -> Kind:
+    """Return the kind of task that a metric is for."""
+    return next(kind for kind, metrics in METRICS.items() if metric in metrics)
 
 
 class PackageFiles(PinnedPackage):
@@ -181,6 +195,10 @@ class AugmentParams(Section):
     cap: Positive | None
 
 
+LabelColumn = str | dict[Split, str] | None
+"""The column of the labels, the same for all splits or one for each; null: nothing is labelled."""
+
+
 class TaskBase(Section):
     """One labelled task: where its text comes from and what its labels mean.
 
@@ -196,7 +214,7 @@ class TaskBase(Section):
 
     source: Source
     text: Annotated[list[str], Field(min_length=1, max_length=2)]
-    label: str | dict[Split, str] | None
+    label: LabelColumn
     split: SplitParams | None
     train_fraction: Annotated[float, Field(gt=0.0, le=1.0)]
     blocks: Times
@@ -216,7 +234,7 @@ class TaskBase(Section):
     def _columns(self) -> "Task":
         if len(set(self.text)) < len(self.text):
             raise ValueError(f"`text` names the column {self.text[0]!r} twice; a pair has two")
-        for label in {self.label_of(split) for split in self._split_names}:
+        for label in dict.fromkeys(c for split in self._split_names for c in self.labels_of(split)):
             if label in self.text:
                 raise ValueError(f"`label` and `text` name one column, {label!r}; correct one")
         return self
@@ -275,6 +293,11 @@ class TaskBase(Section):
             return None
         split = "train" if split == ADDED else split
         return self.label.get(split) if isinstance(self.label, dict) else self.label
+
+    def labels_of(self, split: str) -> list[str]:
+        """Return the label columns of one split: none, one, or for several labels one of each."""
+        label = self.label_of(split)
+        return [] if label is None else [label] if isinstance(label, str) else [*label]
 
     @property
     def has_unlabelled(self) -> bool:
@@ -386,4 +409,72 @@ class Regression(TaskBase):
         return self.labels
 
 
-Task = Annotated[Classification | Regression, Field(discriminator="kind")]
+NO = ("0", "0.0", "false", "no")
+"""What a column of a single label says where a row lacks it, in lower case."""
+
+
+class Multilabel(TaskBase):
+    """A task whose rows have any number of labels, or none.
+
+    ``label`` lists a column per label, in the order of ``labels``, whose values say that a row has
+    it; or names one column of lists, in which ``labels`` says which values mean which label.
+    """
+
+    kind: Literal["multilabel"]
+    label: str | list[str] | dict[Split, str | list[str]] | None
+    labels: Annotated[dict[str, list[str]], Field(min_length=2)]
+    metrics: Annotated[list[LabelScore], Field(min_length=1)]
+    positive: None
+
+    @field_validator("labels")
+    @classmethod
+    def _names(cls, labels: dict[str, list[str]]) -> dict[str, list[str]]:
+        # Columns have the same values; those of a list must differ.
+        _check_classes({name: [] for name in labels})
+        return labels
+
+    @model_validator(mode="after")
+    def _columns_of_labels(self) -> "Multilabel":
+        columns = [label for label in map(self.label_of, self._split_names) if label is not None]
+        if any(isinstance(label, str) for label in columns):
+            _check_classes(self.labels)
+        for label in columns:
+            if isinstance(label, list) and len(label) != len(self.labels):
+                raise ValueError(
+                    f"`label` names {len(label)} columns, and `labels` {len(self.labels)} labels: "
+                    "give one column for each, in their order"
+                )
+            if isinstance(label, list) and len(set(label)) < len(label):
+                raise ValueError("`label` names a column twice; give one for each label")
+        empty = [name for name, values in self.labels.items() if not values]
+        if empty and columns:
+            raise ValueError(f"`labels`: {empty[0]} has no values. Name some, or leave it out.")
+        if self.submission is not None:
+            raise ValueError("`submission`: GLUE has no task of several labels. Set null.")
+        no = [value for values in self.labels.values() for value in values if value in NO]
+        if no and any(isinstance(label, list) for label in columns):
+            raise ValueError(f"`labels`: {no[0]!r} in a label's column says that a row lacks it")
+        return self
+
+    @property
+    def label_names(self) -> list[str]:
+        """Label names; the position is that of their output."""
+        return list(self.labels)
+
+    @property
+    def positive_class(self) -> int:
+        """No class; a placeholder for callers that ask every task, and its metrics ignore."""
+        return 1
+
+    @property
+    def f1_label(self) -> None:
+        """No single label's F1."""
+        return None
+
+    @property
+    def score_range(self) -> None:
+        """No range of scores."""
+        return None
+
+
+Task = Annotated[Classification | Regression | Multilabel, Field(discriminator="kind")]

@@ -16,7 +16,7 @@ from pipeline_lib.report.provenance import provenance
 from pipeline_lib.results.captions import caption, speed_notes
 from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.detail_tables import CHANGED, calibration, notes, routing, speeds, steps
-from pipeline_lib.results.diagrams import confusion_of, read_outputs, reliability_of
+from pipeline_lib.results.diagrams import confusion_of, label_table, read_outputs, reliability_of
 from pipeline_lib.results.headline import headline
 from pipeline_lib.results.schema import Gain, TaskScores
 from pipeline_lib.results.speed import Kind, folder_bytes
@@ -71,12 +71,14 @@ def _finite(value: Any) -> Any:
 def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
     task, scores, split = result.task, result.scores, result.scores.decisive_split
     outputs = read_outputs(layout, task, scores)
-    regression, timed = scores.is_regression, speed_notes(result)
+    several, timed = scores.kind == "multilabel", speed_notes(result)
+    by_label = f"{task}: F1 by label on {split}"
     title = f"{task}: {scores.metric}, gain on {split}"
     return {
         "task": task,
         "split": split,
-        "is_regression": regression,
+        "kind": scores.kind,
+        "is_regression": scores.is_regression,
         "headline": headline(result),
         "caption": [*caption(result, params), *timed[:1]],
         "timed": timed[1:],
@@ -90,13 +92,18 @@ def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
             "steps": _plain(steps(result)),
             "calibration": _plain(calibration(result)),
             "routing": _plain(routing(result, timed=True)),
+            "labels": None
+            if outputs is None or not several
+            else label_table(by_label, *outputs, scores.labels).plain(),
         },
         "checks": task_checks(task, scores, layout),
         "systems": _systems(result, layout),
         "gains": _gains(scores),
         "steps": _steps(scores),
-        "reliability": {} if outputs is None else reliability_of(*outputs, regression),
-        "confusion": None if outputs is None else confusion_of(*outputs, scores.labels, regression),
+        "reliability": {} if outputs is None else reliability_of(*outputs, scores.kind),
+        "confusion": None
+        if outputs is None or several
+        else confusion_of(*outputs, scores.labels, scores.kind),
         "routing": _routing(result),
         "curves": task_curves(params, task, layout),
         "importance": _importance(layout.importance(task)),

@@ -6,10 +6,11 @@ scores are functions of samples of the rows, so that the bootstrap uses the same
 """
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from pipeline_lib.base.probabilities import confidence, softmax
+from pipeline_lib.base.probabilities import Kind, confidence, of_two, softmax
 from pipeline_lib.results.metrics import decide
 from pipeline_lib.results.schema import Detail
 from pipeline_lib.results.significance import ScoreSamples
@@ -21,34 +22,51 @@ TEMPERATURES = (0.05, 20.0)
 """The range searched for a temperature: a model without errors on dev would get 0."""
 
 
-def details(labels: np.ndarray, outputs: np.ndarray, regression: bool) -> dict[Detail, float]:
+def details(labels: np.ndarray, outputs: np.ndarray, kind: Kind) -> dict[Detail, float]:
     """Return the scores besides the metrics.
 
     For a classifier, the negative log-likelihood, the expected calibration error, and the accuracy
-    on the most confident rows; for a regression, the mean absolute error, in the labels' unit.
+    on the most confident rows; for a regression, the mean absolute error, in the labels' unit.  Of
+    several labels, each is a classifier of two classes, and the first two scores are their means.
 
-    :param labels: int classes or float scores, shape (rows,).
+    :param labels: int classes or float scores, shape (rows,); of several labels (rows, labels).
     :param outputs: float, shape (rows, classes), or (rows, 1) for a regression.
     """
     everything = np.arange(len(labels))[None]
-    samples = detail_samples(labels, outputs[None], regression)
+    samples = detail_samples(labels, outputs[None], kind)
     values = {name: float(scores(everything)[0, 0]) for name, scores in samples.items()}
-    if not regression:
+    if kind == "classification":
         values |= {n: selective_accuracy(labels, outputs, c) for n, c in COVERAGES.items()}
     return values
 
 
 def detail_samples(
-    labels: np.ndarray, outputs: np.ndarray, regression: bool
+    labels: np.ndarray, outputs: np.ndarray, kind: Kind
 ) -> dict[Detail, ScoreSamples]:
     """Return the scores besides the metric by which systems are compared, on samples of rows.
 
     :param outputs: float, shape (seeds, rows, classes), or (seeds, rows, 1) for a regression.
     """
-    if regression:
+    if kind == "regression":
         return {"mean_absolute_error": _mean_of(np.abs(outputs[..., 0] - labels))}
+    if kind == "multilabel":
+        return _mean_over_labels(labels, outputs)
     losses = np.stack([log_losses(labels, one) for one in outputs])
     return {"nll": _mean_of(losses), "ece": calibration_errors(labels, outputs)}
+
+
+def _mean_over_labels(labels: np.ndarray, outputs: np.ndarray) -> dict[Detail, ScoreSamples]:
+    each = [
+        detail_samples(
+            labels[:, number].astype(np.int64), of_two(outputs[..., number]), "classification"
+        )
+        for number in range(labels.shape[1])
+    ]
+
+    def mean(name: Detail, chosen: np.ndarray) -> np.ndarray:
+        return np.mean([scores[name](chosen) for scores in each], axis=0)
+
+    return {name: partial(mean, name) for name in each[0]}
 
 
 def log_losses(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
@@ -131,27 +149,35 @@ def selective_accuracy(labels: np.ndarray, logits: np.ndarray, coverage: float) 
 
 
 def recall(labels: np.ndarray, logits: np.ndarray) -> dict[int, float]:
-    """Return the recall of each class; classes without a row are left out."""
+    """Return the recall of each class, or label; those without a row are left out."""
+    if labels.ndim == 2:
+        positives = labels.sum(axis=0, dtype=np.int64)
+        correct = (decide(logits, "multilabel") * labels).sum(axis=0, dtype=np.int64)
+        return {int(n): float(correct[n] / positives[n]) for n in np.flatnonzero(positives)}
     rows, correct = np.bincount(labels), np.bincount(labels, weights=hits(labels, logits))
     return {int(number): float(correct[number] / rows[number]) for number in np.flatnonzero(rows)}
 
 
 def hits(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
     """Return whether each row's answer is its label, bool (rows,)."""
-    return decide(logits, regression=False) == labels
+    return decide(logits, "classification") == labels
 
 
 def best_temperature(labels: np.ndarray, logits: np.ndarray) -> float:
     """Return the temperature, dividing the logits, that minimises the negative log-likelihood.
 
-    A single parameter, which changes no answer (Guo et al. 2017, section 4.2).  The loss is convex
+    A single parameter, which changes no answer (Guo et al. 2017, section 4.2); several labels have
+    the same.  The loss is convex
     in the inverse temperature, so its slope has one root; if that is outside :data:`TEMPERATURES`,
     the nearer end is used.
 
-    :param labels: int classes, (rows,); :param logits: float, (rows, classes).
+    :param labels: int classes, (rows,), or 0 and 1 for several labels, (rows, labels).
+    :param logits: float, (rows, classes).
     """
     import scipy.optimize
 
+    if labels.ndim == 2:
+        labels, logits = labels.reshape(-1).astype(np.int64), of_two(logits.reshape(-1))
     logits = logits.astype(np.float64)
     label_logits = np.take_along_axis(logits, labels[:, None], axis=1)[:, 0]
 

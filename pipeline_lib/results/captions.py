@@ -24,6 +24,12 @@ def caption(result: TaskResult, params: Params) -> list[str]:
         f"To teacher and agreement (share of equal answers, or correlation) on {split}; parameters "
         "in millions, without / with embeddings; ratio: times smaller than the teacher.",
     ]
+    if scores.kind == "multilabel":
+        lines.append(
+            "F1: of decisions at a probability of 0.5, which rows with `threshold: dev` have moved "
+            "to where each label's F1 is best on dev, and a teacher has not; average precision "
+            "needs no decision. Agreement: in all labels of a row."
+        )
     if shared := shared_line(scores.shared_texts):
         lines.append(f"{shared[0].upper()}{shared[1:]}.")
     lines += [*_unanswered(scores), *_further(scores)]

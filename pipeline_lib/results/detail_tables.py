@@ -176,11 +176,13 @@ def notes(result: TaskResult, timed: bool) -> list[str]:
             "Mean error: mean absolute error in the labels' unit; gain over the baseline as above, "
             "below zero is better."
         ]
+    several = scores.kind == "multilabel"
+    rest = "both are means over labels" if several else "top: accuracy on the most confident rows"
     lines = [
         "Learned from: gold (labels), a teacher's answers, or both. NLL: negative log-likelihood "
         "in nats; ECE: expected calibration error in percent, over 15 bins of equal mass (Guo et "
-        "al. 2017, Nguyen and O'Connor 2015); top: accuracy on the most confident rows. Gains over "
-        "the baseline as above, below zero is better.",
+        f"al. 2017, Nguyen and O'Connor 2015); {rest}. Gains over the baseline as above, below "
+        "zero is better.",
         f"Recall: {_recalled(scores)}.",
     ]
     scaled = [
@@ -205,7 +207,7 @@ def notes(result: TaskResult, timed: bool) -> list[str]:
 
 def _recalled(scores: TaskScores) -> str:
     if len(scores.labels) > MAX_RECALLS:
-        return "the lowest of all classes"
+        return f"the lowest of all {'labels' if scores.kind == 'multilabel' else 'classes'}"
     return " / ".join(scores.labels)
 
 

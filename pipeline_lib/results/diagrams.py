@@ -12,11 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.probabilities import answered
+from pipeline_lib.base.probabilities import Kind, answered, of_two
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.results.calibration import BINS, reliability
-from pipeline_lib.results.metrics import decide
+from pipeline_lib.results.metrics import decide, label_array, score
 from pipeline_lib.results.schema import TaskScores
+from pipeline_lib.results.table import Table
+from pipeline_lib.results.table_rows import percent
 from pipeline_lib.shards.columns import matrix
 from pipeline_lib.shards.shard_sets import read_shard
 
@@ -57,19 +59,20 @@ def read_outputs(
             for seed in method.training.best_step
         ]
     known = {n: parts for n, parts in outputs.items() if all(answered(p).any() for p in parts)}
-    return table["label"].to_numpy(), known
+    return label_array(table["label"]), known
 
 
 def reliability_of(
-    labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], regression: bool
+    labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], kind: Kind
 ) -> dict[str, dict[str, list[float]]]:
     """Return, by system, its predictions against the truth in :data:`BINS` bins of equal mass.
 
     For a classifier, ``predicted`` is the mean confidence and ``observed`` the accuracy; for a
     regression, ``predicted`` is the mean answer, by which the rows are sorted, and ``observed`` the
-    mean label.
+    mean label.  Of several labels, each is a classifier of two classes, and their rows are pooled.
     """
-    one = _regression_bins if regression else reliability
+    of_kind = {"regression": _regression_bins, "multilabel": _pooled_bins}
+    one = of_kind.get(kind, reliability)
     return {
         system: _mean_bins([_kept(labels, output, one) for output in parts])
         for system, parts in outputs.items()
@@ -93,15 +96,41 @@ def _regression_bins(labels: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarra
     return predicted, np.array([labels[part].mean() for part in parts])
 
 
+def _pooled_bins(labels: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return reliability(labels.reshape(-1).astype(np.int64), of_two(outputs.reshape(-1)))
+
+
+def label_table(
+    title: str, labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], names: list[str]
+) -> Table:
+    """Return each label's rows, and every system's F1 of it, averaged over seeds.
+
+    :param labels: 0 or 1, (rows, labels).
+    """
+    counts = [f"{int(count):,}" for count in labels.sum(axis=0, dtype=np.int64)]
+    scored = [
+        np.mean([_f1_by_label(labels, one) for one in parts], axis=0) for parts in outputs.values()
+    ]
+    cells = [[percent(value) for value in values] for values in scored]
+    lines = [list(line) for line in zip(names, counts, *cells, strict=True)]
+    return Table(title, ["Label", "Rows", *outputs], lines)
+
+
+def _f1_by_label(labels: np.ndarray, outputs: np.ndarray) -> list[float]:
+    known = answered(outputs)
+    pairs = zip(labels[known].T, outputs[known].T, strict=True)
+    return [score("f1_macro", marks[:, None], values[:, None]) for marks, values in pairs]
+
+
 def confusion_of(
-    labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], names: list[str], regression: bool
+    labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], names: list[str], kind: Kind
 ) -> dict[str, Any]:
     """Return how often each label got each answer, averaged over seeds.
 
     :returns: ``names`` of classes or ranges, ``left_out``: how many classes :data:`OTHERS` merges,
         and ``counts`` by system: float, [label][answer].
     """
-    if regression:
+    if kind == "regression":
         edges = np.linspace(labels.min(), labels.max(), RANGES + 1)
         names = [f"{a:.3g} to {b:.3g}" for a, b in pairwise(edges)]
         # Answers outside the labels' range go into the outermost ranges.
@@ -111,7 +140,7 @@ def confusion_of(
         }
     else:
         actual = labels
-        predicted = {s: [decide(output, False) for output in parts] for s, parts in outputs.items()}
+        predicted = {s: [decide(output, kind) for output in parts] for s, parts in outputs.items()}
     counts = {
         system: np.mean(
             [

@@ -13,6 +13,9 @@ METRICS = {
     "matthews_correlation": "a Matthews correlation",
     "pearson": "a Pearson correlation",
     "spearman": "a Spearman correlation",
+    "f1_micro": "a micro-averaged F1",
+    "f1_macro": "a macro-averaged F1",
+    "average_precision": "an average precision",
 }
 
 
@@ -58,7 +61,9 @@ def _agreement(scores: TaskScores, student: MethodScores) -> Iterator[str]:
     split = scores.decisive_split
     if (agreement := student.agreement[split]) is None:
         return
-    if scores.is_regression:
+    if scores.kind == "multilabel":
+        yield f"The two give the same labels to {percent(agreement)} % of {split}."
+    elif scores.is_regression:
         yield f"The scores of the two on {split} have a correlation of {percent(agreement)} %."
     else:
         yield f"The two agree on {percent(agreement)} % of {split}."

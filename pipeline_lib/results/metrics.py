@@ -1,7 +1,8 @@
 """The tasks' metrics, as fractions.
 
-:func:`score` is for one system.  :func:`from_confusion` and :func:`from_scores` compute a whole
-stack of resamples at once, which the bootstrap needs (thousands of them).
+:func:`score` is for one system.  :func:`from_confusion`, :func:`from_scores` and
+:func:`from_labels` compute a whole stack of resamples at once, which the bootstrap needs (thousands
+of them).
 """
 
 from pathlib import Path
@@ -10,27 +11,37 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.params import CORRELATIONS, DECISIONS, Metric
-from pipeline_lib.shards.columns import holds_scores
+from pipeline_lib.base.probabilities import Kind
+from pipeline_lib.params import CORRELATIONS, DECISIONS, LABEL_SCORES, Metric
+from pipeline_lib.shards.columns import kind_of_labels, matrix
 
 MIN_ERROR_OF_ANOTHER_UNIT = 2.0
 """In standard deviations of the labels on dev."""
 
 
-def decide(outputs: np.ndarray, regression: bool) -> np.ndarray:
-    """Return the answers: class numbers, int64, or the scores of a regression, float64.
+def decide(outputs: np.ndarray, kind: Kind) -> np.ndarray:
+    """Return the answers: class numbers, int64; or the scores of a regression, float64.
+
+    Of several labels, a 0 or 1 for each, uint8 (rows, labels): those above a probability of 0.5.
 
     :param outputs: float, shape (rows, classes), or (rows, 1) for a regression.
     """
-    if regression:
+    if kind == "regression":
         return outputs[:, 0].astype(np.float64)
+    if kind == "multilabel":
+        return (outputs > 0).astype(np.uint8)
     return outputs.argmax(axis=1)
 
 
 def label_array(column: pa.ChunkedArray) -> np.ndarray:
-    """Return a label column without nulls: class numbers, int64, or scores, float32."""
-    labels = column.to_numpy()
-    return labels.astype(np.float32 if holds_scores(column) else np.int64)
+    """Return a label column without nulls: class numbers, int64, or scores, float32.
+
+    Of several labels, a 0 or 1 for each, uint8 (rows, labels).
+    """
+    kind = kind_of_labels(column)
+    if kind == "multilabel":
+        return matrix(column)
+    return column.to_numpy().astype(np.float32 if kind == "regression" else np.int64)
 
 
 def score(
@@ -41,12 +52,15 @@ def score(
     ``f1`` is that of the class ``positive`` for two classes, and the mean over all classes for
     more.  A correlation with a constant is 0.
 
-    :param labels: int classes or float scores, shape (rows,); None or negative where hidden.
+    :param labels: int classes or float scores, shape (rows,), or 0 or 1 for several labels, shape
+        (rows, labels); None or negative where hidden.
     :param outputs: float, shape (rows, classes), or (rows, 1) for a regression.
     :raises DistilleryError: if a label is hidden, or the metric is unknown.
     """
-    answers = decide(outputs, metric in CORRELATIONS)
-    labels = check_labels(labels, answers)
+    labels = check_labels(labels, outputs)
+    if metric in LABEL_SCORES:
+        return float(from_labels(metric, labels, outputs[None], np.ones((1, len(labels))))[0, 0])
+    answers = decide(outputs, "regression" if metric in CORRELATIONS else "classification")
     if metric in CORRELATIONS:
         return _correlation(metric, labels, answers)
     classes = outputs.shape[1]
@@ -63,9 +77,55 @@ def _correlation(metric: Metric, labels: np.ndarray, answers: np.ndarray) -> flo
     return float(function(labels.astype(np.float64), answers).statistic)
 
 
-def agreement(labels: np.ndarray, outputs: np.ndarray, regression: bool) -> float:
-    """Return how well outputs agree with labels: accuracy, or Pearson's r for a regression."""
-    return score("pearson" if regression else "accuracy", labels, outputs)
+def agreement(labels: np.ndarray, outputs: np.ndarray, kind: Kind) -> float:
+    """Return how well outputs agree with labels: accuracy, or Pearson's r for a regression.
+
+    Of several labels, the share of rows that agree in every one (subset accuracy).
+    """
+    if kind == "multilabel":
+        return float((decide(outputs, kind) == labels).all(axis=1).mean())
+    return score("pearson" if kind == "regression" else "accuracy", labels, outputs)
+
+
+def from_labels(
+    metric: Metric, labels: np.ndarray, outputs: np.ndarray, counts: np.ndarray
+) -> np.ndarray:
+    """Return a score of several labels on every sample of rows, float64 (samples, seeds).
+
+    ``f1_micro`` pools the decisions about all labels; ``f1_macro`` is the mean of the labels' F1;
+    ``average_precision`` is the mean of their average precision, Σ (Rₙ - Rₙ₋₁) Pₙ over the
+    thresholds, which needs no decisions.  A label without a positive row counts as 0.
+
+    :param labels: 0 or 1, (rows, labels); :param outputs: logits, (seeds, rows, labels).
+    :param counts: how often each row is in each sample, float (samples, rows).
+    """
+    if metric == "average_precision":
+        return np.stack([_average_precision(labels, one, counts) for one in outputs], axis=1)
+    decided = outputs > 0
+    actual = (counts @ labels)[:, None]
+    predicted, hits = (
+        np.stack([counts @ one for one in each], axis=1) for each in (decided, decided * labels)
+    )
+    if metric == "f1_micro":
+        return _ratio(2 * hits.sum(-1), (actual + predicted).sum(-1))
+    if metric == "f1_macro":
+        return _ratio(2 * hits, actual + predicted).mean(-1)
+    raise unknown_metric(metric)
+
+
+def _average_precision(labels: np.ndarray, outputs: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return one seed's mean over labels of the average precision on every sample, (samples,)."""
+    each = []
+    for marks, values in zip(labels.T, outputs.T, strict=True):
+        order = np.argsort(-values, kind="stable")
+        # Rows of equal outputs cannot be separated: they share a threshold.
+        ends = np.flatnonzero(np.append(np.diff(values[order]) != 0, True))
+        rows = counts[:, order]
+        hits = np.cumsum(rows * marks[order], axis=1)[:, ends]
+        precision = _ratio(hits, np.cumsum(rows, axis=1)[:, ends])
+        gained = np.diff(hits, axis=1, prepend=0.0)
+        each.append(_ratio((gained * precision).sum(axis=1), hits[:, -1]))
+    return np.mean(each, axis=0)
 
 
 def from_scores(metric: Metric, labels: np.ndarray, answers: np.ndarray) -> np.ndarray:
@@ -123,7 +183,7 @@ def check_labels(labels: np.ndarray | None, predictions: np.ndarray) -> np.ndarr
 
 def unknown_metric(metric: str) -> DistilleryError:
     """Return the error for an unknown metric."""
-    known = ", ".join((*DECISIONS, *CORRELATIONS))
+    known = ", ".join((*DECISIONS, *CORRELATIONS, *LABEL_SCORES))
     return DistilleryError(f"metric {metric!r}: take one of {known}.")
 
 

@@ -13,8 +13,9 @@ from typing import Annotated, Literal, Self
 import numpy as np
 from pydantic import AfterValidator, Field
 
+from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.base.record_files import Record, RecordFile
-from pipeline_lib.params import CORRELATIONS, Evaluate, Metric
+from pipeline_lib.params import Evaluate, Metric, kind_of
 
 # + 0.0: a rounded -0.0 would be printed with its sign.
 Rounded = Annotated[float, AfterValidator(lambda value: round(value, 6) + 0.0)]
@@ -185,11 +186,12 @@ class MethodScores(Record):
 
     :ivar learned_from: whose answers its objective compares with.
     :ivar teacher: the row's own, or else the task's first.
-    :ivar agreement: with the teacher: share of equal answers, or correlation for a regression; over
-        the rows that the teacher answered, and None if there are none.
+    :ivar agreement: with the teacher: share of equal answers (of several labels, in all of them),
+        or correlation for a regression; over the rows that the teacher answered, and None if there
+        are none.
     :ivar against_teacher: the mean of the first metric minus the teacher's, on the same rows.
     :ivar gain: over the baseline; None if there is none, or the labels are hidden.
-    :ivar routing: together with the teacher; None for a regression, which has no confidence.
+    :ivar routing: together with the teacher; None for a regression and for several labels.
     """
 
     student: str
@@ -247,9 +249,14 @@ class TaskScores(RecordFile):
         return self.metrics[0]
 
     @property
+    def kind(self) -> Kind:
+        """What the task's labels are."""
+        return kind_of(self.metric)
+
+    @property
     def is_regression(self) -> bool:
         """Whether labels are numbers rather than classes."""
-        return self.metric in CORRELATIONS
+        return self.kind == "regression"
 
     @property
     def scored_splits(self) -> list[str]:

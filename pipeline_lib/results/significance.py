@@ -14,8 +14,8 @@ from functools import partial
 
 import numpy as np
 
-from pipeline_lib.params import CORRELATIONS, Metric
-from pipeline_lib.results.metrics import check_labels, from_confusion, from_scores
+from pipeline_lib.params import CORRELATIONS, LABEL_SCORES, Metric
+from pipeline_lib.results.metrics import check_labels, from_confusion, from_labels, from_scores
 
 CHUNK = 4_000_000
 """Resampled rows to count at a time: limits memory to some tens of megabytes."""
@@ -51,8 +51,10 @@ def compare(
 ) -> Difference:
     """Return the mean score of ``a``'s seeds minus that of ``b``'s, with interval and p value.
 
-    :param labels: int classes, or float scores of a regression, shape (rows,).
-    :param a: answers, shape (seeds, rows); ``b`` may have another number of seeds.
+    :param labels: int classes, or float scores of a regression, shape (rows,); of several labels,
+        0 or 1, (rows, labels).
+    :param a: answers, shape (seeds, rows), or of several labels logits, (seeds, rows, labels);
+        ``b`` may have another number of seeds.
     :param b: the other system's, on the same rows in the same order.
     :param classes: how many the task has; 1 for a regression.
     :param positive: the class whose F1 is computed if there are two.
@@ -161,6 +163,9 @@ def _scores(
     if metric in CORRELATIONS:
         each = [from_scores(metric, labels[rows], answers[:, rows]) for rows in chosen]
         return np.stack(each)
+    if metric in LABEL_SCORES:
+        drawn = np.stack([np.bincount(rows, minlength=len(labels)) for rows in chosen])
+        return from_labels(metric, labels, answers, drawn.astype(np.float64))
     cells = labels * classes + answers
     size = classes * classes
     counts = np.stack([_counts(cells[:, rows], size) for rows in chosen])

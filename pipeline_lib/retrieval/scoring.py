@@ -132,6 +132,11 @@ class PairScorer:
                 f"a {name} student that {why} cannot score pairs of vectors. Use a student of a "
                 "pair task that encodes each sentence separately, such as bilstm."
             )
+        if config.multilabel:
+            raise DistilleryError(
+                "a student of several labels does not rank pairs by one. Use a student of classes "
+                "or scores."
+            )
         output = _output(output, student.label_names)
         first, last = _layers(student)
         several = len(student.label_names) > 2

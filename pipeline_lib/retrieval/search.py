@@ -14,8 +14,7 @@ import numpy as np
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.probabilities import softmax
-from pipeline_lib.models.checks import is_regression
+from pipeline_lib.base.probabilities import probabilities
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.teacher import Teacher, load_teacher
 from pipeline_lib.retrieval.approximate import ApproximateIndex, open_approximate
@@ -134,8 +133,9 @@ class CrossEncoder:
         pairs = [(query, text) for text in texts]
         tokens = resolve_batch_tokens(None, self.teacher.device)
         outputs = self.teacher.predict(pairs, self.max_length, tokens)
-        score = is_regression(self.teacher.label_names)
-        return (outputs if score else softmax(outputs))[:, self.output]
+        kind = self.teacher.kind
+        scored = outputs if kind == "regression" else probabilities(outputs, kind)
+        return scored[:, self.output]
 
 
 def label_number(folder: Path, names: Sequence[str], label: str | None) -> int:

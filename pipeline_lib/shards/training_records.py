@@ -121,14 +121,15 @@ class StudentRecord(TrainingRecord):
     """A student.
 
     :ivar rows: of the training set; :ivar unanswered: those left out for lack of an answer.
-    :ivar threshold_shift: by how much the decision between two classes was moved.
+    :ivar threshold_shift: by how much the decision between two classes was moved, or that about
+        each label.
     :ivar label_scale: mean and deviation of a regression's labels.
     :ivar rows_of_task: for one of several tasks, of which ``rows`` is the sum.
     """
 
     rows: int
     unanswered: int = 0
-    threshold_shift: float = 0.0
+    threshold_shift: float | list[float] = 0.0
     label_scale: dict[str, float] | None = None
     rows_of_task: int | None = None
 

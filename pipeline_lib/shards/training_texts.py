@@ -9,8 +9,8 @@ import pyarrow as pa
 from pipeline_lib.params import UNLABELLED
 from pipeline_lib.shards.shard_sets import ShardSet
 
-UNLABELLED_BLOCK = "u"
-"""How the names of the unlabelled texts' shards begin."""
+UNLABELLED_BLOCK, POOL_BLOCK = "u", "p"
+"""How the names of the shards of unlabelled texts begin: of the task's own, and of its pool's."""
 
 
 def unlabelled_folder(train: Path) -> Path:
@@ -31,7 +31,19 @@ def training_texts(train: Path) -> ShardSet:
 
 def is_unlabelled(shard: str) -> bool:
     """Whether a shard of a training or transfer set is one of the unlabelled texts, by its name."""
-    return Path(shard).name.startswith(UNLABELLED_BLOCK)
+    return Path(shard).name.startswith((UNLABELLED_BLOCK, POOL_BLOCK))
+
+
+def own_unlabelled(train: Path) -> np.ndarray:
+    """Return the keys of a task's own unlabelled texts, those of its pool apart, uint64 (rows,)."""
+    texts = ShardSet.open(unlabelled_folder(train))
+    names = [shard.name for shard in texts.manifest.shards]
+    keys = [
+        table["key"].to_numpy()
+        for name, table in zip(names, texts.tables(), strict=True)
+        if name.startswith(UNLABELLED_BLOCK)
+    ]
+    return np.concatenate([np.empty(0, np.uint64), *keys])
 
 
 def labelled_later(train: Path) -> np.ndarray:

@@ -22,6 +22,7 @@ from pipeline_lib.params import (
     PackageModel,
     PackageParts,
     Params,
+    Task,
     Teacher,
 )
 from pipeline_lib.sources.archives import MODEL_SUFFIXES, extract_folder, join_members
@@ -81,15 +82,15 @@ def fetch_finished(params: Params, teacher: str, task: str, target: Path) -> Non
 
     :raises DistilleryError: if it is missing, or does not fit its task.
     """
-    row, labels = params.teachers[teacher], params.tasks[task].label_names
+    row, settings = params.teachers[teacher], params.tasks[task]
     path = Path(params.inputs) / row.tuning.path(task)
     key = f"teachers.{teacher}"
     _copy_model(path, target, f"params.yaml: {key}.tuning.checkpoint")
     check_model(target, path)
-    check_classifier(target, path, task, labels)
+    check_classifier(target, path, task, settings)
     check_length(target, path, row.max_length, f"{key}.max_length")
     check_layers(target, path, row, key)
-    name_outputs(target, labels)
+    name_outputs(target, settings.label_names)
 
 
 def fetch_model(
@@ -186,16 +187,16 @@ def check_model(folder: Path, origin: Path | str) -> None:
             ) from error
 
 
-def check_classifier(folder: Path, origin: Path | str, task: str, labels: list[str]) -> None:
+def check_classifier(folder: Path, origin: Path | str, task: str, settings: Task) -> None:
     """Check that a finished teacher fits the task: its head, its kind, number and order of labels.
 
     Case and surrounding spaces are ignored.  Missing or default names (``LABEL_0``) are matched by
     number, as is the one output of a regression, whatever its name.
 
-    :param labels: the task's names, by class number; a regression has one.
+    :param task: the task's name; :param settings: its parameters.
     :raises DistilleryError: if it has no classification head, another kind, or other labels.
     """
-    config = read_config(folder, origin)
+    config, labels = read_config(folder, origin), settings.label_names
     heads = config.get("architectures") or []
     if not any(head.endswith("ForSequenceClassification") for head in heads):
         raise DistilleryError(
@@ -203,7 +204,7 @@ def check_classifier(folder: Path, origin: Path | str, task: str, labels: list[s
             "...ForSequenceClassification, so its head would be random. Give a fine-tuned model, "
             "or have it tuned here (`kind: single`)."
         )
-    check_problem_type(config, origin, labels)
+    check_problem_type(config, origin, settings.kind)
     names = output_names(config, origin)
     if len(names) != len(labels):
         raise DistilleryError(

@@ -68,8 +68,8 @@ def model_faults(params: Params) -> list[str]:
             faults += faults_of(check_layers, base, base, teacher, f"teachers.{name}")
         if isinstance(teacher.tuning, Finished):
             for task in (task for task in params.tasks if teacher.knows(task)):
-                folder, labels = inputs / teacher.tuning.path(task), params.tasks[task].label_names
-                faults += faults_of(check_classifier, folder, folder, task, labels)
+                folder, settings = inputs / teacher.tuning.path(task), params.tasks[task]
+                faults += faults_of(check_classifier, folder, folder, task, settings)
                 key = f"teachers.{name}.max_length"
                 faults += faults_of(check_length, folder, folder, teacher.max_length, key)
                 faults += faults_of(check_layers, folder, folder, teacher, f"teachers.{name}")

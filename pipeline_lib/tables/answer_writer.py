@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.base.probabilities import Kind, probabilities
 from pipeline_lib.base.unicode import printable
 from pipeline_lib.tables.writer import cell_text, json_text, open_writer
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BY, LABEL, PROBABILITY, ERROR = "answered_by", "label", "probability", "error"
+LABELS = "labels"
 DIGITS = 6
 
 
@@ -26,7 +27,7 @@ class AnsweredBatch:
 
     :ivar columns: the rows' own columns, by name.
     :ivar names: class names, or the name of a regression's score.
-    :ivar is_regression: whether it is a score that answers.
+    :ivar kind: what answers: a class, a score, or any number of labels.
     :ivar outputs: logits or scores, float (rows, outputs); NaN marks a row without an answer.
     :ivar routed: whether the teacher answered, bool (rows,); None if nothing is routed.
     :ivar faults: why rows could not be read, by their position here.
@@ -35,7 +36,7 @@ class AnsweredBatch:
 
     columns: dict[str, list[Any]]
     names: list[str]
-    is_regression: bool
+    kind: Kind
     outputs: np.ndarray
     routed: np.ndarray | None = None
     faults: dict[int, str] = field(default_factory=dict)
@@ -52,7 +53,7 @@ class AnsweredBatch:
 
     def by_row(self) -> Iterator[dict[str, Any]]:
         """Yield each row's answer as a JSON object, without the row's own columns."""
-        shares = softmax(self.outputs)
+        shares = probabilities(self.outputs, self.kind)
         for row, logits in enumerate(self.outputs):
             fault = {ERROR: self.faults[row]} if row in self.faults else {}
             yield self._by(row) | self._answer(logits, shares[row]) | fault
@@ -69,12 +70,17 @@ class AnsweredBatch:
 
         reasons = [self.faults.get(row) for row in range(len(answered))]
         why: dict[str, list[Any]] = {prefix + ERROR: reasons} if self.tells_faults else {}
-        if self.is_regression:
+        if self.kind == "regression":
             return {prefix + self.names[0]: values(self.outputs[:, 0])} | why
-        shares = softmax(self.outputs)
-        best = np.where(answered, shares.argmax(1), 0)
-        labels = [self.names[b] if a else None for b, a in zip(best, answered, strict=True)]
-        columns = {LABEL: labels, PROBABILITY: values(shares.max(1))}
+        shares = probabilities(self.outputs, self.kind)
+        columns: dict[str, list[Any]]
+        if self.kind == "multilabel":
+            lists = map(self._applying, self.outputs)
+            columns = {LABELS: [None if one is None else json_text(one) for one in lists]}
+        else:
+            best = np.where(answered, shares.argmax(1), 0)
+            labels = [self.names[b] if a else None for b, a in zip(best, answered, strict=True)]
+            columns = {LABEL: labels, PROBABILITY: values(shares.max(1))}
         columns |= {f"{PROBABILITY}_{n}": values(shares[:, c]) for c, n in enumerate(self.names)}
         if self.routed is not None:
             columns = {BY: [self._by(row)[BY] for row in range(len(answered))]} | columns
@@ -85,17 +91,23 @@ class AnsweredBatch:
             return {}
         return {BY: "teacher" if self.routed[row] else "student"}
 
+    def _applying(self, logits: np.ndarray) -> list[str] | None:
+        """Return the labels that apply to a row; None if it has no answer."""
+        if np.isnan(logits).any():
+            return None
+        return [name for name, value in zip(self.names, logits, strict=True) if value > 0]
+
     def _answer(self, logits: np.ndarray, shares: np.ndarray) -> dict[str, Any]:
         missing = bool(np.isnan(logits).any())
-        if self.is_regression:
+        if self.kind == "regression":
             return {self.names[0]: None if missing else round(float(logits[0]), DIGITS)}
+        several = self.kind == "multilabel"
         if missing:
-            return {LABEL: None}
+            return {LABELS if several else LABEL: None}
         best = int(shares.argmax())
         by_name = zip(self.names, shares, strict=True)
-        return {
-            LABEL: self.names[best],
-            PROBABILITY: round(float(shares[best]), DIGITS),
+        label = {LABEL: self.names[best], PROBABILITY: round(float(shares[best]), DIGITS)}
+        return ({LABELS: self._applying(logits)} if several else label) | {
             "probabilities": {name: round(float(share), DIGITS) for name, share in by_name},
             "logits": [round(float(value), DIGITS) for value in logits],
         }
@@ -104,6 +116,8 @@ class AnsweredBatch:
 def text_lines(answers: AnsweredBatch) -> Iterator[str]:
     """Yield tab-separated lines: label, probability and sentences, or score and sentences.
 
+    Of several labels, each that applies is followed by its probability.
+
     They are for people: control characters in texts are escaped.
     """
     for row, answer in enumerate(answers.by_row()):
@@ -111,9 +125,15 @@ def text_lines(answers: AnsweredBatch) -> Iterator[str]:
         if ERROR in answer:
             texts = [f"({answer[ERROR]})"]
         sentences = [printable(text.replace("\n", " ")) for text in texts]
-        if answers.is_regression:
+        if answers.kind == "regression":
             score = answer[answers.names[0]]
             yield "\t".join(["" if score is None else f"{score:.4f}", *sentences])
+            continue
+        if answers.kind == "multilabel":
+            shares = answer.get("probabilities", {})
+            named = [f"{printable(n)} {shares[n]:.4f}" for n in answer[LABELS] or ()]
+            nothing = "" if answer[LABELS] is None else "(none)"
+            yield "\t".join([", ".join(named) or nothing, *sentences])
             continue
         share = answer.get(PROBABILITY)
         by = [answer[BY]] if BY in answer else []
@@ -160,7 +180,7 @@ def _table(answers: AnsweredBatch, prefix: str, types: "dict[str, pa.DataType]")
         else pa.array([cell_text(value) for value in values], pa.string())
         for name, values in answers.columns.items()
     }
-    named = {prefix + BY, prefix + LABEL, prefix + ERROR}
+    named = {prefix + name for name in (BY, LABEL, LABELS, ERROR)}
     outputs = {
         name: pa.array(values, pa.string() if name in named else pa.float64())
         for name, values in answers.flat(prefix).items()

@@ -34,9 +34,11 @@ class ArrowTable:
         except ValueError:
             return {}
         features: dict[str, Any] = metadata.get("info", {}).get("features", {})
+        # Those of a list describe its entries.
+        parts = {n: f.get("feature", f) if isinstance(f, dict) else f for n, f in features.items()}
         return {
             name: feature["names"]
-            for name, feature in features.items()
+            for name, feature in parts.items()
             if isinstance(feature, dict) and isinstance(feature.get("names"), list)
         }
 

@@ -13,7 +13,12 @@ import pyarrow.types as kinds
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.tables.arrow_files import ArrowTable, is_bytes_type, is_plain_type
 from pipeline_lib.tables.faults import check_once, no_rows
-from pipeline_lib.tables.nested import plain_columns, value_at, with_types
+from pipeline_lib.tables.nested import (
+    are_lists_of_names,
+    plain_columns,
+    value_at,
+    with_types,
+)
 from pipeline_lib.tables.reader import (
     ArrowFile,
     DelimitedFile,
@@ -42,6 +47,7 @@ class Content:
     :ivar columns: the column names, for a file without a header line.
     :ivar class_names: by column, the names of 0, 1, 2, … in its metadata.
     :ivar others: fields that cannot be columns here, with their types: lists, times, images.
+    :ivar lists: columns whose values are lists of names or numbers, as JSON: a row's labels.
     """
 
     paths: list[Path]
@@ -52,6 +58,7 @@ class Content:
     columns: list[str] | None = None
     class_names: dict[str, list[str]] = field(default_factory=dict)
     others: dict[str, str] = field(default_factory=dict)
+    lists: frozenset[str] = frozenset()
 
     @property
     def is_nameless(self) -> bool:
@@ -95,6 +102,7 @@ def joined(contents: Sequence[Content]) -> Content:
         first.columns,
         first.class_names,
         first.others,
+        first.lists,
     )
 
 
@@ -120,26 +128,36 @@ def _json(path: Path, source: JsonFile) -> Content:
     rows = [*source.rows()]
     names: list[str] = []
     others: dict[str, str] = {}
+    lists: list[str] = []
     for key in source.columns:
-        inner = [*plain_columns(key, [row.get(key) for _, row in rows])]
+        cells = [row.get(key) for _, row in rows]
+        inner = [*plain_columns(key, cells)]
+        if not inner and are_lists_of_names(cells):
+            lists.append(key)
+        elif not inner:
+            others[key] = "list or object"
         names += inner
-        others |= {} if inner else {key: "list or object"}
-    names = _some(path, names, others)
+    names = _some(path, names, others | dict.fromkeys(lists, "list or object")) + lists
     numbers = [number for number, _ in rows]
     values = {name: [value_at(row, name) for _, row in rows] for name in names}
     batches = [RowBatch(str(path), numbers, values)] if rows else []
-    return replace(_content(path, source.format, batches), others=others)
+    return replace(_content(path, source.format, batches, lists), others=others)
 
 
 def _arrow(path: Path, source: ArrowFile) -> Content:
     """Return the columns of plain values, and those nested in others."""
     names: list[str] = []
     others: dict[str, str] = {}
+    lists: list[str] = []
     for field_ in source.table.schema:
         inner = [*_inside(source.table, field_)]
+        if not inner and _is_list_of_names(field_.type):
+            lists.append(field_.name)
+        elif not inner:
+            others[field_.name] = str(field_.type)
         names += inner
-        others |= {} if inner else {field_.name: str(field_.type)}
-    content = _content(path, source.format, source.batches(_some(path, names, others)))
+    names = _some(path, names, others | dict.fromkeys(lists, "list")) + lists
+    content = _content(path, source.format, source.batches(names), lists)
     return replace(content, class_names=source.table.class_names(), others=others)
 
 
@@ -156,6 +174,14 @@ def _inside(table: ArrowTable, column: pa.Field) -> Iterator[str]:
         yield from plain_columns(
             column.name, [value for part in parts for value in part.to_pylist()]
         )
+
+
+def _is_list_of_names(type_: pa.DataType) -> bool:
+    """Whether a column has lists of texts or whole numbers, of any length."""
+    if not (kinds.is_list(type_) or kinds.is_large_list(type_)):
+        return False
+    inner = type_.value_type
+    return kinds.is_string(inner) or kinds.is_large_string(inner) or kinds.is_integer(inner)
 
 
 def _is_utf8(values: pa.Array) -> bool:
@@ -221,17 +247,20 @@ def _reread(
     return replace(content, columns=columns, format=None if is_short else content.format)
 
 
-def _content(path: Path, format: str, batches: Iterable[RowBatch]) -> Content:
+def _content(
+    path: Path, format: str, batches: Iterable[RowBatch], lists: Sequence[str] = ()
+) -> Content:
     numbers: list[np.ndarray] = []
     parts: list[pa.Table] = []
     for batch in batches:
         numbers.append(np.asarray(batch.numbers, np.int64))
-        texts = {n: pa.array(batch.texts(n), pa.large_string()) for n in batch.columns}
-        parts.append(pa.table(texts))
+        texts = {n: batch.lists(n) if n in lists else batch.texts(n) for n in batch.columns}
+        parts.append(pa.table({n: pa.array(t, pa.large_string()) for n, t in texts.items()}))
     if not parts:
         raise no_rows(str(path))
     rows = np.concatenate(numbers)
-    return Content([path], pa.concat_tables(parts), rows, np.zeros(len(rows), np.int64), format)
+    files = np.zeros(len(rows), np.int64)
+    return Content([path], pa.concat_tables(parts), rows, files, format, lists=frozenset(lists))
 
 
 def counts_up(header: Sequence[str]) -> bool:

@@ -44,6 +44,15 @@ def plain_columns(name: str, values: Sequence[Any], depth: int = 0) -> Iterator[
             yield from plain_columns(f"{name}.{key}", [v.get(key) for v in present], depth + 1)
 
 
+def are_lists_of_names(values: Sequence[Any]) -> bool:
+    """Whether a column's values are lists of texts or whole numbers, of any length."""
+    present = [value for value in values if value is not None]
+    if not present or not all(isinstance(value, list) for value in present):
+        return False
+    kinds = {type(entry) for value in present for entry in value}
+    return kinds in ({str}, {int})
+
+
 def is_one(values: Sequence[Any]) -> bool:
     """Whether a list has at most one value; a single number may be a vector."""
     return len(values) <= 1 and all(isinstance(value, str | dict) for value in values)

@@ -21,7 +21,7 @@ from pipeline_lib.tables.dialects import Dialect, detect
 from pipeline_lib.tables.faults import check_once, no_column, no_rows, wrong_width
 from pipeline_lib.tables.lines import Lines, open_lines
 from pipeline_lib.tables.text_files import delimited_rows, json_rows
-from pipeline_lib.tables.values import as_text
+from pipeline_lib.tables.values import as_list_text, as_text
 
 if TYPE_CHECKING:
     from pipeline_lib.tables.arrow_files import ArrowTable
@@ -79,6 +79,14 @@ class RowBatch:
     def where(self, row: int) -> str:
         """Return the file and the number of a row, for messages."""
         return f"{self.source}: row {self.numbers[row]}"
+
+    def lists(self, name: str) -> list[str]:
+        """Return a column's values as text, lists among them as JSON.
+
+        :raises DistilleryError: if a list holds other values than texts and numbers.
+        """
+        values = enumerate(self.columns[name])
+        return [as_list_text(value, name, self.where(row)) for row, value in values]
 
     def texts(self, name: str) -> list[str]:
         """Return a column's values as text; see :func:`~pipeline_lib.tables.values.as_text`.

@@ -1,5 +1,6 @@
 """One value of a table as text: the form in which labels are listed in params.yaml."""
 
+import json
 import math
 from decimal import Decimal
 from typing import Any
@@ -64,6 +65,14 @@ def as_text(value: Any, column: str, where: str) -> str:
         f"{where}, column {column!r} holds a {type(value).__name__}, not a text or a number. Write "
         "plain values."
     )
+
+
+def as_list_text(value: Any, column: str, where: str) -> str:
+    """Return a list as JSON, and any other value as :func:`as_text` does."""
+    if not isinstance(value, list):
+        return as_text(value, column, where)
+    entries = [as_text(entry, column, where) for entry in value]
+    return json.dumps(entries, ensure_ascii=False)
 
 
 def _decoded(value: bytes, column: str, where: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.params import register_objective
 
 
@@ -36,12 +37,31 @@ def soft_label_loss(
 def label_loss(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Return the cross-entropy against class indices, or the mean squared error against scores.
 
+    Of several labels, each one's binary cross-entropy is summed over labels, then averaged over
+    rows.
+
     :param outputs: float (rows, classes), or (rows, 1) for scores.
-    :param labels: int64 class indices, or float scores, shape (rows,).
+    :param labels: int64 class indices, or float scores, shape (rows,); or 0 or 1 for each label,
+        (rows, labels).
     """
+    if labels.ndim == 2:
+        return _binary_cross_entropy(outputs, labels.to(outputs.dtype))
     if labels.is_floating_point():
         return F.mse_loss(outputs.squeeze(-1), labels)
     return F.cross_entropy(outputs, labels)
+
+
+def soft_binary_loss(
+    student: torch.Tensor, teacher: torch.Tensor, temperature: float
+) -> torch.Tensor:
+    """Return :func:`soft_label_loss` of several labels: each has two classes, "no" and "yes"."""
+    targets = (teacher / temperature).sigmoid()
+    return _binary_cross_entropy(student / temperature, targets) * temperature**2
+
+
+def _binary_cross_entropy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    losses = F.binary_cross_entropy_with_logits(outputs, targets, reduction="none")
+    return losses.sum(-1).mean()
 
 
 def representation_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
@@ -120,6 +140,12 @@ TERMS: dict[str, Term] = {
     ),
 }
 """The terms, by the names of their weights in params.yaml."""
+_OF_LABELS = {
+    "soft_labels": Term(
+        "logits", "logits", lambda output, target, t: soft_binary_loss(output, target, t)
+    )
+}
+"""Those that differ where any number of labels can apply."""
 
 
 def register_term(name: str, term: Term) -> None:
@@ -133,14 +159,17 @@ def objective_loss(
     outputs: Mapping[str, torch.Tensor],
     batch: Mapping[str, torch.Tensor],
     temperature: float | None = None,
+    kind: Kind = "classification",
 ) -> torch.Tensor:
     """Return the weighted sum of an objective's terms, a scalar.
 
     :param weights: of the terms, by name.
     :param outputs: the student's, by name; :param batch: the targets, by name, and optionally
         ``weights``, float (rows,), the rows' weights.
+    :param kind: what the logits are.
     """
-    terms = [(TERMS[name], weight) for name, weight in weights.items()]
+    known = TERMS | _OF_LABELS if kind == "multilabel" else TERMS
+    terms = [(known[name], weight) for name, weight in weights.items()]
     weighted = [
         weight * _loss(term, outputs[term.output], batch, temperature) for term, weight in terms
     ]

@@ -203,6 +203,7 @@ class TestPredict:
         tokenizer = Tokenizer(WordLevel({"a": 0}, "a"))
         reader = SimpleNamespace(max_words=9, characters_read=lambda text: (len(text),))
         own = {"label_names": ["negative", "positive"], "is_pair": False}
+        own["kind"] = "classification"
         student = SimpleNamespace(logits=logits, tokenizer=tokenizer, reader=reader, **own)
         monkeypatch.setattr(
             "pipeline_lib.models.students.student.load_student", lambda folder: student
@@ -295,7 +296,9 @@ class TestPredict:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         module = sys.modules["pipeline_lib.models.students.student"]
-        monkeypatch.setattr(module.load_student(Path("student")), "label_names", ["score"])
+        student = module.load_student(Path("student"))
+        monkeypatch.setattr(student, "label_names", ["score"])
+        monkeypatch.setattr(student, "kind", "regression")
         found = failing(monkeypatch, capsys, "predict", "student", "good", "--route", "0.3")
         assert "student: a regression, which has no confidence to route by" in found
 

@@ -403,3 +403,18 @@ def test_a_name_of_a_million_characters_is_shortened() -> None:
     write_csv(Path("long.csv"), ["text", "label"], rows)
     printed = distill("init", "long.csv")
     assert max(map(len, printed.splitlines())) < 400 and "2 classes: good, xxx" in printed
+
+
+def test_six_columns_of_marks_become_several_labels() -> None:
+    names = ["toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"]
+    rows = [[n, review(n), *(int(n % (k + 2) == 0) for k in range(6))] for n in range(120)]
+    write_csv(Path("comments.csv"), ["id", "comment_text", *names], rows)
+    printed = distill("init", "comments.csv")
+    assert "6 labels, of which a row may have several (a column of 0 and 1 for each)" in printed
+    params = load_params()
+    task = params.tasks["comments"]
+    assert (task.kind, task.label, task.metrics[0]) == ("multilabel", names, "average_precision")
+    assert {method.threshold for method in params.methods.values()} == {"dev"}
+    fetch_data("comments", task.source, Path(params.inputs), Path("data/raw/tasks/comments"))
+    splits, _ = read_examples(Path("data/raw/tasks/comments"), task)
+    assert splits["all"][0].label == (1,) * 6 and splits["all"][1].label == (0,) * 6

@@ -34,9 +34,15 @@ def student(monkeypatch: pytest.MonkeyPatch) -> list[list[object]]:
         return np.array([[0.0, 2.0 if "good" in str(text) else -2.0] for text in texts], np.float32)
 
     opened = {
-        "student": Predictor(Path("student"), ["negative", "positive"], False, predict),
-        "pairs": Predictor(Path("pairs"), ["negative", "positive"], True, predict),
-        "scores": Predictor(Path("scores"), ["stars"], False, lambda texts: predict(texts)[:, 1:]),
+        "student": Predictor(
+            Path("student"), ["negative", "positive"], "classification", False, predict
+        ),
+        "pairs": Predictor(
+            Path("pairs"), ["negative", "positive"], "classification", True, predict
+        ),
+        "scores": Predictor(
+            Path("scores"), ["stars"], "regression", False, lambda texts: predict(texts)[:, 1:]
+        ),
     }
     monkeypatch.setattr(
         "pipeline_lib.exports.opening.load_student", lambda folder: opened[folder.name]

@@ -117,7 +117,9 @@ def test_latency_is_that_of_single_texts_in_any_order() -> None:
 def test_agreement_is_of_classes_or_a_correlation() -> None:
     logits = np.array([[1.0, 0.0], [0.0, 1.0], [3.0, 2.0], [1.0, 2.0]])
     moved = logits + np.array([[0, 0], [0, 0], [0, 0], [3, 0]])
-    assert same_answers(logits, moved, False) == 0.75
+    assert same_answers(logits, moved, "classification") == 0.75
     scores = np.array([[1.0], [2.0], [4.0]])
-    assert same_answers(scores, 3 * scores + 1, True) == pytest.approx(1.0)
-    assert same_answers(scores, -scores, True) == pytest.approx(-1.0)
+    assert same_answers(scores, 3 * scores + 1, "regression") == pytest.approx(1.0)
+    marks = np.array([[1.0, -1.0], [1.0, 1.0]])
+    assert same_answers(marks, marks * [[1, 1], [1, -1]], "multilabel") == 0.75
+    assert same_answers(scores, -scores, "regression") == pytest.approx(-1.0)

@@ -51,7 +51,12 @@ VALUES: dict[str, dict[str, Any]] = {
 
 
 def write_student(
-    folder: Path, name: str, pair: bool, labels: list[str], family: str = "bert"
+    folder: Path,
+    name: str,
+    pair: bool,
+    labels: list[str],
+    family: str = "bert",
+    multilabel: bool = False,
 ) -> Path:
     """Write a student with random weights.
 
@@ -61,7 +66,7 @@ def write_student(
     torch.manual_seed(3)
     if settings.source_model is None:
         words = OPEN if name.endswith("-open") else WORDS
-        config = StudentConfig(len(words) + 2, WIDTH, settings, pair, labels)
+        config = StudentConfig(len(words) + 2, WIDTH, settings, pair, labels, None, multilabel)
         save_student(folder, build_student(config, None), build_tokenizer(words, lowercase=True))
         return folder
     model = write_model(folder.with_name(f"model-{family}"), family)
@@ -71,5 +76,5 @@ def write_student(
         start = start_from_pieces(model, settings, False)
     else:
         start = start_from_sizes(model, settings)
-    save_student(folder, start.build(settings, pair, labels), start.tokenizer)
+    save_student(folder, start.build(settings, pair, labels, multilabel), start.tokenizer)
     return folder

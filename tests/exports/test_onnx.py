@@ -113,7 +113,7 @@ def check_int8(folder: Path, out: Path, rows: Sentences, wanted: np.ndarray) -> 
     assert onnx.TensorProto.INT8 in stored
     check_no_overflow(model)
     found = run(open_session(model.SerializeToString()), rows, wanted.shape[1])
-    apart = Deviation.between(wanted, found, classes=True)
+    apart = Deviation.between(wanted, found, kind="classification")
     assert 0 < apart.largest < 0.1 * max(1.0, np.abs(wanted).max())
 
 

@@ -30,7 +30,7 @@ def sentence(text: str, rules: Sequence[int] = (), ngram: tuple[int, int] = (0, 
 def transfer_table(rows: Sequence[Record], regression: bool = False) -> pa.Table:
     """Return rows of a transfer set; keys that a row leaves out are made up."""
     pair = any("text_2" in row for row in rows)
-    schema = transfer_schema(pair, label_type(regression))
+    schema = transfer_schema(pair, label_type("regression" if regression else "classification", 2))
     return pa.Table.from_pylist(
         [{"iteration": 0, "example": row.get("key"), "label": None} | row for row in rows], schema
     )

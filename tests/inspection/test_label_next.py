@@ -11,7 +11,7 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.base.probabilities import Kind, softmax
 from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.label_next import diverse, label_next, listed_next, to_label
 from pipeline_lib.inspection.work_lists import WorkList
@@ -34,9 +34,16 @@ def keys(count: int) -> np.ndarray:
     return np.random.default_rng(3).integers(0, 2**63, count).astype(np.uint64)
 
 
+KINDS: dict[bool, Kind] = {False: "classification", True: "regression"}
+
+
 def prepared(rows: list[Record], pair: bool = False, regression: bool = False) -> pa.Table:
     """Return rows of a prepared set: key, label, texts."""
-    fields = [("key", pa.uint64()), ("label", label_type(regression)), ("text", pa.string())]
+    fields = [
+        ("key", pa.uint64()),
+        ("label", label_type(KINDS[regression], 1)),
+        ("text", pa.string()),
+    ]
     fields += [("text_2", pa.string())] if pair else []
     return pa.Table.from_pylist(rows, pa.schema(fields))
 

@@ -92,15 +92,6 @@ def test_too_many_classes_say_how_to_keep_them() -> None:
     assert len(guess("label", values, label="label", kind="classification").labels) == 250
 
 
-def test_several_marks_per_row_are_asked_about() -> None:
-    names = ["toxic", "obscene", "threat", "insult"]
-    columns = {name: [(n >> k) & 1 for n in range(60)] for k, name in enumerate(names)}
-    contents = {"all": content_of("all.csv", {"text": [review(n) for n in range(60)], **columns})}
-    with pytest.raises(DistilleryError, match=r"4 columns of two numbers.*several labels"):
-        understand(contents, Overrides(), None, refuse)
-    assert understand(contents, Overrides(label="threat"), None, refuse).label == "threat"
-
-
 def test_a_columns_name_may_have_commas() -> None:
     name = "What did you like, if anything"
     texts, labels = [review(n) for n in range(40)], ["a", "b"] * 20

@@ -102,7 +102,7 @@ def averaged(folder: Path, inputs: ShardSet, *given: np.ndarray) -> AveragePass:
         write_manifest(own, Manifest("logits", schema_of(table), shards))
     names = [f"teacher{number}" for number in range(len(given))]
     settings = Average.model_validate({"kind": "average", "of": names, "weights": None})
-    return AveragePass.of({name: folder / name for name in names}, settings)
+    return AveragePass.of({name: folder / name for name in names}, settings, "classification")
 
 
 @pytest.mark.parametrize("width", [1, 2])

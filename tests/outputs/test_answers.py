@@ -364,7 +364,7 @@ def test_an_average_is_that_of_probabilities(tmp_path: Path, store_home: Path) -
         written = write_shard(tmp_path / name / shard.name, table, shard.sha256)
         write_manifest(tmp_path / name, Manifest("logits", schema_of(table), [written]))
     own = Average.model_validate({"kind": "average", "of": ["bold", "meek"], "weights": [1, 3]})
-    average = AveragePass.of({name: tmp_path / name for name in given}, own)
+    average = AveragePass.of({name: tmp_path / name for name in given}, own, "classification")
     manifest, _ = run_pass(average, inputs, tmp_path / "out", LocalEngine(1))
     assert manifest.counts == {"answered": 1, "unanswered": 1}
     found = matrix(ShardSet.open(tmp_path / "out").table()["logits"])

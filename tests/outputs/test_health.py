@@ -5,6 +5,7 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.hashing import splitmix64
+from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.outputs.health import (
     chance_agreement,
     check_agreement,
@@ -61,22 +62,23 @@ def test_small_and_lawful_cases_pass() -> None:
     check(np.eye(2)[DRAW.integers(2, size=100)], few=True)
 
 
-@pytest.mark.parametrize("regression", [False, True])
-def test_agreement_far_below_the_teachers_own_is_refused(regression: bool) -> None:
+@pytest.mark.parametrize("kind", ["classification", "regression"])
+def test_agreement_far_below_the_teachers_own_is_refused(kind: Kind) -> None:
+    regression = kind == "regression"
     labels = splitmix64(np.arange(400, dtype=np.uint64)) % np.uint64(2)
     outputs = np.eye(2)[labels.astype(int)] + 0.01
     if regression:
         labels = DRAW.normal(size=400).astype(np.float32)
         outputs = labels[:, None] + 0.1 * DRAW.normal(size=(400, 1))
     rows = 3 * np.arange(400)
-    given = 0.95, regression, "logits of b001-i000.arrow", "Do it."
+    given = 0.95, kind, "logits of b001-i000.arrow", "Do it."
     labels = labels.astype(np.float32 if regression else np.int64)
     check_agreement(labels, outputs, rows, *given)
     with pytest.raises(DistilleryError, match=r"b001-i000\.arrow: .* 400 labelled .* is 95\.0%"):
         check_agreement(labels, np.roll(outputs, 1, axis=0), rows, *given)
     # Too few to say, and labels of one class.
     check_agreement(labels[:31], -outputs[:31], rows[:31], *given)
-    assert chance_agreement(labels, outputs, regression) < 0.8
+    assert chance_agreement(labels, outputs, kind) < 0.8
 
 
 def test_rows_at_odds_with_their_labels_are_named_as_the_shard_numbers_them() -> None:
@@ -84,16 +86,17 @@ def test_rows_at_odds_with_their_labels_are_named_as_the_shard_numbers_them() ->
     outputs = np.eye(2)[labels]
     outputs[20:] = outputs[20:, ::-1]
     with pytest.raises(DistilleryError, match=r"class: rows 30, 31, 32, 33, 34 and 15 more\)"):
-        check_agreement(labels, outputs, rows, 0.95, False, "logits", "Do it.")
+        check_agreement(labels, outputs, rows, 0.95, "classification", "logits", "Do it.")
     scores = np.linspace(0.0, 1.0, 40)
     shuffled = np.tile([0.4, 0.6], 20)
     shuffled[[7, 5]] = 9.0, -8.0
     with pytest.raises(DistilleryError, match=r"labels first: rows 17, 15, "):
-        check_agreement(scores, shuffled[:, None], rows, 0.95, True, "logits", "Do it.")
+        check_agreement(scores, shuffled[:, None], rows, 0.95, "regression", "logits", "Do it.")
 
 
 def test_what_chance_leaves_shrinks_with_the_rows() -> None:
-    assert least_agreement(0.9, 36, False) == pytest.approx(0.9 - 4 * 0.05 - 0.03)
-    assert least_agreement(1.0, 100, False) == pytest.approx(1.0 - 0.04 - 0.03)
-    assert least_agreement(0.9, 40_000, False) > 0.86
-    assert 0.2 < least_agreement(0.9, 36, True) < least_agreement(0.9, 4000, True) < 0.87
+    assert least_agreement(0.9, 36, "classification") == pytest.approx(0.9 - 4 * 0.05 - 0.03)
+    assert least_agreement(1.0, 100, "classification") == pytest.approx(1.0 - 0.04 - 0.03)
+    assert least_agreement(0.9, 40_000, "classification") > 0.86
+    few, many = (least_agreement(0.9, rows, "regression") for rows in (36, 4000))
+    assert 0.2 < few < many < 0.87

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss, recall_score
 
-from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.base.probabilities import of_two, softmax
 from pipeline_lib.results.calibration import (
     best_temperature,
     calibration_errors,
@@ -28,12 +28,12 @@ def drawn_labels(logits: np.ndarray) -> np.ndarray:
 
 
 def error_of(labels: np.ndarray, logits: np.ndarray) -> float:
-    return details(labels, logits, regression=False)["ece"]
+    return details(labels, logits, "classification")["ece"]
 
 
 def test_the_likelihood_is_that_of_scikit_learn() -> None:
     expected = log_loss(LABELS, softmax(LOGITS))
-    assert details(LABELS, LOGITS, regression=False)["nll"] == pytest.approx(expected)
+    assert details(LABELS, LOGITS, "classification")["nll"] == pytest.approx(expected)
 
 
 def test_a_sure_error_costs_much_and_never_everything() -> None:
@@ -67,9 +67,9 @@ def test_few_rows_are_shared_by_the_bins(rows: int) -> None:
 def test_a_sample_is_scored_as_if_it_were_the_data() -> None:
     outputs = np.stack([LOGITS, LOGITS[::-1]])
     chosen = RNG.integers(0, 300, (4, 300))
-    for name, scores in detail_samples(LABELS, outputs, regression=False).items():
+    for name, scores in detail_samples(LABELS, outputs, "classification").items():
         expected = [
-            [details(LABELS[rows], one[rows], regression=False)[name] for one in outputs]
+            [details(LABELS[rows], one[rows], "classification")[name] for one in outputs]
             for rows in chosen
         ]
         np.testing.assert_allclose(scores(chosen), expected, rtol=1e-12)
@@ -79,7 +79,7 @@ def test_accuracy_on_the_most_confident_rows() -> None:
     # By falling confidence: right, right, wrong, right, wrong.
     logits = np.stack([np.zeros(5), np.array([5.0, 4.0, 3.0, 2.0, 1.0])], axis=1)
     labels = np.array([1, 1, 0, 1, 0])
-    found = details(labels, logits, regression=False)
+    found = details(labels, logits, "classification")
     assert found["accuracy_at_80"] == pytest.approx(3 / 4)
     # Two and a half rows: the third, wrong, counts by half.
     assert found["accuracy_at_50"] == pytest.approx(2 / 2.5)
@@ -108,7 +108,7 @@ def test_a_model_without_errors_gets_the_lowest_temperature_and_one_of_noise_the
 
 def test_regressions_have_their_mean_absolute_error_alone() -> None:
     scores = np.array([[1.0], [2.0], [4.0]])
-    found = details(np.array([1.0, 1.0, 1.0]), scores, regression=True)
+    found = details(np.array([1.0, 1.0, 1.0]), scores, "regression")
     assert found == {"mean_absolute_error": pytest.approx(4 / 3)}
 
 
@@ -118,7 +118,7 @@ def test_an_overconfident_system_is_found_out_with_an_interval() -> None:
     # Noise around one truth: the same answers, three times as sure.
     seeds = logits.mean(0) + 0.1 * logits
     outputs = np.concatenate([seeds, 3 * seeds])
-    for name, scores in detail_samples(labels, outputs, regression=False).items():
+    for name, scores in detail_samples(labels, outputs, "classification").items():
         found = compare_samples(scores, 1000, (3, 3), resamples=200, confidence=0.95, seed=1)
         assert found.low < found.difference < found.high < 0, name
         assert found.p < 0.01
@@ -127,3 +127,30 @@ def test_an_overconfident_system_is_found_out_with_an_interval() -> None:
 def test_no_seed_reads_anothers_rows() -> None:
     both = calibration_errors(LABELS, np.stack([LOGITS, 2 * LOGITS]))(np.arange(300)[None])[0]
     assert both == pytest.approx([error_of(LABELS, LOGITS), error_of(LABELS, 2 * LOGITS)])
+
+
+def test_each_of_several_labels_is_a_classifier_of_two_classes() -> None:
+    draw = np.random.default_rng(2)
+    marks = (draw.random((60, 3)) < 0.4).astype(np.uint8)
+    logits = draw.normal(size=(60, 3)) + 2.0 * marks
+    found = details(marks, logits, "multilabel")
+    each = [
+        details(
+            marks[:, n].astype(np.int64),
+            of_two(logits[:, n]),
+            "classification",
+        )
+        for n in range(3)
+    ]
+    assert {*found} == {"nll", "ece"}
+    for name, value in found.items():
+        assert value == pytest.approx(np.mean([one[name] for one in each]))
+    positives = [logits[marks[:, n] == 1, n] > 0 for n in range(3)]
+    assert recall(marks, logits) == {n: pytest.approx(p.mean()) for n, p in enumerate(positives)}
+
+
+def test_one_temperature_of_several_labels() -> None:
+    draw = np.random.default_rng(4)
+    logits = draw.normal(size=(4000, 2)) * 2
+    marks = (draw.random((4000, 2)) < 1 / (1 + np.exp(-logits))).astype(np.uint8)
+    assert best_temperature(marks, 3 * logits) == pytest.approx(3.0, rel=0.1)

@@ -1,11 +1,21 @@
 """Metrics against values worked out by hand, and against those of scikit-learn and scipy."""
 
+import warnings
+
 import numpy as np
 import pytest
 import sklearn.metrics
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.results.metrics import agreement, from_confusion, from_scores, score
+from pipeline_lib.results.metrics import (
+    agreement,
+    decide,
+    from_confusion,
+    from_labels,
+    from_scores,
+    score,
+)
+from pipeline_lib.results.significance import compare
 
 LABELS = np.array([1, 1, 1, 0, 0, 0, 0, 1])
 GUESSES = np.array([1, 1, 0, 0, 0, 0, 1, 1])
@@ -98,7 +108,7 @@ def test_correlations_by_hand() -> None:
     # Deviations (-2.4, -1.4, -0.4, 1.6, 2.6) and (-1, 1, -1, 1, 0): sums 3.0, 17.2 and 4.
     answers = np.array([[-1.0], [1.0], [-1.0], [1.0], [0.0]])
     assert score("pearson", SCORES, answers) == pytest.approx(3.0 / np.sqrt(17.2 * 4.0))
-    assert agreement(SCORES, answers, regression=True) == score("pearson", SCORES, answers)
+    assert agreement(SCORES, answers, "regression") == score("pearson", SCORES, answers)
 
 
 def test_a_constant_correlates_with_nothing() -> None:
@@ -114,3 +124,48 @@ def test_stacked_correlations_are_scipys(metric: str) -> None:
     labels, answers = rng.normal(size=40).round(1), rng.normal(size=(6, 40)).round(1)
     expected = [score(metric, labels, row[:, None]) for row in answers]
     np.testing.assert_allclose(from_scores(metric, labels, answers), expected)
+
+
+MARKS = np.random.default_rng(3).random((90, 4)) < [0.5, 0.3, 0.1, 0.0]
+SEVERAL = (np.random.default_rng(4).normal(size=(90, 4)) + 2 * MARKS).round(1).astype(np.float32)
+"""Logits of four labels, some of them equal; the last label never applies."""
+RESAMPLED = np.random.default_rng(5).integers(0, 90, (3, 90))
+
+
+def of_sklearn(metric: str, labels: np.ndarray, outputs: np.ndarray) -> float:
+    """Return what scikit-learn says of logits."""
+    if metric == "average_precision":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a label that never applies
+            return sklearn.metrics.average_precision_score(labels, outputs, average="macro")
+    average = metric.removeprefix("f1_")
+    return sklearn.metrics.f1_score(labels, outputs > 0, average=average, zero_division=0)
+
+
+@pytest.mark.parametrize("metric", ["f1_micro", "f1_macro", "average_precision"])
+def test_scores_of_several_labels_are_those_of_scikit_learn(metric: str) -> None:
+    labels = MARKS.astype(np.uint8)
+    assert score(metric, labels, SEVERAL) == pytest.approx(of_sklearn(metric, MARKS, SEVERAL))
+    counts = np.stack([np.bincount(rows, minlength=90) for rows in RESAMPLED]).astype(float)
+    seeds = np.stack([SEVERAL, SEVERAL[::-1]])
+    expected = [[of_sklearn(metric, MARKS[r], one[r]) for one in seeds] for r in RESAMPLED]
+    assert from_labels(metric, labels, seeds, counts) == pytest.approx(np.array(expected))
+
+
+def test_several_labels_agree_where_all_do() -> None:
+    outputs = np.array([[1.0, -1.0], [1.0, 1.0], [-1.0, -1.0], [-1.0, 2.0]])
+    labels = np.array([[1, 0], [1, 0], [0, 0], [0, 1]], np.uint8)
+    assert agreement(labels, outputs, "multilabel") == 0.75
+    assert sklearn.metrics.accuracy_score(labels, decide(outputs, "multilabel")) == 0.75
+
+
+def test_several_labels_are_compared_by_their_own_metric() -> None:
+    labels = MARKS[:, :3].astype(np.uint8)
+    good, bad = SEVERAL[:, :3], -SEVERAL[:, :3]
+    settings = {"resamples": 50, "confidence": 0.95, "seed": 1}
+    for metric in ("f1_micro", "average_precision"):
+        pair = np.stack([good, good * 1.1]), np.stack([bad, bad * 1.1])
+        found = compare(labels, *pair, metric, 3, **settings)
+        expected = score(metric, labels, good) - score(metric, labels, bad)
+        assert found.difference == pytest.approx(expected)
+        assert found.low > 0

@@ -221,3 +221,10 @@ def test_the_cosine_of_zeros_is_zero() -> None:
     zeros, ones = np.zeros((1, 3), np.float32), np.ones((2, 3), np.float32)
     assert scores(CosineScorer(), zeros, ones).tolist() == [[0.0, 0.0]]
     assert scores(CosineScorer(), ones, zeros).tolist() == [[0.0], [0.0]]
+
+
+def test_a_student_of_several_labels_ranks_nothing() -> None:
+    student = make_student("cnn", 2)
+    student.model.config = replace(student.model.config, multilabel=True)
+    with pytest.raises(DistilleryError, match="a student of several labels does not rank"):
+        PairScorer.of(student, 1)

@@ -106,7 +106,7 @@ def test_the_student_of_an_index_compares(tmp_path: Path) -> None:
 class CountingTeacher:
     """Prefers sentences whose first word has the greater number."""
 
-    device, label_names = torch.device("cpu"), ("score",)
+    device, label_names, kind = torch.device("cpu"), ("score",), "regression"
 
     def __init__(self) -> None:
         self.pairs = 0
@@ -134,6 +134,7 @@ def test_a_teacher_orders_the_best_once_more(tmp_path: Path, encoder: Path) -> N
 class SureTeacher:
     """The greater the number of a sentence's first word, the surer of the second class."""
 
+    kind = "classification"
     device, label_names = torch.device("cpu"), ("no", "yes")
 
     def predict(self, pairs: list[tuple[str, str]], *_: int) -> np.ndarray:

@@ -17,6 +17,7 @@ from pipeline_lib.params import (
     PackageModel,
     PackageParts,
     Params,
+    Regression,
     Task,
     Teacher,
     load_params,
@@ -29,6 +30,7 @@ from pipeline_lib.sources.models import (
 )
 from pipeline_lib.sources.preflight import model_faults
 from tests.archives import write_files, zip_bytes
+from tests.made_up import made_up_task, task_of_labels
 from tests.tour import TOUR
 
 NAMES = ["config.json", "model.safetensors", "tokenizer.json"]
@@ -293,9 +295,29 @@ def test_the_one_output_of_a_regression_may_have_any_name(
     tmp_path: Path, model_folder: Path
 ) -> None:
     change_config(model_folder, id2label={"0": "similarity"})
-    check_classifier(model_folder, model_folder, "tweets", ["mean"])
+    scores = made_up_task().model_dump() | {"kind": "regression", "metrics": ["pearson"]}
+    scores |= {"label": "mean", "labels": {"min": 0.0, "max": 5.0}}
+    tweets = Regression.model_validate(scores)
+    check_classifier(model_folder, model_folder, "tweets", tweets)
     with pytest.raises(DistilleryError, match=r"has 1 label \(similarity\)"):
-        check_classifier(model_folder, model_folder, "movies", ["no", "yes"])
+        check_classifier(model_folder, model_folder, "movies", made_up_task())
+
+
+def test_a_model_of_several_labels_fits_a_task_of_several_labels_alone(model_folder: Path) -> None:
+    names = {"0": "toxic", "1": "threat", "2": "spam"}
+    change_config(model_folder, id2label=names, problem_type="multi_label_classification")
+    check_classifier(model_folder, model_folder, "comments", task_of_labels())
+    one = made_up_task(labels={name: [name] for name in names.values()})
+    with pytest.raises(
+        DistilleryError, match="a task of `kind: classification` needs single_label"
+    ):
+        check_classifier(model_folder, model_folder, "comments", one)
+    # A model that does not say what it was trained for is one of alternatives.
+    for trained in (None, "single_label_classification"):
+        change_config(model_folder, problem_type=trained)
+        check_classifier(model_folder, model_folder, "comments", one)
+        with pytest.raises(DistilleryError, match="`kind: multilabel` needs multi_label_class"):
+            check_classifier(model_folder, model_folder, "comments", task_of_labels())
 
 
 def test_a_base_encoder_with_too_few_positions(

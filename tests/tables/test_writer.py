@@ -38,7 +38,9 @@ def test_texts_give_a_terminal_no_orders() -> None:
     orders = "\x1b]0;title\x07so\x9b31m\r\tit\x7f"
     assert printable(orders) == r"\x1b]0;title\x07so\x9b31m\r" + "\tit" + r"\x7f"
     assert printable("naïve 🎉 ‮") == "naïve 🎉 ‮"
-    batch = AnsweredBatch({"text": [orders]}, ["a\x1b[2J", "b"], False, np.array([[1.0, 0.0]]))
+    batch = AnsweredBatch(
+        {"text": [orders]}, ["a\x1b[2J", "b"], "classification", np.array([[1.0, 0.0]])
+    )
     (line,) = text_lines(batch)
     assert "\x1b" not in line and "\x9b" not in line and line.startswith(r"a\x1b[2J")
 

@@ -155,3 +155,29 @@ def test_rows_that_count_more_weigh_more(name: str) -> None:
     assert even.item() == pytest.approx(loss([0, 1, 2]).item(), rel=1e-6)
     weighted.backward()
     assert own.grad[2].abs().sum() == 0 < own.grad[0].abs().sum()
+
+
+def test_the_loss_of_several_labels_is_that_of_each_as_two_classes() -> None:
+    marks = torch.tensor([[1, 0], [0, 1]], dtype=torch.uint8)
+    expected = [
+        label_loss(torch.stack([torch.zeros(2), STUDENT[:, n]], 1), marks[:, n].long())
+        for n in range(2)
+    ]
+    assert torch.allclose(label_loss(STUDENT, marks), sum(expected))
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0])
+def test_soft_labels_of_several_labels(temperature: float) -> None:
+    def of_two(logits: torch.Tensor) -> torch.Tensor:
+        return torch.stack([torch.zeros(2), logits], 1)
+
+    expected = sum(
+        soft_label_loss(of_two(STUDENT[:, n]), of_two(TEACHER[:, n]), temperature) for n in range(2)
+    )
+    weights, targets = {"soft_labels": 1.0}, {"logits": TEACHER}
+    outputs = {"logits": STUDENT}
+    found = objective_loss(weights, outputs, targets, temperature, "multilabel")
+    assert torch.allclose(found, expected)
+    weighted = targets | {"weights": torch.tensor([1.0, 1.0])}
+    found = objective_loss(weights, outputs, weighted, temperature, "multilabel")
+    assert torch.allclose(found, expected)

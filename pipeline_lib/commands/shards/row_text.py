@@ -66,7 +66,7 @@ def print_stored_row(
         rest = [f"{n}={v!r:.60}" for n, v in record.items() if n not in ("key", "label")]
         print_text(console, Text("  " + "  ".join(rest)))
     if batch.logits is not None:
-        teacher = answer(batch.logits, names)
+        teacher = answer(batch.logits, names, rows.kind)
         if teacher is None:
             print_text(console, Text("  teacher: no answer", "dim"))
         print_answer(console, "teacher", teacher, batch.logits[0].tolist())

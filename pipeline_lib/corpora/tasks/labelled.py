@@ -6,7 +6,7 @@ labels may be hidden; then no score is ever computed on it.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,25 +16,35 @@ from pipeline_lib.base.file_formats import suffix_of
 from pipeline_lib.corpora.tasks.pool import FILE, TEXT
 from pipeline_lib.params import (
     ADDED,
-    UNLABELLED,
+    NO,
+    POOL,
     GlueFolder,
     HubDataset,
+    Multilabel,
     NeighbourPairs,
     Range,
     Source,
     Task,
 )
 from pipeline_lib.tables.faults import no_rows
+from pipeline_lib.tables.label_lists import entries_of
 from pipeline_lib.tables.reader import ReadOptions, RowBatch, read_batches
 from pipeline_lib.tables.values import MINUS_ONE, NO_VALUE, finite_number
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One labelled row: one text or two, and its class number or score, None where it is hidden."""
+    """One labelled row: one text or two, and its class number or score, None where it is hidden.
+
+    Of several labels it is a 0 or 1 for each.
+    """
 
     texts: tuple[str, ...]
-    label: int | float | None
+    label: int | float | tuple[int, ...] | None
+
+
+Raw = str | tuple[str, ...]
+"""A row's label as it is in the file: one cell, or one for each of several labels."""
 
 
 @dataclass(frozen=True)
@@ -104,45 +114,91 @@ class ScoreRange:
         return f"numbers from {self.low:g} to {self.high:g}"
 
 
+@dataclass(frozen=True)
+class LabelSets:
+    """What raw values mean of which a row has several: by label, the values that say it applies.
+
+    They are the entries of one cell, or the values of a column for each label.
+    """
+
+    names: list[str]
+    values: list[list[str]]
+
+    def classify(self, raw: Raw) -> tuple[int, ...] | None:
+        """Return 0 or 1 for each label, or None if some value is unknown or missing."""
+        if isinstance(raw, str):
+            entries = entries_of(raw, {value for values in self.values for value in values})
+            if entries is None:
+                return None
+            return tuple(int(not {*entries}.isdisjoint(values)) for values in self.values)
+        known = zip(raw, self.values, strict=True)
+        marks = tuple(_mark(cell, values) for cell, values in known)
+        return None if None in marks else marks
+
+    def hides(self, raw: Raw) -> bool:
+        """Return whether an unclaimed raw value marks missing labels: that of a cell will do."""
+        return any(cell.casefold() in NO_VALUE or cell in MINUS_ONE for cell in self.cells(raw))
+
+    def cells(self, raw: Raw) -> list[str]:
+        """Return the cells that are not understood."""
+        if isinstance(raw, str):
+            return [raw]
+        marks = zip(raw, self.values, strict=True)
+        return [cell for cell, values in marks if _mark(cell, values) is None]
+
+    def __str__(self) -> str:
+        known = {value: None for values in self.values for value in values}
+        return ", ".join(map(repr, known))
+
+
+def _mark(cell: str, values: Sequence[str]) -> int | None:
+    if cell in values:
+        return 1
+    return 0 if cell.casefold() in NO else None
+
+
+Meaning = LabelMap | ScoreRange | LabelSets
+
+
+def meaning_of(task: Task) -> Meaning:
+    """Return what the raw labels of a task mean."""
+    if isinstance(task, Multilabel):
+        return LabelSets(task.label_names, [*task.labels.values()])
+    scores = task.score_range
+    return ScoreRange(scores.min, scores.max) if scores else LabelMap.of(task.labels)
+
+
 def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], dict[str, Any]]:
     """Read what ``fetch_data`` wrote for a task.
 
     :param folder: the task's folder of raw files, one per split.
     :param task: its parameters.
     :return: the examples of each split that the source names (train, dev, test, or all), and those
-        that were labelled later, in the files' order, and per split the counts of rows read, kept,
-        and left out by reason.
+        that were labelled later or are of a pool, in the files' order, and per split the counts of
+        rows read, kept, and left out by reason.
     :raises DistilleryError: for a value or text that cannot be used, naming file and row; or if a
         class has no training example.
     """
-    labels = label_meaning(task)
+    labels = meaning_of(task)
     splits: dict[str, list[Example]] = {}
     counts: dict[str, Any] = {}
     for split in split_names(task.source):
         path = folder / f"{split}.{file_format(task.source)}"
         splits[split], counts[split] = _read_split(path, split, task, labels)
-    if task.pool is not None:
-        pooled = [
-            text for batch in read_batches(folder / FILE, [TEXT]) for text in batch.texts(TEXT)
-        ]
-        splits.setdefault(UNLABELLED, []).extend(Example((text,), None) for text in pooled)
+    if (folder / FILE).exists():
+        batches = read_batches(folder / FILE, [TEXT])
+        splits[POOL] = [Example((text,), None) for rows in batches for text in rows.texts(TEXT)]
     if task.added_labels is not None:
         path = folder / added_file(Path(task.added_labels))
         splits[ADDED], counts[ADDED] = _read_split(path, ADDED, task, added_meaning(task))
-    if isinstance(labels, LabelMap) and task.learns_from_labels:
+    if not isinstance(labels, ScoreRange) and task.learns_from_labels:
         _check_classes(splits, labels, folder)
     return splits, counts
 
 
-def label_meaning(task: Task) -> LabelMap | ScoreRange:
-    """Return what the raw values of a task's label column mean."""
-    scores = task.score_range
-    return ScoreRange(scores.min, scores.max) if scores else LabelMap.of(task.labels)
-
-
-def added_meaning(task: Task) -> LabelMap | ScoreRange:
+def added_meaning(task: Task) -> Meaning:
     """Return what the labels that were added later mean: people write classes by name too."""
-    meaning = label_meaning(task)
+    meaning = meaning_of(task)
     return meaning.with_names() if isinstance(meaning, LabelMap) else meaning
 
 
@@ -166,17 +222,17 @@ def file_format(source: Source) -> str:
 
 
 def _read_split(
-    path: Path, split: str, task: Task, labels: LabelMap | ScoreRange
+    path: Path, split: str, task: Task, labels: Meaning
 ) -> tuple[list[Example], dict[str, int]]:
     column = task.label_of(split)
-    optional = [column] if split.startswith("test") else []
-    wanted = task.text if column is None else [*task.text, column]
+    optional = task.labels_of(split) if split.startswith("test") else []
+    wanted = [*task.text, *task.labels_of(split)]
     examples: list[Example] = []
     counts = Counter(rows=0, kept=0, empty_text=0, outside_label_ranges=0, hidden_label=0)
     options = ReadOptions() if split == ADDED else read_options(task.source, split)
     for batch in read_batches(path, wanted, optional, options):
         counts["rows"] += len(batch)
-        for where, texts, raw in _rows(batch, task.text, column):
+        for where, texts, raw in _rows(batch, task, column):
             label = None if column is None else labels.classify(raw)
             example = Example(texts, label)
             reason = _reason_to_drop(example, raw, where, split, task, labels)
@@ -206,17 +262,22 @@ def read_options(source: Source, split: str) -> ReadOptions:
 
 
 def _rows(
-    batch: RowBatch, text: Sequence[str], label: str | None
-) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    batch: RowBatch, task: Task, label: str | list[str] | None
+) -> Iterator[tuple[str, tuple[str, ...], Raw]]:
     """Yield the file and number of each row, its texts, and its label, "" where there is none."""
-    texts = zip(*(batch.texts(name) for name in text), strict=True)
-    raws = [""] * len(batch) if label is None else batch.texts(label)
+    texts = zip(*(batch.texts(name) for name in task.text), strict=True)
+    raws: Iterable[Raw] = [""] * len(batch)
+    if isinstance(label, list):
+        raws = zip(*(map(str.strip, batch.texts(name)) for name in label), strict=True)
+    elif label is not None:
+        read = batch.lists if isinstance(task, Multilabel) else batch.texts
+        raws = map(str.strip, read(label))
     for number, (row, raw) in enumerate(zip(texts, raws, strict=True)):
-        yield batch.where(number), tuple(value.strip() for value in row), raw.strip()
+        yield batch.where(number), tuple(value.strip() for value in row), raw
 
 
 def _reason_to_drop(
-    example: Example, raw: str, where: str, split: str, task: Task, labels: LabelMap | ScoreRange
+    example: Example, raw: Raw, where: str, split: str, task: Task, labels: Meaning
 ) -> str | None:
     if not all(example.texts):
         # Dropping a row of dev or test would change what is scored, or a submission's rows.
@@ -229,7 +290,11 @@ def _reason_to_drop(
     if example.label is not None or task.label_of(split) is None:
         return None
     column = f"{where}, column {task.label_of(split)!r}"
-    if labels.hides(raw):
+    hidden = labels.hides(raw)
+    if not isinstance(raw, str):
+        [raw, *_], names = labels.cells(raw), task.labels_of(split)
+        column = f"{where}, columns {', '.join(map(repr, names))}"
+    if hidden:
         if split.startswith("test"):
             return None
         raise DistilleryError(
@@ -246,7 +311,9 @@ def _reason_to_drop(
     )
 
 
-def _check_classes(splits: dict[str, list[Example]], labels: LabelMap, folder: Path) -> None:
+def _check_classes(
+    splits: dict[str, list[Example]], labels: LabelMap | LabelSets, folder: Path
+) -> None:
     split = "all" if "all" in splits else "train"
     missing = missing_classes([*splits[split], *splits.get(ADDED, ())], labels)
     if missing:
@@ -256,7 +323,14 @@ def _check_classes(splits: dict[str, list[Example]], labels: LabelMap, folder: P
         )
 
 
-def missing_classes(examples: Sequence[Example], labels: LabelMap) -> list[str]:
-    """Return the names of the classes that no example has."""
-    seen = {example.label for example in examples}
+def missing_classes(examples: Sequence[Example], labels: LabelMap | LabelSets) -> list[str]:
+    """Return the names of the classes, or labels, that no example has."""
+    seen = {number for example in examples for number in numbers_of(example.label)}
     return [name for number, name in enumerate(labels.names) if number not in seen]
+
+
+def numbers_of(label: float | Sequence[int] | None) -> list[float | None]:
+    """Return the numbers of the classes that a row has: one, or any number of several labels."""
+    if isinstance(label, Sequence):
+        return [number for number, mark in enumerate(label) if mark]
+    return [label]

@@ -5,27 +5,29 @@ changes nothing, and adding or removing an example changes one shard.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_json
 from pipeline_lib.base.hashing import pair_keys, salt, splitmix64, string_key
 from pipeline_lib.corpora.tasks.added import with_added
-from pipeline_lib.corpora.tasks.labelled import Example
+from pipeline_lib.corpora.tasks.labelled import Example, numbers_of
 from pipeline_lib.corpora.tasks.splits import split_examples
 from pipeline_lib.corpora.tasks.tagging import TaggingPass
 from pipeline_lib.corpora.tasks.unlabelled import texts_of_no_split
-from pipeline_lib.params import ADDED, UNLABELLED, Tagger, Task
+from pipeline_lib.params import ADDED, POOL, UNLABELLED, Tagger, Task
 from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes, for_sides, label_type
 from pipeline_lib.shards.engine.passes import Piece, run_pieces
 from pipeline_lib.shards.engine.protocol import Engine
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
-from pipeline_lib.shards.training_texts import UNLABELLED_BLOCK, unlabelled_folder
+from pipeline_lib.shards.training_texts import POOL_BLOCK, UNLABELLED_BLOCK, unlabelled_folder
 from pipeline_lib.text.words import split_words
 
 FEW_BLOCKS = 64
@@ -42,16 +44,16 @@ _SENTENCE = [
 _TAGS = ("tags", pa.list_(pa.string()))
 
 
-def prepared_schema(pair: bool, regression: bool, tagged: bool) -> pa.Schema:
+def prepared_schema(pair: bool, label: pa.DataType, tagged: bool) -> pa.Schema:
     """Return the columns of prepared shards.
 
-    ``label`` is the class number or score, null where it is hidden; ``spaces`` says which words are
-    followed by a space.
+    ``label`` is null where it is hidden; ``spaces`` says which words are followed by a space.
 
+    :param label: see :func:`~pipeline_lib.shards.columns.label_type`.
     :param tagged: whether there are ``tags``: the training set, which is augmented, has them; the
         held-out splits do not.
     """
-    fields = [("key", pa.uint64()), ("label", label_type(regression))]
+    fields = [("key", pa.uint64()), ("label", label)]
     sentence = [*_SENTENCE, _TAGS] if tagged else _SENTENCE
     return pa.schema([*fields, *for_sides(sentence, pair)])
 
@@ -66,7 +68,7 @@ def prepare_task(
 ) -> dict[str, Manifest]:
     """Write ``folder/{train,dev,test}`` and return their manifests.
 
-    Unlabelled texts are written within ``train``, in separate blocks.
+    Unlabelled texts are written within ``train``, in separate blocks, and so are those of a pool.
 
     :param splits: examples by split, or all of them under ``all``.
     :param dropped: what was left out while reading, for the manifests; they also count the rows
@@ -75,11 +77,16 @@ def prepare_task(
     """
     _refuse_empty(splits, folder)
     tables = split_tables(splits, task)
-    unlabelled, added = tables.pop(UNLABELLED, None), tables.pop(ADDED, None)
+    unlabelled, pool, added = (tables.pop(name, None) for name in (UNLABELLED, POOL, ADDED))
     tables["train"] = _take_fraction(tables["train"], task, folder.name)
     _refuse_empty(tables, folder)
-    if unlabelled is not None:
-        unlabelled, left_out = texts_of_no_split(unlabelled, tables.values(), folder.name)
+    further: dict[str, pa.Table] = {}
+    left_out: Counter[str] = Counter()
+    for block, texts in ((UNLABELLED_BLOCK, unlabelled), (POOL_BLOCK, pool)):
+        if texts is not None:
+            known = [*tables.values(), *further.values()]
+            further[block], counts = texts_of_no_split(texts, known, folder.name)
+            left_out.update(counts)
     joined: dict[str, Any] = {}
     if added is not None:
         others = [table for name, table in tables.items() if name != "train"]
@@ -103,21 +110,34 @@ def prepare_task(
                 f"params.yaml: tasks.{folder.name}.blocks: {task.blocks:,}, but there are "
                 f"{table.num_rows:,} training rows. Set a few blocks per core."
             )
-        schema = prepared_schema(task.is_pair, task.is_regression, tagged=training)
+        schema = prepared_schema(task.is_pair, task_labels(task), tagged=training)
         blocks = _blocks(table, task.blocks) if training else _slices(table)
         parts = _tagged(blocks, tagger, engine) if training else blocks
-        manifests[name] = _write_set(folder / name, "b", parts, schema, made_from, counts)
-    if unlabelled is not None:
-        schema = prepared_schema(task.is_pair, task.is_regression, tagged=True)
-        parts = _tagged(_blocks(unlabelled, task.blocks), tagger, engine)
+        manifests[name] = _write_set(folder / name, {"b": parts}, schema, made_from, counts)
+    if further:
+        schema = prepared_schema(task.is_pair, task_labels(task), tagged=True)
+        blocks_of = {
+            letter: _tagged(_blocks(texts, task.blocks), tagger, engine)
+            for letter, texts in further.items()
+        }
         path = unlabelled_folder(folder / "train")
         if joined:
-            keys = (table["key"].to_numpy() for table in (unlabelled, tables["train"]))
-            left_out |= {"labelled_later": int(np.isin(*keys).sum())}
-        manifests[UNLABELLED] = _write_set(
-            path, UNLABELLED_BLOCK, parts, schema, made_from, left_out
-        )
+            keys = np.concatenate([texts["key"].to_numpy() for texts in further.values()])
+            later = np.isin(keys, tables["train"]["key"].to_numpy())
+            left_out["labelled_later"] = int(later.sum())
+        manifests[UNLABELLED] = _write_set(path, blocks_of, schema, made_from, dict(left_out))
     return manifests
+
+
+def task_labels(task: Task) -> pa.DataType:
+    """Return the type of a task's column ``label``."""
+    return label_type(task.kind, len(task.label_names))
+
+
+def plain_labels(table: pa.Table) -> list[Any]:
+    """Return the labels as values that can be compared and hashed; None where they are hidden."""
+    labels = table["label"].to_pylist()
+    return [tuple(label) if isinstance(label, list) else label for label in labels]
 
 
 def shared_rows(table: pa.Table, earlier: pa.Table) -> dict[str, int]:
@@ -130,11 +150,11 @@ def shared_rows(table: pa.Table, earlier: pa.Table) -> dict[str, int]:
     """
     common = set(table["key"].to_pylist()) & set(earlier["key"].to_pylist())
     labels: dict[int, set[float | None]] = {key: set() for key in common}
-    for key, label in zip(earlier["key"].to_pylist(), earlier["label"].to_pylist(), strict=True):
+    for key, label in zip(earlier["key"].to_pylist(), plain_labels(earlier), strict=True):
         if key in common:
             labels[key].add(label)
     rows = other = 0
-    for key, label in zip(table["key"].to_pylist(), table["label"].to_pylist(), strict=True):
+    for key, label in zip(table["key"].to_pylist(), plain_labels(table), strict=True):
         if key in common:
             rows += 1
             other += label is not None and not labels[key] & {label, None}
@@ -157,7 +177,7 @@ def example_table(examples: Sequence[Example], task: Task) -> pa.Table:
 
 
 def _split_rows(examples: Sequence[Example], task: Task) -> pa.Table:
-    columns = {"label": pa.array([e.label for e in examples], label_type(task.is_regression))}
+    columns = {"label": pa.array([e.label for e in examples], task_labels(task))}
     parts = []
     for side, ending in enumerate((FIRST, SECOND)[: len(task.text)]):
         words, spaces = zip(*(split_words(e.texts[side]) for e in examples), strict=True)
@@ -212,7 +232,7 @@ def _take_fraction(train: pa.Table, task: Task, name: str) -> pa.Table:
     places = splitmix64(train["key"].to_numpy() ^ salt("train_fraction", 0))
     kept = train.filter(pa.array(places < np.uint64(task.train_fraction * 2.0**64)))
     classes = [] if task.is_regression or not task.learns_from_labels else task.label_names
-    left = set(kept["label"].to_pylist())
+    left = {number for label in plain_labels(kept) for number in numbers_of(label)}
     missing = [label for number, label in enumerate(classes) if number not in left]
     if not kept.num_rows or missing:
         none = f", none of them labelled {', '.join(missing)}" if missing else ""
@@ -235,7 +255,13 @@ def _slices(table: pa.Table) -> list[pa.Table]:
 
 def _blocks(table: pa.Table, blocks: int) -> list[pa.Table]:
     texts = [name for name in table.column_names if name.startswith("text")]
-    table = table.sort_by([(name, "ascending") for name in ("key", "label", *texts)])
+    label = table["label"]
+    if pa.types.is_fixed_size_list(label.type):
+        # Arrow does not sort by lists.
+        label = pa.array([None if one is None else bytes(one) for one in label.to_pylist()])
+    order = pa.table({"label": label, **{name: table[name] for name in ("key", *texts)}})
+    by = [(name, "ascending") for name in ("key", "label", *texts)]
+    table = table.take(pc.sort_indices(order, by))
     numbers = block_of(table["key"].to_numpy(), blocks)
     return [table.filter(pa.array(numbers == block)) for block in range(blocks)]
 
@@ -278,14 +304,18 @@ def _words_digest(words: list[list[str]], spaces: list[list[bool]]) -> str:
 
 
 def _write_set(
-    folder: Path, letter: str, parts: list[pa.Table], schema: pa.Schema, made_from: Any, counts: Any
+    folder: Path, blocks: dict[str, list[pa.Table]], schema: pa.Schema, made_from: Any, counts: Any
 ) -> Manifest:
-    """Write blocks as a shard set of files that begin with a letter."""
+    """Write blocks as a shard set.
+
+    :param blocks: by the letter that their files begin with.
+    """
     shards = [
         write_shard(
             folder / f"{letter}{number:03d}.arrow",
             part.select(schema.names).combine_chunks().cast(schema),
         )
+        for letter, parts in blocks.items()
         for number, part in enumerate(parts)
     ]
     manifest = Manifest("prepared", schema_of(schema.empty_table()), shards, made_from, counts)

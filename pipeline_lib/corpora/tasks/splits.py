@@ -4,6 +4,10 @@ Within each block and label, examples are ordered by a seeded hash of their cont
 go to dev, the next to test.  So the order of the file does not matter, an added example affects
 only its own block, and equal texts are always in the same split.  A class of which train would get
 nothing has one text moved to train.
+
+Of several labels, a row counts under the rarest that it has in its block (the first step of the
+iterative stratification of Sechidis et al. 2011, in one pass), and one that dev would lack has one
+text moved there.
 """
 
 from collections.abc import Sequence
@@ -16,7 +20,7 @@ from pipeline_lib.corpora.tasks.labelled import Example
 from pipeline_lib.params import Range, SplitParams
 
 _NAMES = np.array(["dev", "test", "train"])
-_TRAIN = 2
+_DEV, _TRAIN = 0, 2
 _GOLDEN = 0.6180339887498949
 _SILVER = 0.4142135623730951
 FIFTHS = 5
@@ -39,7 +43,8 @@ def split_examples(
     :return: array of strings, shape (len(examples),).
     :raises DistilleryError: if a split that was asked for comes out empty.
     """
-    labels = np.array([_stratum(example.label, scores) for example in examples], np.int64)
+    several = any(isinstance(example.label, tuple) for example in examples)
+    labels = _rarest(examples, blocks) if several else _strata_of(examples, scores)
     units, first, inverse, sizes = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
     )
@@ -56,10 +61,45 @@ def split_examples(
         offset = _offset(int(unit_blocks[rows[0]]), int(unit_labels[rows[0]]))
         codes[rows] = _codes(sizes[rows], offset, params)
     if scores is None:
-        _move_to_train(codes, inverse, labels)
+        members = _rows_of_labels(examples) if several else _rows_of_classes(labels)
+        for rows in members:
+            _move_to_train(codes, inverse, rows)
+        for rows in members if several else ():
+            _move_to_dev(codes, inverse, rows)
     names = _NAMES[codes[inverse]]
     _check(names, params)
     return names
+
+
+def _strata_of(examples: Sequence[Example], scores: Range | None) -> np.ndarray:
+    """Return the stratum of each example, int64."""
+    return np.array([_stratum(example.label, scores) for example in examples], np.int64)
+
+
+def _rarest(examples: Sequence[Example], blocks: np.ndarray) -> np.ndarray:
+    """Return the rank in its block of the rarest label of each example, int64.
+
+    Those without a label come last.  So what is rare is spread over the splits before what is not.
+    """
+    has = np.array([example.label for example in examples], bool)
+    ranks = np.empty(len(has), np.int64)
+    for block in np.unique(blocks):
+        rows = np.flatnonzero(blocks == block)
+        order = np.argsort(has[rows].sum(axis=0), kind="stable")
+        ordered = np.column_stack([has[rows][:, order], np.ones(len(rows), bool)])
+        ranks[rows] = ordered.argmax(axis=1)
+    return ranks
+
+
+def _rows_of_labels(examples: Sequence[Example]) -> list[np.ndarray]:
+    """Return the numbers of the examples that have each label."""
+    has = np.array([example.label for example in examples], bool)
+    return [np.flatnonzero(column) for column in has.T]
+
+
+def _rows_of_classes(labels: np.ndarray) -> list[np.ndarray]:
+    """Return the numbers of the examples of each class."""
+    return [np.flatnonzero(labels == label) for label in np.unique(labels)]
 
 
 def _stratum(label: float | None, scores: Range | None) -> int:
@@ -99,14 +139,23 @@ def _offset(block: int, label: int) -> float:
     return (0.5 + block * _GOLDEN + label * _SILVER) % 1.0
 
 
-def _move_to_train(codes: np.ndarray, inverse: np.ndarray, labels: np.ndarray) -> None:
-    """Move one unit of each class that train lacks there, from test or else from dev.
+def _move_to_train(codes: np.ndarray, inverse: np.ndarray, rows: np.ndarray) -> None:
+    """Move one unit of a class to train, from test or else from dev, if train lacks it.
 
     :param codes: code of each unit, changed in place; :param inverse: each example's unit.
+    :param rows: the numbers of the class's examples.
     """
-    for label in np.setdiff1d(labels, labels[codes[inverse] == _TRAIN]):
-        units = np.unique(inverse[labels == label])
+    units = np.unique(inverse[rows])
+    if len(units) and not np.any(codes[units] == _TRAIN):
         codes[units[codes[units].argmax()]] = _TRAIN
+
+
+def _move_to_dev(codes: np.ndarray, inverse: np.ndarray, rows: np.ndarray) -> None:
+    """Move one unit of a label from train to dev if dev lacks it and train has three."""
+    units = np.unique(inverse[rows])
+    in_train = units[codes[units] == _TRAIN]
+    if len(in_train) >= 3 and not np.any(codes[units] == _DEV):
+        codes[in_train[0]] = _DEV
 
 
 def _check(names: np.ndarray, params: SplitParams) -> None:

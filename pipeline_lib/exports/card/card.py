@@ -64,7 +64,11 @@ def _what(facts: Facts) -> list[str]:
     student = facts.student
     reads = "pairs of sentences" if student.is_pair else "sentences"
     names = ", ".join(map(escape, student.label_names))
-    gives = f"scores {reads} ({names})" if facts.is_regression else f"classifies {reads} as {names}"
+    gives = {
+        "classification": f"classifies {reads} as {names}",
+        "multilabel": f"says which of these labels apply to {reads}: {names}",
+        "regression": f"scores {reads} ({names})",
+    }[student.kind]
     every, small = (student.parameters(embeddings=embeddings) for embeddings in (True, False))
     return [
         f"A small model ({code(student.model.config.settings.name())}) that {gives}. It has "
@@ -91,7 +95,11 @@ def _use(facts: Facts) -> list[str]:
         'model = pipeline("text-classification", "this/folder", trust_remote_code=True)\n'
         f"print(model({example}{probabilities}))"
     )
-    output = "the score itself, not a probability" if facts.is_regression else "probabilities"
+    output = {
+        "classification": "probabilities",
+        "multilabel": "a probability for each label; those above 0.5 apply",
+        "regression": "the score itself, not a probability",
+    }[facts.student.kind]
     return [
         *fenced(program, "python"),
         "",

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline_lib.base.layout import StudentPlace, student_place
-from pipeline_lib.models.checks import is_regression
 from pipeline_lib.models.students.folders import temperature_of
 from pipeline_lib.models.students.student import Student
 from pipeline_lib.params import Method, Params, Task, load_params
@@ -44,7 +43,7 @@ class Facts:
     @property
     def is_regression(self) -> bool:
         """Whether it gives a score rather than classes."""
-        return is_regression(self.student.label_names)
+        return self.student.kind == "regression"
 
     @property
     def own(self) -> MethodScores | None:

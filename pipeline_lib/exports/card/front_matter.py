@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
 METRICS: dict[Metric, str] = {"pearson": "pearsonr", "spearman": "spearmanr"}
+METRICS |= {"f1_micro": "f1", "f1_macro": "f1"}
 """The hub's names of metrics, where they differ."""
 TASK = "text-classification"
 """For regressions too, as the hub has no separate task for them."""

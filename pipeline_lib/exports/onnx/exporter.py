@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path
+from pipeline_lib.base.model_config import PROBLEM_TYPES
 from pipeline_lib.exports.deviation import Deviation, measure
 from pipeline_lib.exports.export_source import Subject, read_subject
 from pipeline_lib.exports.folders import (
@@ -149,12 +150,12 @@ def description(subject: Subject, form: str, deviations: dict[str, Deviation]) -
     }
     if subject.labels is None:
         return about | {"kind": subject.kind, "width": subject.width}
-    regression = subject.kind == "regression"
+    activation = {"regression": "none", "multilabel": "sigmoid"}.get(subject.kind, "softmax")
     return about | {
         "kind": subject.kind,
-        "problem_type": "regression" if regression else "single_label_classification",
+        "problem_type": PROBLEM_TYPES[subject.kind],
         "labels": subject.labels,
-        "activation": "none" if regression else "softmax",
+        "activation": activation,
         "temperature": subject.temperature,
     }
 

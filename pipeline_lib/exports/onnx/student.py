@@ -1,11 +1,11 @@
 """Runs what ``distill export --to onnx`` wrote, from raw texts to logits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,12 +39,14 @@ class OnnxStudent:
 
     :ivar label_names: empty for a sentence encoder.
     :ivar width: how many numbers it gives for a text or a pair.
+    :ivar config: the folder's config.json.
     """
 
     session: "onnxruntime.InferenceSession"
     reader: Reader
     label_names: list[str]
     width: int
+    config: Mapping[str, Any]
 
     @property
     def is_pair(self) -> bool:
@@ -82,7 +84,7 @@ def load_onnx_student(folder: Path) -> OnnxStudent:
         raise DistilleryError(
             f"{folder}: the ONNX student cannot be opened ({reason_of(error)}). Export it again."
         ) from error
-    return OnnxStudent(session, reader, labels, width)
+    return OnnxStudent(session, reader, labels, width, config)
 
 
 def require_packages(*names: str) -> None:

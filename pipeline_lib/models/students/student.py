@@ -16,6 +16,8 @@ from tokenizers import Tokenizer
 from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.errors import DistilleryError, reason_of
 from pipeline_lib.base.files import atomic_path, read_record, write_json
+from pipeline_lib.base.model_config import PROBLEM_TYPES, kind_of_model
+from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.loaded_weights import check_finite
@@ -49,6 +51,12 @@ class Student:
     def label_names(self) -> list[str]:
         """Class names, by class index."""
         return self.model.config.label_names
+
+    @property
+    def kind(self) -> Kind:
+        """What its outputs are."""
+        config = self.model.config
+        return "multilabel" if config.multilabel else kind_of_model(config.label_names, None)
 
     @property
     def is_pair(self) -> bool:
@@ -155,6 +163,8 @@ def save_student(folder: Path, model: StudentNetwork, tokenizer: Tokenizer | Pie
         "id2label": {str(number): name for number, name in numbered.items()},
         "label2id": {name: number for number, name in numbered.items()},
     }
+    if model_config.multilabel:
+        config["problem_type"] = PROBLEM_TYPES["multilabel"]
     if model_config.pretrained is not None:
         config["pretrained"] = dict(model_config.pretrained)
     tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
@@ -231,4 +241,5 @@ def _config(config: dict[str, Any]) -> StudentConfig:
         config["pair"],
         [names[str(number)] for number in range(len(names))],
         config.get("pretrained"),
+        config.get("problem_type") == PROBLEM_TYPES["multilabel"],
     )

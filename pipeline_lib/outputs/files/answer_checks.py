@@ -48,7 +48,7 @@ def describe_answers(
     if task.is_regression and len(known) >= MIN_LABELS:
         check_unit(answers.origins.files[0][1], known, dev_outputs[:, 0])
     metric = task.metrics[0]
-    agreed = agreement(labels, outputs, task.is_regression) if len(labels) else None
+    agreed = agreement(labels, outputs, task.kind) if len(labels) else None
     return AnswersRecord(
         metric=metric,
         labels=task.label_names,
@@ -104,8 +104,8 @@ def check_related(labels: np.ndarray, outputs: np.ndarray, task: Task, where: st
     """
     if len(labels) < MIN_LABELS or np.ptp(labels) == 0:
         return
-    measured = agreement(labels, outputs, task.is_regression)
-    chance = chance_agreement(labels, outputs, task.is_regression)
+    measured = agreement(labels, outputs, task.kind)
+    chance = chance_agreement(labels, outputs, task.kind)
     # If almost all rows have one class, chance alone gives nearly full agreement.
     if measured >= min(chance, 0.99):
         return
@@ -128,7 +128,12 @@ def check_order(answers: KeyedTable, labels: np.ndarray, indices: np.ndarray, ta
     :raises DistilleryError: naming the first and last row of the stretch.
     """
     order = np.argsort(answers.places)
-    known, predictions = np.full(len(order), np.nan), decide(answers[:], task.is_regression)
+    known, predictions = np.full(len(order), np.nan), decide(answers[:], task.kind)
+    if labels.ndim == 2:
+        # Each set of labels is a class of its own.
+        both = np.concatenate([labels, predictions])
+        numbers = np.unique(both, axis=0, return_inverse=True)[1]
+        labels, predictions = numbers[: len(labels)], numbers[len(labels) :]
     known[indices] = labels
     if task.is_regression and len(labels):
         # High or low: where the labels rise from row to row, answers that are too high would fit
@@ -164,5 +169,5 @@ def _fits_others(predictions: np.ndarray, labels: np.ndarray, others: np.ndarray
         return False
     outputs = np.eye(int(max(predictions.max(), others.max())) + 1)[predictions]
     return (predictions == others).mean() > chance_agreement(
-        others.astype(np.int64), outputs, False
+        others.astype(np.int64), outputs, "classification"
     )

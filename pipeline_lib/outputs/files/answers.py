@@ -1,7 +1,8 @@
 """A teacher's answers in files, as logits in the order of the task's classes, or as scores.
 
 The logits are the logarithms of the probabilities (Ba and Caruana 2014, section 2.2), minus their
-mean over classes, to which the softmax is invariant (the centred log-ratio, Aitchison 1982).
+mean over classes, to which the softmax is invariant (the centred log-ratio, Aitchison 1982).  Of
+several labels, each has a probability of its own, and its logit is log(p / (1 - p)).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,13 +13,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.base.probabilities import logit, softmax
 from pipeline_lib.outputs.files.answer_files import Numbers, read_answers
+from pipeline_lib.outputs.files.batch_output import AnyOf, Asked
 from pipeline_lib.outputs.files.gathering import Values
 from pipeline_lib.outputs.files.given_rows import Given, GivenRows, parts_of
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
 from pipeline_lib.outputs.files.teacher_rows import BATCHES, Described, format_of
 from pipeline_lib.params import AnswerFiles, Task
+from pipeline_lib.tables.label_lists import entries_of
 
 NAMED = 10
 """Classes that a message names."""
@@ -38,7 +41,8 @@ class Answers(Values):
     def __init__(self, settings: AnswerFiles, task: Task) -> None:
         self.settings, self.task = settings, task
         names, more = task.label_names, len(task.label_names) > NAMED
-        asked = f"one of {', '.join(names[:NAMED])}{', …' * more}"
+        which = "a JSON list of any" if task.kind == "multilabel" else "one"
+        asked = f"{which} of {', '.join(names[:NAMED])}{', …' * more}"
         if scores := task.score_range:
             asked = f"a number from {scores.min:.10g} to {scores.max:.10g}"
         self.again = f"have the teacher answer again with {asked}, and put its file here."
@@ -49,11 +53,13 @@ class Answers(Values):
         :raises DistilleryError: also for an unknown or missing class, and numbers that are not
             probabilities.
         """
-        asked = self.task.score_range or self.task.label_names
+        asked: Asked = self.task.score_range or self.task.label_names
+        if self.task.kind == "multilabel":
+            asked = AnyOf(tuple(self.task.label_names))
         described, rows = read_answers(path, self.settings.format, asked)
         classes = self.settings.classes or described.classes
         order = None if classes is None else _class_order(classes, self.task, str(path))
-        if format_of(path, self.settings.format) in BATCHES and not self.task.is_regression:
+        if format_of(path, self.settings.format) in BATCHES and self.task.kind == "classification":
             rows = ((number, _counted(row, classes, self.task)) for number, row in rows)
 
         def value_of(row: Given, where: str) -> np.ndarray | None:
@@ -75,6 +81,8 @@ class Answers(Values):
         """Return a row's logits, float32 (classes,), and the coverage that has to suffice."""
         if self.task.is_regression:
             return _score_of(row, self.task, where), row.coverage
+        if self.task.kind == "multilabel":
+            return self._label_logits(row, order, where), None
         if row.kind == "label":
             number = _class_number(row.value, classes, self.task, where)
             probs = _smoothed(number, len(self.task.label_names), self.settings)
@@ -88,6 +96,30 @@ class Answers(Values):
         probs, coverage = _completed(values, named, row.coverage, where)
         return _logits_of(probs, self.settings), coverage
 
+    def _label_logits(self, row: Given, order: np.ndarray | None, where: str) -> np.ndarray:
+        """Return the logits of several labels, float32 (labels,)."""
+        settings, names = self.settings, self.task.label_names
+        if row.kind == "label":
+            marks = np.zeros(len(names))
+            marks[_named_labels(row.value, self.task, where)] = 1.0
+            shares = (1.0 - settings.smoothing) * marks + settings.smoothing / 2
+            return _float32(logit(np.clip(shares, settings.floor, 1.0 - settings.floor)))
+        values, named = _in_order(row.value, order, self.task, where)
+        if not named.all():
+            lacking = ", ".join(np.array(names)[~named])
+            raise DistilleryError(
+                f"{where}: nothing is said of {lacking}. Give a number for each label, or in "
+                "`label` the list of those that apply."
+            )
+        if row.kind == "logits":
+            return _float32(values)
+        if ((values < 0) | (values > 1 + EXCESS)).any():
+            raise DistilleryError(
+                f"{where}: {values.round(4).tolist()} are not probabilities (each from 0 to 1). "
+                "Give `logits`, or correct them."
+            )
+        return _float32(logit(np.clip(values, settings.floor, 1.0 - settings.floor)))
+
     def same(self, one: np.ndarray, two: np.ndarray) -> np.ndarray:
         """Return which answers are equal, bool (rows,)."""
         return (one == two).all(axis=1)
@@ -97,6 +129,13 @@ class Answers(Values):
         logits = table[:]
         if self.task.is_regression:
             lines = [f"scores {logits.min():g} to {logits.max():g}, mean {logits.mean():.3f}"]
+        elif self.task.kind == "multilabel":
+            counts = (logits > 0).sum(axis=0)
+            each = zip(self.task.label_names, counts.tolist(), strict=True)
+            none = int((logits <= 0).all(axis=1).sum())
+            named = ", ".join(f"{name} {count:,}" for name, count in each)
+            lines = [f"labels: {named}; none {none:,}"]
+            lines.append(f"labels per text: mean {counts.sum() / len(logits):.2f}")
         else:
             counts = np.bincount(logits.argmax(1), minlength=len(self.task.label_names))
             each = zip(self.task.label_names, counts.tolist(), strict=True)
@@ -110,7 +149,7 @@ class Answers(Values):
 
     def bare_labels(self, table: KeyedTable) -> list[str]:
         """Return a line on the answers that are classes without probabilities, if there are any."""
-        if self.task.is_regression:
+        if self.task.kind != "classification":
             return []
         classes = len(self.task.label_names)
         bare = _logits_of(_smoothed(0, classes, self.settings), self.settings)
@@ -170,6 +209,18 @@ def _class_number(value: Any, classes: Sequence[str] | None, task: Task, where: 
             "are numbered from 0. Correct it."
         )
     return _class_index(classes[int(float(value))], task, where)
+
+
+def _named_labels(value: Any, task: Task, where: str) -> list[int]:
+    """Return the indices of the labels that a list names, or a text with a list in it.
+
+    :raises DistilleryError: if the task has no such label.
+    """
+    if not isinstance(value, list):
+        known = {*map(_plain, task.label_names)}
+        entries = entries_of(_plain(str(value)), known)
+        value = [value] if entries is None else entries
+    return [_class_index(name, task, where) for name in value]
 
 
 def _counted(row: Given, classes: Sequence[str] | None, task: Task) -> Given:

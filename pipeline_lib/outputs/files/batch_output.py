@@ -6,13 +6,16 @@ class if that class's name starts with the answer so far plus the alternative.  
 leads to no class is not covered.  The path begins where the reply states its answer: behind its
 thoughts, or within JSON.
 
+Of several labels, a reply names those that apply, as a list or in words; tokens do not say how
+probable each is.
+
 A score is the only number in an answer or, if that is a whole number in one token, the
 probability-weighted mean of the whole numbers among its alternatives (Liu et al. 2023, section 2).
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
@@ -29,14 +32,23 @@ from pipeline_lib.outputs.files.final_answer import (
     final_parts,
     plain,
     stated_class,
+    stated_labels,
     stated_number,
 )
 from pipeline_lib.outputs.files.given_rows import Given
 from pipeline_lib.outputs.files.parse_score import said_score
 from pipeline_lib.params import Range
 
-Asked = Sequence[str] | Range
-"""The answer asked for: one of these classes, or a score in this range."""
+
+@dataclass(frozen=True)
+class AnyOf:
+    """Labels of which any number can be the answer."""
+
+    names: tuple[str, ...]
+
+
+Asked = Sequence[str] | Range | AnyOf
+"""The answer asked for: one of these classes, a list of these labels, or a score in this range."""
 IMPOSSIBLE = 1e-3
 """Alternatives whose probabilities at one position sum to more than 1 by this are rejected."""
 NEGLIGIBLE = 0.01
@@ -86,6 +98,10 @@ def _answered(row: Given, reply: Reply, asked: Asked, where: str) -> Given:
         if isinstance(asked, Range):
             score, coverage = _score(reply, asked)
             return replace(row, kind="label", value=score, coverage=coverage)
+        if isinstance(asked, AnyOf):
+            labels = stated_labels(reply.text, asked.names)
+            kind = "probs" if isinstance(labels, dict) else "label"
+            return replace(row, kind=kind, value=labels)
         return _classified(row, reply, asked)
     except ValueError as error:
         return replace(row, error=str(error))

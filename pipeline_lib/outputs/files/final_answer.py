@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from pipeline_lib.tables.label_lists import bracketed
+
 _THOUGHT = "think|thinking|thought|thoughts|reasoning|analysis|reflection|scratchpad"
 _OPENED = re.compile(rf"<(?:{_THOUGHT})>|◁think▷|\[THINK\]|<\|channel\|>analysis", re.IGNORECASE)
 _CLOSED = re.compile(
@@ -36,6 +38,9 @@ _MARKER = re.compile(
     rf"\b(?:{_WORDS})\b{_SIGNS}|\bclassif\w+[^.\n]{{0,60}}?\bas\b:?[*_\s]*", re.IGNORECASE
 )
 """Words that announce the answer."""
+_LABELS_MARKER = re.compile(
+    rf"\b(?:{_WORDS}|labels|answers|tags|categories)\b{_SIGNS}", re.IGNORECASE
+)
 _SCORE_MARKER = re.compile(rf"\b(?:{_WORDS}|score|rating)\b{_SIGNS}", re.IGNORECASE)
 _ANSWER_KEY = re.compile(rf"{_WORDS}|predict|categor", re.IGNORECASE)
 _JUST_ANSWER = re.compile(rf"(?:final|predicted)?[\s_-]*(?:{_WORDS})", re.IGNORECASE)
@@ -101,6 +106,63 @@ def stated_class(reply: str, names: Sequence[str]) -> Stated:
         with suppress(ValueError):
             return _stated(offset, part, known)
     return _stated(start, text, known)
+
+
+def stated_labels(reply: str, names: Sequence[str]) -> list[str] | dict[str, float]:
+    """Return the labels that a reply lists, or a probability for each of them.
+
+    A list is one in JSON, an object of truth values, or names between commas or on lines.
+
+    :raises ValueError: with the reason, if it lists none, or something else.
+    """
+    known = _known(tuple(names))
+    for _, part in final_parts(reply):
+        for listed in (_labels_in_json(part, known), _labels_in_words(part, known)):
+            if listed is not None:
+                return listed
+    raise ValueError(f"no list of labels: {reply.strip()!r:.60}")
+
+
+_NOTHING = {"none", "no label", "no labels", "none of them", "none of these", "null", "n/a"}
+"""What says that no label applies."""
+_LIST = re.compile(r"\[[^\[\]]*\]")
+_BETWEEN = re.compile(r"[,;|\n]|\band\b|^\s*[-*•]\s", re.MULTILINE)
+
+
+def _labels_in_json(text: str, known: "_Known") -> list[str] | dict[str, float] | None:
+    """Return the labels of a list, or of an object that has one or says yes or no to each."""
+    parsed = _parsed(text)
+    value = None if parsed is None else parsed[1]
+    if isinstance(value, Mapping):
+        marks = {name: mark for key, mark in value.items() if (name := known.match(str(key)))}
+        if marks and all(isinstance(mark, bool) or mark in (0, 1) for mark in marks.values()):
+            return [name for name, mark in marks.items() if mark]
+        shares = {name: _as_number(mark) for name, mark in marks.items()}
+        if len(shares) == len(known.exact) and all(
+            share is not None and 0 <= share <= 1 for share in shares.values()
+        ):
+            return shares
+        lists = [part for part in value.values() if isinstance(part, list)]
+        value = lists[0] if len(lists) == 1 else None
+    if value is None and (lists := _LIST.findall(text)):
+        value = bracketed(lists[-1])
+    if not isinstance(value, list):
+        return None
+    matched = [known.match(str(entry)) for entry in value]
+    return None if None in matched else [*dict.fromkeys(matched)]
+
+
+def _labels_in_words(text: str, known: "_Known") -> list[str] | None:
+    """Return the labels that a whole text lists, or what follows its last announcement."""
+    markers = [*_LABELS_MARKER.finditer(text)]
+    for part in (text, text[markers[-1].end() :] if markers else text):
+        if plain(part) in _NOTHING:
+            return []
+        entries = [entry for entry in _BETWEEN.split(part) if plain(entry)]
+        matched = [known.match(entry) for entry in entries]
+        if matched and None not in matched:
+            return [*dict.fromkeys(matched)]
+    return None
 
 
 def _stated(start: int, text: str, known: "_Known") -> Stated:

@@ -13,7 +13,7 @@ import numpy as np
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.outputs.files.content_keys import content_keys
 from pipeline_lib.outputs.files.teacher_rows import BATCHES, options_of
-from pipeline_lib.tables.reader import InputFile, JsonFile, open_input
+from pipeline_lib.tables.reader import InputFile, JsonFile, RowBatch, open_input
 
 LINES = 2000
 """Rows to read at a time: their numbers are Python objects until they become an array."""
@@ -88,10 +88,18 @@ def _rows_in(
         return
     names = [name for name in source.columns if is_wanted(name)]
     for batch in source.batches(names):
-        columns = [batch.texts(n) if n in TEXTS else batch.columns[n] for n in names]
+        columns = [_column(batch, name) for name in names]
         for number, *values in zip(batch.numbers, *columns, strict=True):
             row = dict(zip(names, values, strict=True))
             yield number, {n: v for n, v in row.items() if v is not None and v != ""}
+
+
+def _column(batch: RowBatch, name: str) -> list[Any]:
+    """Return a column: texts as text, and a label's lists of several names as JSON."""
+    values = batch.columns[name]
+    if name == "label" and any(isinstance(value, list) and len(value) != 1 for value in values):
+        return batch.lists(name)
+    return batch.texts(name) if name in TEXTS else values
 
 
 def check_columns(path: Path, names: Sequence[str], values: Sequence[str]) -> None:

@@ -6,7 +6,8 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.outputs.files.answer_files import read_answers
 from pipeline_lib.outputs.files.given_rows import Given
 from pipeline_lib.outputs.files.teacher_rows import BATCHES, format_of
-from pipeline_lib.params import AnswerFiles, Classification, Range, Regression, Task
+from pipeline_lib.params import AnswerFiles, Classification, Multilabel, Range, Regression, Task
+from pipeline_lib.tables.label_lists import bracketed
 
 
 def task_of(file: Path, settings: AnswerFiles) -> Task:
@@ -25,7 +26,9 @@ def task_of(file: Path, settings: AnswerFiles) -> Task:
     metadata, rows = read_answers(file, kind, [])
     names: dict[str, str] = {}
     numbers, text = False, ["text"]
+    several = False
     for _, row in rows:
+        several |= row.kind == "label" and bracketed(str(row.value)) is not None
         if len(row.texts) == 2:
             text = ["text", "text_pair"]
         for name in _named(row):
@@ -35,19 +38,26 @@ def task_of(file: Path, settings: AnswerFiles) -> Task:
     if numbers and not classes:
         # Only a batch's answers are read by the range.
         labels = Range(min=0.0, max=1.0)
-        return Regression.model_construct(text=text, label="score", labels=labels)
+        return Regression.model_construct(
+            kind="regression", text=text, label="score", labels=labels
+        )
     if len(classes) == 1:
         raise DistilleryError(
             f"{file}: names no class but {classes[0]!r}. Name the task with --task, or all "
             "`classes` in the file's metadata."
         )
-    return Classification.model_construct(text=text, labels={name: [name] for name in classes})
+    labels = {name: [name] for name in classes}
+    of_kind = Multilabel if several else Classification
+    kind = "multilabel" if several else "classification"
+    return of_kind.model_construct(kind=kind, text=text, labels=labels)
 
 
 def _named(row: Given) -> list[str]:
     """Return the classes that a row names."""
     if isinstance(row.value, dict):
         return list(row.value)
+    if row.kind == "label" and (entries := bracketed(str(row.value))) is not None:
+        return row.value if isinstance(row.value, list) else entries
     return [row.value] if isinstance(row.value, str) and not _is_score(row) else []
 
 

@@ -17,6 +17,10 @@ MAX_TOKENS = 16
 """Maximum tokens of an answer: class names seldom have more than six."""
 LABELS, LEAST, GREATEST = "{labels}", "{min}", "{max}"
 """Placeholders in a prompt for the classes, and for the ends of a regression's range."""
+LIST_PROMPT = (
+    "Answer with a JSON list of all of these labels that apply, and nothing else; with [] if none "
+    f"does: {LABELS}."
+)
 PROMPT = f"Answer with one of these labels and nothing else: {LABELS}."
 SCORE_PROMPT = f"Answer with a number from {LEAST} to {GREATEST} and nothing else."
 
@@ -53,7 +57,8 @@ def instruction(task: Task, prompt: str | None) -> str:
         values = {LABELS: ", ".join(task.label_names)}
     else:
         values = {LEAST: f"{scores.min:.10g}", GREATEST: f"{scores.max:.10g}"}
-    text = prompt or (PROMPT if scores is None else SCORE_PROMPT)
+    of_kind = {"regression": SCORE_PROMPT, "multilabel": LIST_PROMPT}
+    text = prompt or of_kind.get(task.kind, PROMPT)
     strange = [sign for sign in (LABELS, LEAST, GREATEST) if sign in text and sign not in values]
     if strange:
         raise DistilleryError(
@@ -65,10 +70,17 @@ def instruction(task: Task, prompt: str | None) -> str:
     return text
 
 
-def batch_request(row: dict[str, str], model: str, system_prompt: str) -> dict[str, Any]:
+def answer_tokens(task: Task) -> int:
+    """Return how many tokens an answer may have: a list may name every label."""
+    return MAX_TOKENS * (len(task.label_names) if task.kind == "multilabel" else 1)
+
+
+def batch_request(
+    row: dict[str, str], model: str, system_prompt: str, max_tokens: int = MAX_TOKENS
+) -> dict[str, Any]:
     """Return a row as a line of an OpenAI chat-completions batch, with its key as custom_id.
 
-    :param system_prompt: see :func:`instruction`.
+    :param system_prompt: see :func:`instruction`; :param max_tokens: see :func:`answer_tokens`.
     """
     asked = "\n\n".join(row[name] for name in ("text", "text_pair") if name in row)
     body = {
@@ -78,7 +90,7 @@ def batch_request(row: dict[str, str], model: str, system_prompt: str) -> dict[s
             {"role": "user", "content": asked},
         ],
         "temperature": 0,
-        "max_tokens": MAX_TOKENS,
+        "max_tokens": max_tokens,
         "logprobs": True,
         "top_logprobs": TOP_LOGPROBS,
     }

@@ -108,7 +108,7 @@ def _predicted_from_words(texts: Sequence[str], outputs: np.ndarray) -> float | 
         squares = inputs.T @ inputs + RIDGE * np.eye(WIDTH)
         weights = np.linalg.solve(squares, inputs.T @ (target[other] - mean))
         predictions[~other] = mean + features[~other] @ weights
-    return round(agreement(target, predictions[:, None], regression=True), 6)
+    return round(agreement(target, predictions[:, None], kind="regression"), 6)
 
 
 def _hashed_words(texts: Sequence[str]) -> np.ndarray:

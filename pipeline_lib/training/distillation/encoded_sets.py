@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_file, sha256_json
-from pipeline_lib.base.probabilities import answered, softmax
+from pipeline_lib.base.probabilities import answered, confidence
 from pipeline_lib.models.students.tokenise import load_tokenizer
 from pipeline_lib.params import Reads
 from pipeline_lib.results.metrics import decide, label_array
@@ -25,7 +25,7 @@ from pipeline_lib.shards.columns import (
     FIRST,
     SECOND,
     column_suffixes,
-    holds_scores,
+    kind_of_labels,
     list_column,
     matrix,
     whole,
@@ -75,12 +75,13 @@ class EncodedInput:
 class EncodingPass(ShardPass):
     """The pass that tokenizes a whole set, in words or word pieces, and collects its targets.
 
-    Targets: ``labels`` int64, or float32 for a regression (the teacher's answer if a row has none)
-    and, with outputs, ``logits`` float32.  Rows that the teacher did not answer are left out; if
-    its answers are weighted, ``weights`` are float32.  Layer states stay in their own shards, and
-    the targets have the number of each one's row, ``rows``.  A synthetic row that also occurs in
-    another block is dropped here; duplicates within a block were dropped when it was made.  So is
-    the unlabelled row of a text that was labelled later.
+    Targets: ``labels`` int64, or float32 for a regression, or uint8 for several labels (the
+    teacher's answer if a row has none) and, with outputs, ``logits`` float32.  Rows that the
+    teacher did not answer are left out; if its answers are weighted, ``weights`` are float32.
+    Layer states stay in their own shards, and the targets have the number of each one's row,
+    ``rows``.  A synthetic row that also occurs in another block is dropped here; duplicates within
+    a block were dropped when it was made.  So is the unlabelled row of a text that was labelled
+    later.
 
     :ivar vocabulary: the tokenizer's folder, a model's for word pieces; :ivar tokenizer: its
         digest.
@@ -148,7 +149,9 @@ class EncodingPass(ShardPass):
             kept &= np.concatenate([answered(logits) for _, logits in parts])
             _refuse_unanswered(kept, outputs)
         if self.min_confidence and outputs is not None:
-            confident = _confidence([logits for _, logits in parts]) >= self.min_confidence
+            kind = kind_of_labels(parts[0][0]["label"])
+            answers = np.concatenate([logits for _, logits in parts])
+            confident = confidence(answers, kind) >= self.min_confidence
             kept &= confident | ~synthetic
         again = [~synthetic] * (self.repeat_originals - 1)
         kept, numbers = (
@@ -327,24 +330,21 @@ def _are_original(rows: pa.Table) -> bool:
     return bool(rows.num_rows) and rows["iteration"][0].as_py() == 0
 
 
-def _confidence(logits: list[np.ndarray]) -> np.ndarray:
-    """Return the teacher's probability for the class it predicts, (rows,)."""
-    return softmax(np.concatenate(logits)).max(axis=1)
-
-
 def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
     """Return the rows' labels; missing ones are replaced by the teacher's answer."""
-    column = rows["label"].combine_chunks()
-    missing = column.is_null().to_numpy(zero_copy_only=False)
-    labels = column.fill_null(0).to_numpy(zero_copy_only=False)
+    column = rows["label"]
+    missing, kind = column.is_null().to_numpy(), kind_of_labels(column)
+    known = label_array(column.drop_null())
+    labels = np.zeros((len(missing), *known.shape[1:]), known.dtype)
+    labels[~missing] = known
     if missing.any():
         if logits is None:
             raise DistilleryError(
                 f"{missing.sum():,} training rows have no label, and this row reads no teacher's "
                 "outputs to replace them. Run `dvc repro` again."
             )
-        labels = np.where(missing, decide(logits, holds_scores(column)), labels)
-    return labels.astype(np.float32 if holds_scores(column) else np.int64)
+        labels[missing] = decide(logits[missing], kind)
+    return labels
 
 
 def _word_lists(rows: pa.Table, tokenizer: Tokenizer, max_words: int) -> dict[str, Lists]:

@@ -41,9 +41,11 @@ class Start:
     weights: Mapping[str, torch.Tensor] | None = None
     pretrained: Mapping[str, Any] | None = None
 
-    def build(self, settings: StudentSettings, pair: bool, labels: list[str]) -> StudentNetwork:
+    def build(
+        self, settings: StudentSettings, pair: bool, labels: list[str], multilabel: bool = False
+    ) -> StudentNetwork:
         """Return the untrained student; random weights are drawn from torch's generator."""
-        options = settings, pair, labels, self.pretrained
+        options = settings, pair, labels, self.pretrained, multilabel
         model = build_student(StudentConfig(self.words, self.width, *options), self.vectors)
         self._load(model.encoder)
         return model

@@ -14,12 +14,13 @@ import torch
 
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.models.networks.encoders import ENCODERS
 from pipeline_lib.models.networks.joint import JointNetwork
 from pipeline_lib.models.students.check_student import check_fits
 from pipeline_lib.models.students.student import attend_quickly, predict_sentences, save_student
 from pipeline_lib.models.students.vocabulary import vector_source, write_vocabulary
-from pipeline_lib.params import Joint, Optimiser, Params, StudentSettings
+from pipeline_lib.params import Joint, Optimiser, Params, StudentSettings, kind_of
 from pipeline_lib.results.metrics import score
 from pipeline_lib.shards.fingerprint import code_outside
 from pipeline_lib.shards.references import SetReference
@@ -83,6 +84,11 @@ class TaskPart:
             pair=settings.is_pair,
             labels=settings.label_names,
         )
+
+    @property
+    def kind(self) -> Kind:
+        """What the student's outputs for the task are."""
+        return kind_of(self.metric)
 
     @property
     def made_from(self) -> dict[str, Any]:
@@ -154,14 +160,16 @@ class JointTraining(EncodedTraining):
         start = start_of(self.words, self.student, self.row.start)
         torch.manual_seed(self.seed)
         model = JointNetwork(
-            start.build(self.student, part.pair, part.labels) for part in parts
+            start.build(self.student, part.pair, part.labels, part.kind == "multilabel")
+            for part in parts
         ).to(device)
         attend_quickly(model.students[0], training=True)
         of_task = dict(zip(self.parts, model.students, strict=True))
 
         def loss(_: JointNetwork, batch: Batch) -> torch.Tensor:
-            objective, outputs = self.row.objective, of_task[batch["task"]].outputs(batch)
-            return objective_loss(objective.weights, outputs, batch, objective.temperature)
+            objective, task = self.row.objective, batch["task"]
+            outputs, kind = of_task[task].outputs(batch), self.parts[task].kind
+            return objective_loss(objective.weights, outputs, batch, objective.temperature, kind)
 
         def evaluate(model: JointNetwork) -> ScoresByTask:
             scores = [

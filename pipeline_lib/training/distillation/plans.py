@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.models.students.check_student import (
     check_beside,
     check_fits,
@@ -27,6 +28,7 @@ from pipeline_lib.params import (
     Optimiser,
     Params,
     holds_students,
+    kind_of,
 )
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import check_answers, read_manifest
@@ -100,6 +102,11 @@ class Plan(BaseModel):
     repeat_originals: int
     min_confidence: float
     threshold: str | None
+
+    @property
+    def kind(self) -> Kind:
+        """What the student's outputs are."""
+        return kind_of(self.metric)
 
     @property
     def row_before(self) -> str | None:

@@ -159,7 +159,8 @@ class StudentTraining(EncodedTraining):
         def loss(trained: StudentNetwork | Imitation, batch: Batch) -> torch.Tensor:
             objective, outputs = plan.objective, trained.outputs(batch)
             targets = batch if teacher is None else {**batch, **teacher.targets(batch)}
-            return objective_loss(objective.weights, outputs, targets, objective.temperature)
+            options = objective.temperature, plan.kind
+            return objective_loss(objective.weights, outputs, targets, *options)
 
         def evaluate(trained: StudentNetwork | Imitation) -> float:
             if plan.objective.is_of_layers:
@@ -196,14 +197,15 @@ class StudentTraining(EncodedTraining):
     def _started(self, scale: LabelScale | None) -> tuple[StudentNetwork, Any]:
         """Return the student as its training starts, and its tokenizer."""
         plan = self.plan
+        task = {"pair": plan.pair, "multilabel": plan.kind == "multilabel"}
         if plan.students is None:
             start = self.start()
             torch.manual_seed(self.seed)
-            return start.build(plan.student, plan.pair, plan.labels), start.tokenizer
+            return start.build(plan.student, labels=plan.labels, **task), start.tokenizer
         student = load_student(self.words)
         if plan.new_outputs:
             torch.manual_seed(self.seed)
-            config = replace(student.model.config, pair=plan.pair, label_names=plan.labels)
+            config = replace(student.model.config, label_names=plan.labels, **task)
             model = StudentNetwork(config)
             model.encoder = student.model.encoder
             return model, student.tokenizer
@@ -276,13 +278,19 @@ def _finish(
     dev: Sentences,
     plan: Plan,
     device: torch.device,
-) -> float:
+) -> float | list[float]:
     """Rescale the student to the labels' unit; return by how much its threshold was moved."""
     if scale is not None:
         scale.rescale(model.logits)
     if plan.threshold != "dev":
         return 0.0
-    shift = best_shift(predict_sentences(model, dev, device), dev, plan)
+    outputs = predict_sentences(model, dev, device)
+    if plan.kind == "multilabel":
+        shifts = best_shifts(outputs, dev.targets["labels"])
+        with torch.no_grad():
+            model.logits.bias -= torch.from_numpy(shifts).to(model.logits.bias)
+        return shifts.tolist()
+    shift = best_shift(outputs, dev, plan)
     with torch.no_grad():
         model.logits.bias[1] -= shift
     return shift
@@ -295,3 +303,14 @@ def best_shift(outputs: np.ndarray, dev: Sentences, plan: Plan) -> float:
     """
     margins = (outputs[:, 1] - outputs[:, 0]).astype(np.float64)
     return best_threshold(margins, dev.targets["labels"], plan.metric, plan.positive)
+
+
+def best_shifts(outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return what to subtract from each label's logit to maximise its F1 on dev, float64 (labels,).
+
+    A label that no row of dev has keeps its threshold, a probability of 0.5.
+
+    :param outputs: a student's logits on dev, float32 (rows, labels); :param labels: 0 or 1.
+    """
+    pairs = zip(outputs.T.astype(np.float64), labels.T.astype(np.int64), strict=True)
+    return np.array([best_threshold(*pair, "f1") if pair[1].any() else 0.0 for pair in pairs])

@@ -50,7 +50,7 @@ AGREEMENT_ROWS = 2000
 
 @dataclass(frozen=True)
 class Data:
-    """Prepared rows of one split: texts or pairs; labels (no null), int64, or float32 scores."""
+    """Prepared rows of one split: texts or pairs; labels as :func:`label_array` returns them."""
 
     texts: list[Text]
     labels: np.ndarray
@@ -116,7 +116,7 @@ class TaskTeacher:
         return LengthSorted(self.sentences(), batch_size, seed)
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        """Return the cross-entropy, or a regression's squared error."""
+        """Return the labels' cross-entropy, or a regression's squared error."""
         return label_loss(self.teacher.forward(batch).float(), batch["labels"])
 
     def dev_score(self) -> float:
@@ -200,7 +200,7 @@ class TeacherTraining(TrainingSpec):
 
     def classifier(self, data: TeacherTask) -> tuple[Any, Any]:
         """Return the base with an untrained head for a task, and its tokenizer."""
-        model, tokenizer = load_classifier(self.base, data.task.label_names)
+        model, tokenizer = load_classifier(self.base, data.task.label_names, data.task.kind)
         if self.optimiser.freeze_embeddings:
             model.get_input_embeddings().requires_grad_(False)
         replace_dropout(model)
@@ -247,7 +247,7 @@ def describe(teacher: Teacher, train: Data, task: Task, max_length: int) -> Fiel
     labels = train.labels[:AGREEMENT_ROWS]
     return {
         "metric": task.metrics[0],
-        "training_agreement": agreement(labels, outputs, task.is_regression),
+        "training_agreement": agreement(labels, outputs, task.kind),
         "parameters": parameter_counts(teacher),
         "max_length": max_length,
     }

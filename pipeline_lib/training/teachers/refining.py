@@ -242,7 +242,7 @@ def answer_class(row: str, name: str, label: str, tasks: Mapping[str, TeacherTas
     if name not in tasks:
         raise DistilleryError(f"{where}: no such task; there are {', '.join(tasks)}. Correct it.")
     task = tasks[name].task
-    if not task.is_pair or len(task.label_names) != 2:
+    if not task.is_pair or len(task.label_names) != 2 or task.kind != "classification":
         raise DistilleryError(
             f"{where}: only a task of pairs, a question and a candidate answer, with two labels "
             "can be ranked. Remove it from `ranking`."

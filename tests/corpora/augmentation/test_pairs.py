@@ -40,7 +40,7 @@ def pairs(count: int, seed: int = 0) -> pa.Table:
             row |= {f"text{side}": " ".join(words), f"words{side}": words}
             row |= {f"spaces{side}": spaces, f"tags{side}": tags}
         rows.append(row)
-    schema = prepared_schema(pair=True, regression=True, tagged=True)
+    schema = prepared_schema(pair=True, label=pa.float32(), tagged=True)
     return pa.Table.from_pylist(rows, schema=schema)
 
 

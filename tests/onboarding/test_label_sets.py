@@ -1,0 +1,184 @@
+"""Labels of which a row may have several, as people have them: columns of marks, and lists."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.onboarding.findings import find
+from pipeline_lib.onboarding.questions import Question, refuse
+from pipeline_lib.onboarding.understanding import Overrides, TaskGuess, understand
+from pipeline_lib.tables.contents import Content, read_content
+
+from .made_up import content_of, review
+
+NAMES = ["toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"]
+LISTS = [["joy"], ["anger", "fear"], [], ["joy", "anger"], ["fear"]]
+
+
+def marked(names: Sequence[str] = NAMES, rows: int = 120, **further: list[object]) -> Content:
+    """Return texts with a column of marks for each name, and further columns."""
+    columns = {name: [int(n % (k + 2) == 0) for n in range(rows)] for k, name in enumerate(names)}
+    texts = [review(n) for n in range(rows)]
+    return content_of("all.csv", {"id": range(rows), "text": texts, **columns, **further})
+
+
+def guess(content: Content, **overrides: str) -> TaskGuess:
+    return understand({"all": content}, Overrides(**overrides), None, refuse)
+
+
+def test_six_columns_of_marks_are_understood_without_a_flag() -> None:
+    guessed = guess(marked())
+    assert (guessed.kind, guessed.label) == ("multilabel", NAMES)
+    assert guessed.labels == {name: ["1"] for name in NAMES}
+    assert guessed.metrics == ["average_precision", "f1_micro", "f1_macro"]
+    assert guessed.label_columns == NAMES
+    found = find(guessed)
+    assert sum(found.rows.values()) == 120
+    assert {*found.classes["dev"]} == {*NAMES}
+
+
+def test_one_of_them_can_be_named() -> None:
+    guessed = guess(marked(), label="threat")
+    assert (guessed.kind, guessed.label) == ("classification", "threat")
+    some = guess(marked(), label="threat, insult")
+    assert (some.kind, some.label) == ("multilabel", ["threat", "insult"])
+
+
+@pytest.mark.parametrize("marks", [("True", "False"), ("yes", "no"), ("1.0", "0.0")])
+def test_marks_in_words(marks: tuple[str, str]) -> None:
+    columns = {f"c{k}": [marks[n % (k + 2) > 0] for n in range(60)] for k in range(3)}
+    texts = [review(n) for n in range(60)]
+    guessed = guess(content_of("all.csv", {"text": texts, **columns}))
+    assert guessed.labels == {name: [marks[0]] for name in columns}
+    assert not find(guessed).odd
+
+
+def test_a_label_column_beside_marks_is_the_label() -> None:
+    content = marked(["rude", "short", "odd"], category=["a", "b", "c"] * 40)
+    guessed = guess(content)
+    assert (guessed.kind, guessed.label) == ("classification", "category")
+    assert guess(content, kind="multilabel").label == ["rude", "short", "odd"]
+
+
+def test_two_marks_or_one_each_are_asked_about() -> None:
+    asked: list[Question] = []
+
+    def all_of_them(question: Question) -> str:
+        asked.append(question)
+        return question.choices[0]
+
+    two = {"all": marked(["polite", "short"])}
+    assert understand(two, Overrides(), None, all_of_them).label == ["polite", "short"]
+    assert asked[0].flag.startswith("--kind multilabel for all of them, or --label polite")
+    with pytest.raises(DistilleryError, match="2 columns of 0 and 1, polite, short"):
+        guess(two["all"])
+    # One column for each of three classes.
+    columns = {f"is_{k}": [int(n % 3 == k) for n in range(60)] for k in range(3)}
+    texts = [review(n) for n in range(60)]
+    one_hot = content_of("all.csv", {"text": texts, **columns})
+    with pytest.raises(DistilleryError, match="3 columns of 0 and 1"):
+        guess(one_hot)
+    assert guess(one_hot, kind="multilabel").kind == "multilabel"
+
+
+def test_labels_that_no_row_has_are_left_out_and_named() -> None:
+    guessed = guess(marked(NAMES[:3], spam=[0] * 120))
+    assert guessed.label == NAMES[:3] and guessed.empty == ["spam"]
+
+
+def test_odd_marks_are_listed_by_row() -> None:
+    content = marked(NAMES[:3])
+    cells = ["", "maybe", *content.values("toxic")[2:]]
+    column = pa.chunked_array([pa.array(cells, pa.large_string())])
+    table = content.table.set_column(content.names.index("toxic"), "toxic", column)
+    odd = Content(content.paths, table, content.numbers, content.files, "csv")
+    with pytest.raises(DistilleryError, match="'toxic' holds other values than 0 and 1"):
+        guess(odd, label=",".join(NAMES[:3]))
+    cells[1] = "0"
+    column = pa.chunked_array([pa.array(cells, pa.large_string())])
+    table = content.table.set_column(content.names.index("toxic"), "toxic", column)
+    [found] = find(guess(Content(content.paths, table, content.numbers, content.files, "csv"))).odd
+    assert (found.reason, found.places) == ("without a label", [(Path("all.csv"), 2)])
+
+
+@pytest.mark.parametrize("style", ["{}", "['{}']", '["{}"]', "bars", "semicolons"])
+def test_lists_in_a_cell_of_text(style: str) -> None:
+    separators = {"{}": ", ", "bars": "|", "semicolons": ";", "['{}']": "', '", '["{}"]': '", "'}
+    shape = style if "{}" in style else "{}"
+    cells = [shape.format(separators[style].join(one)) if one else "" for one in LISTS * 12]
+    texts = [review(n) for n in range(len(cells))]
+    guessed = guess(content_of("all.csv", {"text": texts, "tags": cells}))
+    assert (guessed.kind, guessed.label) == ("multilabel", "tags")
+    assert guessed.labels == {name: [name] for name in ("anger", "fear", "joy")}
+    found = find(guessed)
+    assert not found.odd
+    assert sum(count["joy"] for count in found.classes.values()) == 24
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet", "json"])
+def test_lists_of_other_formats(tmp_path: Path, ending: str) -> None:
+    rows = [{"text": review(n), "emotions": LISTS[n % 5]} for n in range(60)]
+    path = tmp_path / f"all.{ending}"
+    if ending == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    else:
+        lines = [json.dumps(rows)] if ending == "json" else map(json.dumps, rows)
+        path.write_text("\n".join(lines))
+    guessed = guess(read_content([path]))
+    assert (guessed.kind, guessed.label) == ("multilabel", "emotions")
+    assert [*guessed.labels] == ["anger", "fear", "joy"]
+    assert not find(guessed).odd
+
+
+def test_class_names_of_lists_of_numbers(tmp_path: Path) -> None:
+    rows = [{"text": review(n), "labels": [n % 3, 3][: 1 + n % 2]} for n in range(60)]
+    names = ["joy", "anger", "fear", "calm"]
+    feature = {"feature": {"names": names, "_type": "ClassLabel"}, "_type": "Sequence"}
+    described = {"info": {"features": {"labels": feature}}}
+    table = pa.Table.from_pylist(rows).replace_schema_metadata(
+        {"huggingface": json.dumps(described)}
+    )
+    pq.write_table(table, tmp_path / "all.parquet")
+    guessed = guess(read_content([tmp_path / "all.parquet"]))
+    assert guessed.labels == {name: [str(number)] for number, name in enumerate(names)}
+
+
+def test_lists_of_words_are_no_labels(tmp_path: Path) -> None:
+    texts = [review(n) for n in range(60)]
+    rows = [{"text": t, "tokens": t.split(), "sentiment": n % 2} for n, t in enumerate(texts)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "all.parquet")
+    guessed = guess(read_content([tmp_path / "all.parquet"]))
+    assert (guessed.kind, guessed.label) == ("classification", "sentiment")
+
+
+def test_classes_of_two_words_are_no_lists() -> None:
+    classes = ["New York", "Los Angeles", "billing, refund", "other"] * 15
+    texts = [review(n) for n in range(60)]
+    guessed = guess(content_of("all.csv", {"text": texts, "label": classes}))
+    assert guessed.kind == "classification" and len(guessed.labels) == 4
+
+
+def test_what_is_said_of_several_labels_that_there_are_not() -> None:
+    plain = content_of("a.csv", {"text": [review(n) for n in range(40)], "label": ["a", "b"] * 20})
+    with pytest.raises(
+        DistilleryError, match=r"no labels of which a row may have several.*--label"
+    ):
+        guess(plain, kind="multilabel")
+    with pytest.raises(DistilleryError, match="no column 'odious'; there are"):
+        guess(marked(), label="toxic,odious")
+    with pytest.raises(DistilleryError, match="'f1' is not a metric of a multilabel"):
+        understand({"all": marked()}, Overrides(metrics=["f1"]), None, refuse)
+    with pytest.raises(DistilleryError, match="--positive toxic: F1 is of all labels"):
+        guess(marked(), positive="toxic")
+    with pytest.raises(DistilleryError, match="labels are named by their columns"):
+        guess(marked(), labels="a;b")
+
+
+def test_labels_and_their_columns_follow_a_models_order() -> None:
+    ordered = guess(marked(NAMES[:3])).in_order(["obscene", "toxic", "severe_toxic"])
+    assert ordered.label == [*ordered.labels] == ["obscene", "toxic", "severe_toxic"]

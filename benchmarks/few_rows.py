@@ -2,7 +2,7 @@
 
     python benchmarks/few_rows.py run WORK --sets products,tweets --rows 300 --seeds 1,2,3 \
         --variant init --variant 'pieces=vocabulary.pieces:8000'
-    python benchmarks/few_rows.py peers WORK --sets products --rows 300 --seeds 1,2,3
+    python benchmarks/few_rows.py peers WORK --sets products --systems tf-idf,vectors --model DIR
     python benchmarks/few_rows.py table WORK --name few_rows
 
 ``run`` draws rows of a set, has ``distill init`` write the parameters, changes them as the variant
@@ -26,13 +26,14 @@ import statistics
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from harness import Out, facts, write_results
+from harness import Out, facts, mean_encoder, write_results
 from harness import table as markdown
 from ruamel.yaml import YAML
 
@@ -94,19 +95,21 @@ def peers(
     sets: Sets,
     rows: Rows = "300",
     seeds: Seeds = "1,2,3",
+    systems: Annotated[str, typer.Option(help="Of the peers, separated by commas.")] = "tf-idf",
     model: Annotated[Path | None, typer.Option(help="A sentence encoder's folder.")] = None,
     sdist: Sdist = None,
     glue: Glue = None,
 ) -> None:
-    """Score TF-IDF with a regression, and a sentence encoder's vectors with one."""
+    """Score what people use today: tf-idf; vectors, model2vec and setfit, of a model."""
     for name, count, seed in _grid(sets, rows, seeds):
-        done = {"set": name, "rows": count, "seed": seed, "variant": "peers"}
-        if done not in _done(work):
-            train, test, _ = draw(load(name, sdist, glue), count, seed)
-            scores = {"tf-idf": tf_idf(train, test)}
-            if model is not None:
-                scores["sentence vectors"] = sentence_vectors(model, train, test)
-            _add(work, done | {"scores": scores})
+        for system in systems.split(","):
+            done = {"set": name, "rows": count, "seed": seed, "variant": system}
+            if done not in _done(work):
+                train, test, _ = draw(load(name, sdist, glue), count, seed)
+                start = time.perf_counter()
+                accuracy = PEERS[system](model, train, test)
+                seconds = round(time.perf_counter() - start, 1)
+                _add(work, done | {"scores": {system: accuracy}, "seconds": seconds})
 
 
 @app.command()
@@ -204,7 +207,7 @@ def run_stages() -> None:
         _stage(name, task="task")
 
 
-def tf_idf(train: list[Row], test: list[Row]) -> float:
+def tf_idf(_: Path | None, train: list[Row], test: list[Row]) -> float:
     """Return the accuracy of a regression on TF-IDF features, tuned by cross-validation."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
@@ -220,19 +223,67 @@ def tf_idf(train: list[Row], test: list[Row]) -> float:
         },
         cv=5,
     )
-    search.fit([" ".join(row[:-1]) for row in train], [row[-1] for row in train])
-    answers = search.predict([" ".join(row[:-1]) for row in test])
-    return float(np.mean(answers == np.array([row[-1] for row in test])))
+    search.fit([" ".join(row[:-1]) for row in train], _labels(train))
+    return _accuracy(search.predict([" ".join(row[:-1]) for row in test]), test)
 
 
-def sentence_vectors(model: Path, train: list[Row], test: list[Row]) -> float:
-    """Return the accuracy of a regression on an encoder's mean vectors, tuned likewise."""
+def vectors(model: Path, train: list[Row], test: list[Row]) -> float:
+    """Return the accuracy of a regression on a sentence encoder's vectors, tuned likewise."""
+    encoder = mean_encoder(model)
+    return _regression(lambda texts: encoder.encode(texts, normalize_embeddings=True), train, test)
+
+
+def model2vec(model: Path, train: list[Row], test: list[Row]) -> float:
+    """Return the accuracy of a regression on the vectors of a static model made of an encoder."""
+    from model2vec.distill import distill
+
+    static = distill(model_name=str(model))
+    return _regression(static.encode, train, test)
+
+
+def setfit(model: Path, train: list[Row], test: list[Row]) -> float:
+    """Return the accuracy of an encoder tuned on pairs of the rows (Tunstall et al. 2022)."""
+    from datasets import Dataset
+    from setfit import SetFitModel, Trainer, TrainingArguments
+    from sklearn.linear_model import LogisticRegression
+
+    texts, labels = [" ".join(row[:-1]) for row in train], _labels(train)
+    tuned = SetFitModel(mean_encoder(model), LogisticRegression(max_iter=2000))
+    arguments = TrainingArguments(batch_size=16, num_epochs=1, num_iterations=SETFIT_PAIRS)
+    data = Dataset.from_dict({"text": texts, "label": labels})
+    Trainer(model=tuned, args=arguments, train_dataset=data).train()
+    return _accuracy(tuned.predict([" ".join(row[:-1]) for row in test]), test)
+
+
+PEERS = {"tf-idf": tf_idf, "vectors": vectors, "model2vec": model2vec, "setfit": setfit}
+SETFIT_PAIRS = 20
+"""Pairs per row and kind, SetFit's own setting for few rows."""
+
+
+def _regression(
+    encode: Callable[[list[str]], np.ndarray], train: list[Row], test: list[Row]
+) -> float:
     from sklearn.linear_model import LogisticRegressionCV
 
-    features = [_features(model, rows) for rows in (train, test)]
+    features = [_features(encode, rows) for rows in (train, test)]
     regression = LogisticRegressionCV(Cs=[0.1, 0.3, 1, 3, 10, 30, 100], cv=5, max_iter=2000)
-    regression.fit(features[0], [row[-1] for row in train])
-    return float(np.mean(regression.predict(features[1]) == np.array([row[-1] for row in test])))
+    regression.fit(features[0], _labels(train))
+    return _accuracy(regression.predict(features[1]), test)
+
+
+def _features(encode: Callable[[list[str]], np.ndarray], rows: list[Row]) -> np.ndarray:
+    sides = [encode([row[side] for row in rows]) for side in range(len(rows[0]) - 1)]
+    if len(sides) == 1:
+        return sides[0]
+    return np.hstack([*sides, sides[0] * sides[1], np.abs(sides[0] - sides[1])])
+
+
+def _labels(rows: list[Row]) -> list[str]:
+    return [row[-1] for row in rows]
+
+
+def _accuracy(answers: np.ndarray, test: list[Row]) -> float:
+    return float(np.mean(np.array([str(answer) for answer in answers]) == np.array(_labels(test))))
 
 
 def test_scores() -> dict[str, float]:
@@ -245,31 +296,6 @@ def test_scores() -> dict[str, float]:
     by_system = metrics(read_results(Layout(), ["task"]))["task"]
     teachers = {name: row["test"][metric] for name, row in by_system["teachers"].items()}
     return teachers | {n: row["test"][metric]["mean"] for n, row in by_system["methods"].items()}
-
-
-def _features(model: Path, rows: list[Row]) -> np.ndarray:
-    sides = [_embed(model, [row[side] for row in rows]) for side in range(len(rows[0]) - 1)]
-    if len(sides) == 1:
-        return sides[0]
-    return np.hstack([*sides, sides[0] * sides[1], np.abs(sides[0] - sides[1])])
-
-
-def _embed(model: Path, texts: list[str]) -> np.ndarray:
-    import torch
-    from transformers import AutoModel, AutoTokenizer
-
-    tokenizer, network = AutoTokenizer.from_pretrained(model), AutoModel.from_pretrained(model)
-    parts = []
-    with torch.inference_mode():
-        for start in range(0, len(texts), 32):
-            batch = tokenizer(
-                texts[start : start + 32], padding=True, truncation=True, max_length=128,
-                return_tensors="pt",
-            )  # fmt: skip
-            states, mask = network(**batch).last_hidden_state, batch["attention_mask"][..., None]
-            parts.append(((states * mask).sum(1) / mask.sum(1)).numpy())
-    vectors = np.concatenate(parts)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def _bundled(sdist: Path, kind: str) -> Iterator[Row]:

@@ -255,7 +255,9 @@ def test_the_code_is_the_librarys_own(tmp_path: Path) -> None:
 
 
 def test_every_architecture_with_a_sentence_vector_has_a_form() -> None:
-    assert {name for name, own in ARCHITECTURES.items() if not own.joint} == set(VALUES)
+    assert {name for name, own in ARCHITECTURES.items() if not own.joint} == {
+        name.split()[0] for name in VALUES
+    }
 
 
 def test_what_lies_there_is_not_overwritten(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_lazy_and_relative_imports_count_and_those_for_type_checkers_do_not(libr
         ),
         (
             "corpora/tasks/tagging.py",
-            "yield [token.tag_ for token in doc]",
+            "yield [token.tag_ or token.pos_ for token in doc]",
             'yield ["NN" for token in doc]',
             ["corpora.tasks.tagging"],
             [

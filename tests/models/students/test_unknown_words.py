@@ -16,7 +16,7 @@ CASES = {
     "🎉": (["🎉"], 1.0),
     "🎉.": (["🎉"], 1.0),
     "🎉 film": (["🎉"], 1 / 2),
-    "日本 2": (["日本"], 1 / 2),
+    "日本 2": (["日", "本"], 2 / 3),
     # Nothing beyond the limit is read.
     "zzz zzz zzz zzz film": (["zzz"], 1.0),
     "a a a a zzz": ([], 0.0),

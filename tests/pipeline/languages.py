@@ -3,6 +3,7 @@
 import csv
 import random
 from pathlib import Path
+from typing import Any
 
 LANGUAGES: dict[str, tuple[str, list[str], list[str], list[str], list[str]]] = {
     "chinese": ("", ["电影", "音乐", "故事", "演员"], ["精彩", "好看", "动人"],
@@ -20,16 +21,23 @@ LANGUAGES: dict[str, tuple[str, list[str], list[str], list[str], list[str]]] = {
 """What stands between words, and the words: things, praise, blame, and others."""
 ENDINGS = {"arabic": "ه", "hindi": "ों", "german": "en"}
 """What words of the test set end in, where words are divided by spaces: none of them was seen."""
+SPLITS = {"train": (1, 120), "test": (2, 120), "texts": (3, 600)}
+"""The seed and rows of each file."""
 
 
-def write_reviews(folder: Path, language: str, rows: int = 120) -> None:
-    """Write train.csv and test.csv; half of the test set's things and judgements are inflected."""
-    for split, seed in (("train", 1), ("test", 2)):
-        draw = random.Random(seed)
+def write_reviews(folder: Path, language: str) -> None:
+    """Write train.csv, test.csv and texts.csv; the training rows have no inflected word."""
+    for split, (seed, rows) in SPLITS.items():
         with open(folder / f"{split}.csv", "w", encoding="utf-8", newline="") as handle:
             writer = csv.writer(handle)
             writer.writerow(["text", "label"])
-            writer.writerows(_row(draw, language, split == "test") for _ in range(rows))
+            writer.writerows(reviews(language, seed, rows, inflected=split != "train"))
+
+
+def reviews(language: str, seed: int, rows: int, inflected: bool) -> list[tuple[str, str]]:
+    """Return texts and labels; if they are inflected, half of the texts are."""
+    draw = random.Random(seed)
+    return [_row(draw, language, inflected) for _ in range(rows)]
 
 
 def _row(draw: random.Random, language: str, inflected: bool) -> tuple[str, str]:
@@ -44,8 +52,44 @@ def _row(draw: random.Random, language: str, inflected: bool) -> tuple[str, str]
 def write_model(folder: Path) -> Path:
     """Write a small random BERT whose word pieces are all characters, and some words of each."""
     import torch
+    from transformers import BertModel
+
+    tokenizer, config = _parts()
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        BertModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def write_teacher(folder: Path, language: str) -> Path:
+    """Write such a BERT that knows a language's reviews: it was tuned on 1,000 of them."""
+    import torch
+    from transformers import BertForSequenceClassification
+
+    tokenizer, config = _parts()
+    config.id2label, config.label2id = {0: "bad", 1: "good"}, {"bad": 0, "good": 1}
+    rows = reviews(language, 4, 1000, inflected=True)
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        model = BertForSequenceClassification(config)
+        optimiser = torch.optim.Adam(model.parameters(), 1e-3)
+        for start in [*range(0, len(rows), 50)] * 4:
+            texts, labels = zip(*rows[start : start + 50], strict=True)
+            batch = tokenizer(list(texts), padding=True, return_tensors="pt")
+            wanted = torch.tensor([config.label2id[label] for label in labels])
+            optimiser.zero_grad()
+            model(**batch, labels=wanted).loss.backward()
+            optimiser.step()
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def _parts() -> tuple[Any, Any]:
+    """Return the tokenizer, and the configuration, of the small BERT."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+    from transformers import BertConfig, PreTrainedTokenizerFast
 
     words = [word for _, *kinds in LANGUAGES.values() for kind in kinds for word in kind]
     signs = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -67,8 +111,4 @@ def write_model(folder: Path) -> Path:
         vocab_size=len(pieces), hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
         intermediate_size=64, max_position_embeddings=130, initializer_range=0.1,
     )  # fmt: skip
-    with torch.random.fork_rng():
-        torch.manual_seed(1)
-        BertModel(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return tokenizer, config

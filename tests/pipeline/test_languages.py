@@ -10,11 +10,21 @@ from pipeline_lib.base.text import MASK
 from pipeline_lib.models.students.tokenise import numbering
 from pipeline_lib.models.students.vocabulary import load_vocabulary
 from pipeline_lib.params import load_params
+from pipeline_lib.results.collect import metrics, read_results
 from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.stages import augment, fetch_data, fetch_models, prepare
+from pipeline_lib.stages import (
+    augment,
+    evaluate,
+    fetch_data,
+    fetch_models,
+    finetune_teacher,
+    precompute,
+    prepare,
+    train,
+)
 from pipeline_lib.stages.train import make_vocabulary
 from tests.commands.running import distill
-from tests.pipeline.languages import LANGUAGES, write_model, write_reviews
+from tests.pipeline.languages import LANGUAGES, write_model, write_reviews, write_teacher
 
 
 @pytest.fixture
@@ -51,6 +61,26 @@ def test_words_of_the_test_set_are_known(begun: str, store_home: Path) -> None:
     assert {*rows["rules"].combine_chunks().flatten().to_pylist()} == {0, 1}
     if is_unspaced:
         assert all(len(word) <= 3 or word == MASK for word in _words(rows))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_students_learn_more_from_the_teacher_than_from_labels(
+    language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store_home: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".dvc").mkdir()
+    write_reviews(tmp_path, language)
+    write_teacher(tmp_path / "teacher", language)
+    files = "train.csv", "--test", "test.csv", "--unlabelled", "texts.csv", "--name", "task"
+    distill("init", *files, "--teacher", "teacher", "--no-scm")
+    fetch_models.main()
+    for stage in (fetch_data, prepare, augment, finetune_teacher, precompute, train, evaluate):
+        stage.main(task="task")
+    [results] = metrics(read_results(Layout(), ["task"])).values()
+    scores = {name: row["test"]["accuracy"]["mean"] for name, row in results["methods"].items()}
+    assert results["teachers"]["teacher"]["test"]["accuracy"] > 0.95
+    assert scores["bilstm_kd_ts"] > max(scores["bilstm"], 0.9)
 
 
 def _words(rows: object) -> set[str]:

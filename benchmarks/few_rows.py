@@ -123,9 +123,9 @@ def table(work: Path, name: str = "few_rows", out: Out = Path("benchmarks/result
             by_system.setdefault(key, []).append(100 * score)
     rows = []
     for key, scores in sorted(by_system.items(), key=str):
-        spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
-        figures = f"{statistics.fmean(scores):.1f} ± {spread:.1f}", str(len(scores))
-        rows.append([*map(str, key), *figures])
+        # A single draw has no deviation.
+        spread = f" ± {statistics.stdev(scores):.1f}" if len(scores) > 1 else ""
+        rows.append([*map(str, key), f"{statistics.fmean(scores):.1f}{spread}", str(len(scores))])
     lines = markdown(["set", "rows", "variant", "system", "on test", "draws"], rows)
     results = {"entries": entries, "facts": facts(["torch", "transformers", "scikit-learn"], 2, 2)}
     write_results(name, results, lines, out)

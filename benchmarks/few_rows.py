@@ -8,9 +8,9 @@
 ``run`` draws rows of a set, has ``distill init`` write the parameters, changes them as the variant
 says, and runs the stages up to ``evaluate``; ``peers`` scores what people use today on the same
 rows.  Each adds lines to WORK/scores.jsonl; what is there already is not run again.  A variant is
-``init``, or ``name=key:value;key:value``, with keys of params.yaml by their path; ``texts`` as a
-key adds so many of the set's other rows, ``others`` so many of the other bundled sets, both without
-their labels.
+``init``, or ``name=key:value;key:value``, with keys of params.yaml by their path; ``-key`` leaves
+one out; ``texts`` adds so many of the set's other rows, ``others`` so many of the other bundled
+sets, both without their labels.
 
 The sets: ``products``, ``editorials`` and ``tweets`` are bundled with vaderSentiment (positive and
 negative sentences); ``sst2``, ``qnli`` and ``mrpc`` are read below --glue, if it is given.
@@ -334,11 +334,14 @@ def _edit(path: Path, edits: list[tuple[str, str]]) -> None:
     yaml = YAML()
     values = yaml.load(path)
     for key, value in edits:
-        *parents, last = key.split(".")
+        *parents, last = key.removeprefix("-").split(".")
         section = values
         for parent in parents:
             section = section[parent]
-        section[last] = yaml.load(value)
+        if key.startswith("-"):
+            del section[last]
+        else:
+            section[last] = yaml.load(value)
     yaml.dump(values, path)
 
 

@@ -79,6 +79,15 @@ from pipeline_lib.params.students import (
     register_settings,
     student_settings,
 )
+from pipeline_lib.params.task_sources import (
+    GlueFolder,
+    HubDataset,
+    NeighbourPairs,
+    OwnFiles,
+    PackageFiles,
+    Source,
+    Split,
+)
 from pipeline_lib.params.tasks import (
     ADDED,
     CORRELATIONS,
@@ -92,17 +101,10 @@ from pipeline_lib.params.tasks import (
     Classification,
     Correlation,
     Decision,
-    GlueFolder,
-    HubDataset,
     Metric,
     Multilabel,
-    NeighbourPairs,
-    OwnFiles,
-    PackageFiles,
     Range,
     Regression,
-    Source,
-    Split,
     SplitParams,
     Task,
     kind_of,

@@ -8,24 +8,25 @@ from pipeline_lib.base.file_formats import Format
 from pipeline_lib.params.base import PinnedPackage, Positive, Section
 
 
-class PackageTexts(PinnedPackage):
-    """Files inside a package of the package index, and their column of texts."""
+class TextColumn(Section):
+    """Files, and their column of texts; ``columns`` are the names for headerless files."""
+
+    files: Annotated[list[str], Field(min_length=1)]
+    format: Format
+    columns: list[str] | None
+    text: str
+
+
+class PackageTexts(PinnedPackage, TextColumn):
+    """Texts inside a package of the package index."""
 
     kind: Literal["package"]
-    files: Annotated[list[str], Field(min_length=1)]
-    format: Format
-    columns: list[str] | None
-    text: str
 
 
-class OwnTexts(Section):
-    """The user's own files, below ``inputs``, and their column of texts."""
+class OwnTexts(TextColumn):
+    """Texts in the user's own files, below ``inputs``."""
 
     kind: Literal["files"]
-    files: Annotated[list[str], Field(min_length=1)]
-    format: Format
-    columns: list[str] | None
-    text: str
 
 
 class WikipediaTexts(Section):

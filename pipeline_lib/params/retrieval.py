@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipeline_lib.params.base import Name, Positive, Section
-from pipeline_lib.params.tasks import Split
+from pipeline_lib.params.task_sources import Split
 
 Pooling = Literal["cls", "mean", "pooler"]
 

@@ -16,7 +16,8 @@ from pipeline_lib.params.models import (
 )
 from pipeline_lib.params.pool import OwnTexts
 from pipeline_lib.params.retrieval import JudgedFiles
-from pipeline_lib.params.tasks import ADDED, GlueFolder, HubDataset, OwnFiles, TaskBase
+from pipeline_lib.params.task_sources import GlueFolder, HubDataset, OwnFiles
+from pipeline_lib.params.tasks import ADDED, TaskBase
 from pipeline_lib.params.wikipedia import CorpusFiles, HubCorpus
 
 CONFIG = "config.json"

@@ -1,4 +1,4 @@
-"""Tasks of params.yaml: where labelled text comes from, and what its labels mean."""
+"""Tasks of params.yaml: what their labels mean, and how they are split."""
 
 import unicodedata
 from itertools import pairwise
@@ -7,26 +7,21 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline_lib.base.file_formats import Format, format_of
+from pipeline_lib.base.file_formats import format_of
 from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.params.base import (
     Fraction,
-    PinnedPackage,
     Positive,
-    Probability,
-    Revision,
     Section,
     Seed,
     Times,
 )
 from pipeline_lib.params.pool import Pool
+from pipeline_lib.params.task_sources import HubDataset, Source, Split
 
 UNLABELLED, POOL = "unlabelled", "pool"
 ADDED = "added_labels"
 """The rows of a task's file of that key, among its splits until they join the training set."""
-Split = Annotated[str, Field(pattern=r"^(train|all|unlabelled|(dev|test)(_[a-z0-9]+)?)$")]
-"""A task can have more dev and test sets, as MNLI does: dev_mismatched, test_mismatched.  Texts of
-``unlabelled``, whatever its columns, join the transfer sets that ask for them, without a label."""
 _CONTROLS = {"Cc", "Zl", "Zp"}
 """Unicode's categories of control characters and line separators."""
 Decision = Literal["accuracy", "f1", "matthews_correlation"]
@@ -46,95 +41,6 @@ METRICS: dict[Kind, tuple[Metric, ...]] = {
 def kind_of(metric: Metric) -> Kind:
     """Return the kind of task that a metric is for."""
     return next(kind for kind, metrics in METRICS.items() if metric in metrics)
-
-
-class PackageFiles(PinnedPackage):
-    """Text files inside a package of the Python package index."""
-
-    kind: Literal["package"]
-    files: dict[Split, str]
-    format: Format
-    columns: list[str] | None
-    encoding: str | None = None
-    quoted: bool | None = None
-
-
-class OwnFiles(Section):
-    """The user's own files, below ``inputs``; ``columns`` are the names for a headerless file.
-
-    The files themselves tell their ``encoding``, and whether their cells are ``quoted``; where that
-    is wrong, both may be set.
-    """
-
-    kind: Literal["files"]
-    files: dict[Split, str]
-    format: Format
-    columns: list[str] | None
-    encoding: str | None = None
-    quoted: bool | None = None
-
-
-class GlueFolder(Section):
-    """A folder in the official GLUE layout, below ``inputs``: TSV without quoting."""
-
-    kind: Literal["glue"]
-    folder: str
-    files: dict[Split, str]
-    columns: list[str] | None
-
-
-class HubDataset(Section):
-    """A data set on the Hugging Face hub at a pinned revision, or a local folder in its layout."""
-
-    kind: Literal["hub"]
-    dataset: str
-    config: str | None
-    revision: Revision
-    splits: dict[Split, str]
-
-
-class NeighbourPairs(Section):
-    """Pairs of Wikipedia's sentences: neighbours in an article, or not.
-
-    Half of ``pairs`` are neighbours; of the others, a share of ``same_article`` come from the same
-    article.  ``dev`` and ``test`` are shares of the articles.
-    """
-
-    kind: Literal["neighbours"]
-    pairs: Annotated[int, Field(ge=2)]
-    same_article: Probability
-    dev: Annotated[float, Field(gt=0.0, lt=1.0)]
-    test: Fraction
-    seed: Seed
-
-    @model_validator(mode="after")
-    def _leaves_some(self) -> "NeighbourPairs":
-        if self.dev + self.test >= 1.0:
-            raise ValueError("`dev` and `test` leave nothing to train on")
-        return self
-
-    # The generated files are read like the user's own.
-
-    @property
-    def files(self) -> dict[str, str]:
-        """The splits that are made."""
-        names = ("train", "dev", "test") if self.test else ("train", "dev")
-        return {name: f"{name}.parquet" for name in names}
-
-    @property
-    def format(self) -> str:
-        """The files' format."""
-        return "parquet"
-
-    @property
-    def columns(self) -> None:
-        """The files name their columns: first, second, label."""
-        return None
-
-
-Source = Annotated[
-    PackageFiles | OwnFiles | GlueFolder | HubDataset | NeighbourPairs, Field(discriminator="kind")
-]
 
 
 class Range(Section):
@@ -314,6 +220,21 @@ class TaskBase(Section):
         """Whether labels are numbers rather than classes."""
         return isinstance(self, Regression)
 
+    @property
+    def positive_class(self) -> int:
+        """The number of the class whose F1 is reported if there are two; else it means nothing."""
+        return 1
+
+    @property
+    def f1_label(self) -> str | None:
+        """The name of that class, or None where no F1 of one class is reported."""
+        return None
+
+    @property
+    def score_range(self) -> Range | None:
+        """The range of the scores, or None where labels are no scores."""
+        return None
+
 
 class Classification(TaskBase):
     """A task whose labels are classes.
@@ -367,11 +288,6 @@ class Classification(TaskBase):
         of_one = "f1" in self.metrics and len(self.labels) == 2
         return self.label_names[self.positive_class] if of_one else None
 
-    @property
-    def score_range(self) -> None:
-        """No range of scores."""
-        return None
-
 
 class Regression(TaskBase):
     """A task whose labels are numbers, from ``labels.min`` to ``labels.max``."""
@@ -392,16 +308,6 @@ class Regression(TaskBase):
         """The name of the one output: the label column's."""
         named = list(self.label.values()) if isinstance(self.label, dict) else [self.label]
         return [named[0] if named and named[0] else "score"]
-
-    @property
-    def positive_class(self) -> int:
-        """No class; a placeholder for callers that ask every task, and correlations ignore."""
-        return 1
-
-    @property
-    def f1_label(self) -> None:
-        """No F1."""
-        return None
 
     @property
     def score_range(self) -> Range:
@@ -460,21 +366,6 @@ class Multilabel(TaskBase):
     def label_names(self) -> list[str]:
         """Label names; the position is that of their output."""
         return list(self.labels)
-
-    @property
-    def positive_class(self) -> int:
-        """No class; a placeholder for callers that ask every task, and its metrics ignore."""
-        return 1
-
-    @property
-    def f1_label(self) -> None:
-        """No single label's F1."""
-        return None
-
-    @property
-    def score_range(self) -> None:
-        """No range of scores."""
-        return None
 
 
 Task = Annotated[Classification | Regression | Multilabel, Field(discriminator="kind")]

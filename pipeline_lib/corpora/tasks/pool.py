@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.base.hashing import salt, splitmix64, string_keys
-from pipeline_lib.params.pool import OwnTexts, PackageTexts, Pool, WikipediaTexts
+from pipeline_lib.params.pool import OwnTexts, PackageTexts, Pool, TextColumn, WikipediaTexts
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.sources.archives import read_member
 from pipeline_lib.sources.files import existing_file
@@ -72,7 +72,7 @@ def _own(source: OwnTexts, inputs: Path, key: str) -> Iterator[str]:
         yield from _texts(existing_file(inputs / name, f"{key}.files.{number}"), source)
 
 
-def _texts(path: Path, source: PackageTexts | OwnTexts) -> Iterator[str]:
+def _texts(path: Path, source: TextColumn) -> Iterator[str]:
     remedy = "Correct the name in params.yaml, or list `columns` if there is no header line."
     options = ReadOptions(source.format, columns=source.columns, remedy=remedy)
     for batch in read_batches(path, [source.text], [], options):

@@ -27,10 +27,10 @@ from pipeline_lib.outputs.files.batch_lines import (
     reply_of,
     token_text,
 )
+from pipeline_lib.outputs.files.class_names import plain
 from pipeline_lib.outputs.files.final_answer import (
     after_marker,
     final_parts,
-    plain,
     stated_class,
     stated_labels,
     stated_number,

@@ -95,6 +95,24 @@ def add_labels(
     say("\nNext:  distill run")
 
 
+def keep_labels(params: Path, name: str, tasks: dict[str, dict[str, Any]]) -> None:
+    """Have a task that is described anew keep the labels that were added to it, and say so.
+
+    :param params: the parameter file that is replaced; :param tasks: as in it, to be completed.
+    """
+    from pipeline_lib.params.profiles import read_values
+
+    former = read_values(params)["tasks"].get(name, {}) if params.exists() else {}
+    file = former.get("added_labels")
+    if file is None:
+        return
+    if all(former[key] == tasks[name][key] for key in ("text", "label")):
+        tasks[name]["added_labels"] = file
+        say(f"kept       {file}: the labels added with --add-labels")
+    else:
+        say(f"left out   {file}: labels added to other columns; add them again with --add-labels")
+
+
 def _task_of(params: Params, name: str | None, path: Path) -> str:
     if name is None and len(params.tasks) > 1:
         raise DistilleryError(

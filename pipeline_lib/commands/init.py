@@ -172,6 +172,7 @@ def init(
         profile, sections = _added(params, profile, base, proposed.sections, request.name)
     else:
         sections = proposed.sections
+        adding.keep_labels(params, request.name, sections["tasks"])
     written = _profile_text(profile, sections, default)
     _refuse_other(profile, written, force or add)
     files_written = [*proposed.placement.copies, *proposed.placement.tables]

@@ -215,9 +215,21 @@ def test_a_failed_check_takes_everything_back(fails: Fails) -> None:
 
 
 @pytest.mark.usefixtures("reviews")
-def test_labels_that_a_new_description_forgot_are_kept(fails: Fails) -> None:
+def test_a_new_description_keeps_the_labels() -> None:
     add([(review(60), "good")])
-    distill("init", "reviews.csv", "--unlabelled", "more.csv", "--force")
+    printed = distill("init", "reviews.csv", "--unlabelled", "more.csv", "--force")
+    assert "kept       reviews/added_labels.jsonl" in printed
+    assert load_params().task("reviews").added_labels == "reviews/added_labels.jsonl"
+    assert "1 of 1 rows are new" in add([(review(61), "good")])
+
+
+@pytest.mark.usefixtures("reviews")
+def test_labels_that_another_description_forgets_are_kept(fails: Fails) -> None:
+    add([(review(60), "good")])
+    forget = ("init", "reviews.csv", "--unlabelled", "more.csv", "--force", "--label", "sentiment")
+    path = Path("params.yaml")
+    path.write_text(path.read_text().replace("label: sentiment", "label: review2"))
+    assert "labels added to other columns" in distill(*forget)
     write_csv(Path("labelled.csv"), ["review", "sentiment"], [[review(61), "good"]])
     before = ADDED.read_bytes()
     error = fails("init", "--add-labels", "labelled.csv")

@@ -16,6 +16,7 @@ from pipeline_lib.commands import (
     index,
     init,
     new,
+    plan,
     predict,
     profile,
     results,
@@ -37,7 +38,7 @@ app = typer.Typer(
     epilog="Run the pipeline with: distill run, or dvc repro",
 )
 COMMANDS = (
-    *(init, new, run, check, verify, results, predict),
+    *(init, new, plan, run, check, verify, results, predict),
     *(explain, encode, export, search, submit, study),
 )
 for module in COMMANDS:

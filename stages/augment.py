@@ -33,24 +33,16 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     """Make all transfer sets of one task."""
     params, layout = load_params(), Layout()
     settings = params.task(task)
-    folder, recipes = layout.split(task, "train"), params.recipes_of(task)
-    sets = {False: ShardSet.open(folder), True: training_texts(folder)}
-    used = {params.recipe(name).unlabelled for name in recipes}
-    check_cap(
-        task, settings, max((sets[unlabelled].manifest.rows for unlabelled in used), default=0)
-    )
+    recipes = params.recipes_of(task)
+    sets = {recipe: examples_of(params, task, recipe, layout) for recipe in recipes}
+    check_cap(task, settings, max((rows.manifest.rows for rows in sets.values()), default=0))
     lexicon = make_lexicon(params, task, layout)
     engine = make_engine(params, "cpu")
     fresh_folder(layout.transfer_sets(task))
     for recipe in recipes:
         start = time.monotonic()
-        spec = params.recipe(recipe)
-        examples = sets[spec.unlabelled]
-        # The cap is divided among all blocks; `unlabelled` adds blocks and changes nothing within
-        # one.
-        blocks = settings.model_copy(update={"blocks": len(examples.manifest.shards)})
-        rules = spec.model_copy(update={"unlabelled": False})
-        augmentation = AugmentationPass.of(rules, blocks, lexicon)
+        examples = sets[recipe]
+        augmentation = pass_of(params, task, recipe, examples, lexicon)
         manifest, report = run_pass(augmentation, examples, layout.transfer(task, recipe), engine)
         seconds = time.monotonic() - start
         say(
@@ -59,6 +51,22 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
             f"dropped; computed {report.computed} blocks, reused {report.reused}"
         )
     write_json(layout.read_by_encoders(task), read_by_encoders(params, task, layout))
+
+
+def examples_of(params: Params, task: str, recipe: str, layout: Layout) -> ShardSet:
+    """Return the texts that a recipe augments: the training set, perhaps with unlabelled ones."""
+    folder = layout.split(task, "train")
+    return training_texts(folder) if params.recipe(recipe).unlabelled else ShardSet.open(folder)
+
+
+def pass_of(
+    params: Params, task: str, recipe: str, examples: ShardSet, lexicon: Path
+) -> AugmentationPass:
+    """Return the pass that augments a task's examples by a recipe."""
+    # The cap is divided among all blocks; `unlabelled` adds blocks and changes nothing within one.
+    blocks = {"blocks": len(examples.manifest.shards)}
+    rules = params.recipe(recipe).model_copy(update={"unlabelled": False})
+    return AugmentationPass.of(rules, params.task(task).model_copy(update=blocks), lexicon)
 
 
 def read_by_encoders(params: Params, task: str, layout: Layout) -> dict[str, str]:

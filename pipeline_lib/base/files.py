@@ -147,7 +147,12 @@ def sole_writer(folder: Path) -> Iterator[None]:
 def write_json(path: Path, value: Any) -> None:
     """Write ``value`` as indented, key-sorted JSON, atomically."""
     with atomic_path(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        temporary.write_text(json_text(value), encoding="utf-8")
+
+
+def json_text(value: Any) -> str:
+    """Return what :func:`write_json` writes."""
+    return json.dumps(value, indent=2, sort_keys=True) + "\n"
 
 
 def write_json_lines(path: Path, rows: Iterable[Any]) -> int:

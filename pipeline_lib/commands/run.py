@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.status import Status
 
-    from pipeline_lib.commands.forecast import Forecast
+    from pipeline_lib.commands.planning.forecast import Forecast
 
 EXAMPLE = "Example: distill run evaluate@movies"
 _RUNNING = re.compile(r"Running stage '(.+)':")
@@ -50,7 +50,7 @@ def run(
     any time: finished work is kept.
     """
     from pipeline_lib.base.console import SafeConsole
-    from pipeline_lib.commands.forecast import Forecast
+    from pipeline_lib.commands.planning.forecast import Forecast
     from pipeline_lib.commands.results import results
     from pipeline_lib.params import load_params
     from pipeline_lib.params.profiles import read_values

@@ -87,10 +87,14 @@ def differences(path: Path) -> list[str]:
     A row or section that only one of them has is one line, starting with ``+`` or ``-``.
     """
     _, *bases = _chain(path)
-    return list(_changes(read_values(bases[0][0]), read_values(path))) if bases else []
+    return list(value_changes(read_values(bases[0][0]), read_values(path))) if bases else []
 
 
-def _changes(old: dict[str, Any], new: dict[str, Any], above: str = "") -> Iterator[str]:
+def value_changes(old: dict[str, Any], new: dict[str, Any], above: str = "") -> Iterator[str]:
+    """Yield a line for each key that differs; see :func:`differences`.
+
+    :param above: what the keys' names begin with.
+    """
     for key in [*old, *(key for key in new if key not in old)]:
         full_key = f"{above}{key}"
         if key not in new:
@@ -98,7 +102,7 @@ def _changes(old: dict[str, Any], new: dict[str, Any], above: str = "") -> Itera
         elif key not in old:
             yield f"+ {full_key}: {_shown(new[key])}"
         elif isinstance(old[key], dict) and isinstance(new[key], dict):
-            yield from _changes(old[key], new[key], f"{full_key}.")
+            yield from value_changes(old[key], new[key], f"{full_key}.")
         elif old[key] != new[key]:
             yield f"  {full_key}: {_shown(old[key])} → {_shown(new[key])}"
 

@@ -248,13 +248,21 @@ def stream_pieces(
     return engine.stream(_find_or_compute, jobs)
 
 
-def _find(shard_pass: ShardPass, piece: Piece, store: Store) -> PieceResult | None:
+def stored_outputs(shard_pass: ShardPass, digest: str, store: Store) -> list[Shard]:
+    """Return the outputs for an input of this digest that the store has, from the first on."""
     shards: list[Shard] = []
     while not shard_pass.is_complete(shards):
-        shard = store.find(shard_pass.key(piece.digest, len(shards)))
+        shard = store.find(shard_pass.key(digest, len(shards)))
         if shard is None:
-            return None
+            break
         shards.append(shard)
+    return shards
+
+
+def _find(shard_pass: ShardPass, piece: Piece, store: Store) -> PieceResult | None:
+    shards = stored_outputs(shard_pass, piece.digest, store)
+    if not shard_pass.is_complete(shards):
+        return None
     return PieceResult(replace(piece, content=None), shards, reused=True)
 
 

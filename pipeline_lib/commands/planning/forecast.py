@@ -25,11 +25,13 @@ class Forecast:
     """The stages of a run, in no particular order, and what is known of them so far.
 
     :ivar expected: seconds by stage, such as ``train@movies``.
+    :ivar whole: seconds by stage if nothing of its work is stored, where that is known.
     :ivar before: the stages that a stage reads from, directly or not, by name without item.
     """
 
     expected: dict[str, float]
     before: dict[str, set[str]]
+    whole: dict[str, float] = field(default_factory=dict)
     measured: dict[str, float] = field(default_factory=dict)
     skipped: set[str] = field(default_factory=set)
 
@@ -41,13 +43,20 @@ class Forecast:
         """
         usual = read_json(shipped("stage_seconds.json"))
         stages = YAML(typ="safe").load(pipeline.read_text(encoding="utf-8"))["stages"]
-        expected = {}
+        expected, whole = {}, {}
         for name, settings in stages.items():
             for stage in _instances(name, settings, params):
                 record = read_stage_record(layout.stage_record(stage))
                 expected[stage] = record["seconds"] if record else usual.get(name, USUAL)
+                if record is None or (share := _computed(record["counts"])):
+                    whole[stage] = expected[stage] / (share if record else 1.0)
         direct = stages_before(pipeline)
-        return cls(expected, {name: _all_before(name, direct) for name in direct})
+        return cls(expected, {name: _all_before(name, direct) for name in direct}, whole)
+
+    def seconds_of(self, stage: str, share: float) -> float:
+        """Return how long a stage takes if this share of its work is to be computed."""
+        usual = self.expected.get(stage, USUAL)
+        return max(min(usual, USUAL), share * self.whole.get(stage, usual))
 
     def finish(self, stage: str, seconds: float) -> None:
         """Note that a stage ran, and how long it took."""
@@ -93,6 +102,12 @@ def _instances(name: str, settings: Any, params: Any) -> list[str]:
         return [name]
     [items] = matrix.values()
     return [f"{name}@{item}" for item in params.get(items.strip("${}"), [])]
+
+
+def _computed(counts: dict[str, dict[str, int]]) -> float:
+    """Return the share of its work that a stage computed when it last ran; 1 if it counts none."""
+    computed, reused = (sum(c[key] for c in counts.values()) for key in ("computed", "reused"))
+    return computed / (computed + reused) if computed + reused else 1.0
 
 
 def _all_before(name: str, direct: dict[str, set[str]]) -> set[str]:

@@ -1,0 +1,87 @@
+"""``distill plan``: what a run would do, and why, before it does it."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.terminal import say
+from pipeline_lib.base.workspace import PIPELINE
+
+if TYPE_CHECKING:
+    from pipeline_lib.commands.planning.stages import PlannedStage
+    from pipeline_lib.commands.planning.work import Work
+
+EXAMPLE = "Example: distill plan"
+_SHOWN = 4
+"""How many reasons of a stage are printed."""
+
+
+def plan() -> None:
+    """Show which stages `distill run` would run, why, and how much of their work is stored.
+
+    A stage runs if its parameters, its code or your files changed: old and new value are shown. A
+    stage that reads what another one makes runs only if that comes out different. Nothing is
+    computed or written.
+    """
+    from pipeline_lib.commands.planning.stages import planned_stages
+    from pipeline_lib.commands.planning.work import work_of
+    from pipeline_lib.commands.run import duration
+    from pipeline_lib.params import load_params
+
+    params, stages = load_params(), planned_stages()
+    if not stages:
+        say("Nothing to do: everything is up to date.")
+        return
+    work = {stage.name: work_of(stage, params) for stage in stages}
+    seconds = _seconds(stages, work)
+    for stage in stages:
+        for line in _lines(stage, work[stage.name], duration(seconds[stage.name])):
+            say(line)
+    certain = [stage.name for stage in stages if stage.reasons]
+    sums = [duration(sum(seconds[name] for name in names)) for names in (certain, seconds)]
+    other = (
+        f", {len(stages) - len(certain)} if what they read changes" if sums[0] != sums[1] else ""
+    )
+    say(f"\n{_counted(len(certain))} to run{other}: about {' to '.join(dict.fromkeys(sums))}.")
+    say("Next:  distill run")
+
+
+def _seconds(stages: Sequence["PlannedStage"], work: dict[str, "Work | None"]) -> dict[str, float]:
+    """Return about how long each stage takes, by its last time here and what is stored."""
+    from pipeline_lib.commands.planning.forecast import Forecast
+    from pipeline_lib.params.profiles import read_values
+
+    forecast = Forecast.read(PIPELINE, read_values(Path("params.yaml")), Layout())
+    return {
+        stage.name: 1.0
+        if stage.is_kept
+        else forecast.seconds_of(
+            stage.name, 1.0 if (one := work[stage.name]) is None else one.share
+        )
+        for stage in stages
+    }
+
+
+def _lines(stage: "PlannedStage", work: "Work | None", time: str) -> Iterator[str]:
+    """Yield a stage's line with its first reason, a line for each other one, and its work."""
+    reasons = stage.reasons[:_SHOWN]
+    if len(stage.reasons) > _SHOWN:
+        reasons.append(f"and {len(stage.reasons) - _SHOWN} more")
+    if not reasons:
+        reasons = [f"if {_named(stage.after)} changes what it reads"]
+    if stage.is_kept:
+        reasons.append("DVC has its outputs from an earlier run with the same values")
+    elif work is not None:
+        reasons.append(str(work))
+    for number, reason in enumerate(reasons):
+        first = number == 0
+        yield f"{stage.name if first else '':<26} {time if first else '':>10}  {reason}".rstrip()
+
+
+def _named(stages: Sequence[str]) -> str:
+    return f"{', '.join(stages[:2])} or another" if len(stages) > 2 else " or ".join(stages)
+
+
+def _counted(stages: int) -> str:
+    return f"{stages} stage{'s' * (stages != 1)}"

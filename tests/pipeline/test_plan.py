@@ -1,0 +1,152 @@
+"""``distill plan``: what it says before a run, beside what the run then does."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from .conftest import Finished
+from .workspace import BLOCKS, N_ITER, TASK, Workspace
+
+Edit = Callable[[Any], None]
+FIRST = "fingerprint"
+
+
+def setting(*keys: str, value: Any) -> Edit:
+    """Return the edit that sets a key of params.yaml."""
+
+    def edit(params: Any) -> None:
+        for key in keys[:-1]:
+            params = params[key]
+        params[keys[-1]] = value
+
+    return edit
+
+
+def more_masking(params: Any) -> None:
+    params["transfer"]["full"]["p_mask"] = 0.3
+
+
+def new_row(params: Any) -> None:
+    params["methods"]["again"] = {**params["methods"]["bilstm_kd"], "baseline": None}
+
+
+def planned(workspace: Workspace) -> tuple[str, set[str], set[str]]:
+    """Return what is printed, the stages that run, and those that may."""
+    text = workspace.distill("plan").sound().text
+    lines = dict(re.findall(r"^(\w+(?:@\w+)?) +\d+ \S+(?: \d+ s)?  (.+)$", text, re.MULTILINE))
+    may = {name for name, reason in lines.items() if reason.startswith("if ")}
+    return text, lines.keys() - may, may
+
+
+def check(workspace: Workspace, kept: bool = False) -> str:
+    """Check a plan against the run; return what was printed.
+
+    :param kept: whether DVC has the outputs of the stages that run.
+    """
+    text, certain, may = planned(workspace)
+    ran = {*workspace.dvc("repro").sound().stages} - {FIRST}
+    assert ran <= certain | may
+    assert kept == ("from an earlier run with the same values" in text)
+    assert certain <= ran or kept
+    return text
+
+
+def test_nothing_changed(finished: Finished) -> None:
+    before = finished.workspace.digests("data")
+    assert "up to date" in finished.workspace.distill("plan").sound().text
+    assert finished.workspace.digests("data") == before
+
+
+def test_more_iterations_need_the_new_ones_only(workspace: Workspace) -> None:
+    before = workspace.digests("data")
+    workspace.params(setting("tasks", TASK, "augment", "n_iter", value=N_ITER + 1))
+    text, certain, _ = planned(workspace)
+    assert workspace.digests("data") == before
+    assert certain == {f"augment@{TASK}", "report"}
+    assert f"tasks.{TASK}.augment.n_iter: {N_ITER} → {N_ITER + 1}" in text
+    said = re.findall(r"rows: ([\d,]+) stored, about ([\d,]+) new", text)
+    assert len(said) == 2, text
+    made = int(said[0][1])
+    run = workspace.dvc("repro").sound()
+    assert {*run.stages} - {FIRST} <= certain | planned_names(text)
+    assert run.tally[0] == BLOCKS
+    rows = sum(int(n.replace(",", "")) for n in re.findall(r"full: ([\d,]+) rows in", run.text))
+    stored = int(said[0][0].replace(",", ""))
+    assert abs(stored + made - rows) < rows
+
+
+def planned_names(text: str) -> set[str]:
+    """Return all stages of a plan."""
+    return {*re.findall(r"^(\w+(?:@\w+)?) +\d", text, re.MULTILINE)}
+
+
+def test_a_new_seed_finds_the_other_trainings(workspace: Workspace) -> None:
+    workspace.params(setting("seeds", value=[1, 2, 3]))
+    text = check(workspace)
+    assert "seeds: [1, 2] → [1, 2, 3]" in text
+    assert "trainings: 6 stored, 3 new" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("edit", "reason"),
+    [
+        (more_masking, "full.p_mask: 0.1 → 0.3"),
+        (new_row, "+ methods.again"),
+        (setting("optimisers", "long", "max_steps", value=60), "max_steps: 240 → 60"),
+        (setting("speed", "repeats", value=2), "speed.repeats: 1 → 2"),
+        (setting("evaluate", "resamples", value=150), "evaluate.resamples: 100 → 150"),
+        (setting("tasks", TASK, "train_fraction", value=0.5), "train_fraction: 1.0 → 0.5"),
+    ],
+    ids=["recipe", "row", "steps", "speed", "resamples", "fraction"],
+)
+def test_changed_parameters(edit: Edit, reason: str, workspace: Workspace) -> None:
+    workspace.params(edit)
+    assert reason in check(workspace)
+    assert "up to date" in workspace.distill("plan").sound().text
+
+
+@pytest.mark.slow
+def test_an_edited_file_is_named(workspace: Workspace) -> None:
+    path = workspace / "data/input/train.tsv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(lines[:-1]) + "\n")
+    assert "train.tsv: edited" in check(workspace)
+
+
+@pytest.mark.slow
+def test_old_values_are_found_again(workspace: Workspace) -> None:
+    workspace.params(setting("evaluate", "resamples", value=150))
+    workspace.dvc("repro").sound()
+    workspace.params(setting("evaluate", "resamples", value=100))
+    check(workspace, kept=True)
+
+
+@pytest.mark.slow
+def test_lost_outputs_come_back_from_the_cache_or_are_made_again(workspace: Workspace) -> None:
+    results = f"data/results/{TASK}"
+    workspace.forget(results)
+    text, certain, may = planned(workspace)
+    assert (certain, may) == ({f"evaluate@{TASK}"}, set())
+    assert f"{results}: not here" in text and "from an earlier run" in text
+    assert workspace.dvc("repro").sound().stages == [FIRST]
+    workspace.forget(results, ".dvc/cache")
+    assert {f"evaluate@{TASK}", f"train@{TASK}"} <= planned(workspace)[1]
+
+
+@pytest.mark.slow
+def test_changed_code_is_named(workspace: Workspace) -> None:
+    own = workspace.with_own_code()
+    path = own / "pipeline_lib/evaluation/scores.py"
+    path.write_text(path.read_text() + "\nEXTRA = 1\n")
+    text = own.distill("plan").sound().text
+    assert "code: pipeline_lib/evaluation/scores.py" in text
+
+
+def test_a_folder_that_is_no_workspace_is_refused(workspace: Workspace) -> None:
+    (workspace / "dvc.yaml").unlink()
+    run = workspace.distill("plan")
+    assert run.status == 1
+    assert "dvc.yaml" in run.error

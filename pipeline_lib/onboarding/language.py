@@ -38,15 +38,16 @@ class Language:
         return {**base["tagger"]} if self.is_english else {"engine": "none", "model": None}
 
     def vocabulary(
-        self, base: Mapping[str, Any], model: str | None, config: Mapping[str, Any]
+        self, base: Mapping[str, Any], model: str | None, config: Mapping[str, Any], is_few: bool
     ) -> dict[str, Any]:
         """Return ``vocabulary``, of the user's own model if it is for this language.
 
         :param model: its row of ``models``, or None: there is none; :param config: its config.json.
+        :param is_few: whether the task has few rows, and so few words.
         """
         words = {**base["vocabulary"]}
         if self.is_english or model is None:
-            return words
+            return words | ({"pieces": PIECES} if is_few else {})
         width = embedding_width(config)
         words |= {"vectors": {"kind": "model", "model": model}, "pieces": PIECES}
         return words | {"dimensions": min(words["dimensions"], width) if width else None}

@@ -16,6 +16,7 @@ from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.model_config import read_config
 from pipeline_lib.onboarding.findings import Findings
 from pipeline_lib.onboarding.language import Language
+from pipeline_lib.onboarding.pool import FEW_ROWS, bundled_pool
 from pipeline_lib.onboarding.students import (
     ENCODED,
     ORIGINAL,
@@ -63,8 +64,10 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
     :param base: the values of the default profile.
     """
     train, (_, words, _) = wanted.findings.rows["train"], wanted.findings.words
-    teacher, recipes, language = wanted.teacher, _recipes(wanted), wanted.language
-    texts = train + wanted.findings.further.texts
+    teacher, language = wanted.teacher, wanted.language
+    pool = _pool(wanted, base)
+    texts = train + wanted.findings.further.texts + (pool["rows"] if pool else 0)
+    recipes = _recipes(wanted, texts > train)
     n_iter = iterations(texts) if teacher.runs else 0
     pieces = _readable(teacher, piece_limit(words * len(wanted.understood.text)))
     models = {**base["models"]}
@@ -90,15 +93,16 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
         "data": None,
         "tuning": tuning_of(teacher, wanted.place, train, tuning),
     }
+    task = wanted.understood.task(wanted.source, n_iter) | ({"pool": pool} if pool else {})
     sections = {
-        "tasks": {wanted.name: wanted.understood.task(wanted.source, n_iter)},
+        "tasks": {wanted.name: task},
         "tagger": language.tagger(base),
         "transfer": recipes,
         "models": models,
         "teachers": {name: row},
         "sentence_vectors": base["sentence_vectors"] | ({"model": of_words} if of_words else {}),
         "vocabulary": language.vocabulary(
-            base, of_words, read_config(teacher.path) if of_words else {}
+            base, of_words, read_config(teacher.path) if of_words else {}, _is_few(wanted)
         ),
         "students": student_rows(
             *(students, word_limit(words), pieces, teacher.model or next(iter(models))),
@@ -189,12 +193,29 @@ def _is_folder(teacher: Chosen) -> bool:
     return teacher.path is not None and teacher.path.is_dir()
 
 
-def _recipes(wanted: Wanted) -> dict[str, Any]:
+def _is_few(wanted: Wanted) -> bool:
+    """Whether a task has so few rows that its students meet many words for the first time.
+
+    Measured on single English sentences.
+    """
+    is_single = len(wanted.understood.text) == 1
+    few = wanted.findings.rows["train"] <= FEW_ROWS
+    return few and is_single and wanted.language.is_english and wanted.teacher.runs
+
+
+def _pool(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return ``pool``, for a task of few rows and no further texts."""
+    return bundled_pool(base) if _is_few(wanted) and not wanted.findings.further.texts else None
+
+
+def _recipes(wanted: Wanted, has_more: bool) -> dict[str, Any]:
     """Return ``transfer``: the texts as they are, and more of them.
 
     A file of answers has none for texts that the rules make, so only unlabelled texts can be added.
+
+    :param has_more: whether there are unlabelled texts.
     """
-    more = {UNLABELLED: True} if wanted.findings.further.texts else {}
+    more = {UNLABELLED: True} if has_more else {}
     if wanted.teacher.runs:
         return {"original": ORIGINAL, "full": wanted.language.recipe(RECIPE) | more}
     return {"original": ORIGINAL} | ({"extended": ORIGINAL | more} if more else {})

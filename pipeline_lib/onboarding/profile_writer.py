@@ -81,9 +81,9 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
     is_encoded &= language.is_english
     students = wanted.students + ((ENCODED,) if is_encoded else ())
     methods = method_rows(students, [*recipes], wanted.understood.is_labelled)
-    if wanted.understood.kind == "multilabel" and wanted.understood.scores_dev:
-        # A teacher's logits are learned by squared error: students come out less sure than it is.
-        methods = {name: method | {"threshold": "dev"} for name, method in methods.items()}
+    threshold = _threshold(wanted)
+    if threshold is not None:
+        methods = {name: method | {"threshold": threshold} for name, method in methods.items()}
     name = f"{teacher.name}_teacher" if teacher.name in methods else teacher.name
     tuning = next(t["tuning"] for t in base["teachers"].values() if t["model"] is not None)
     row = {
@@ -191,6 +191,18 @@ def _readable(teacher: Chosen, pieces: int) -> int:
 def _is_folder(teacher: Chosen) -> bool:
     """Whether a teacher is the user's own model."""
     return teacher.path is not None and teacher.path.is_dir()
+
+
+def _threshold(wanted: Wanted) -> str | None:
+    """Return where students decide, if not where an answer becomes the likelier one."""
+    if not wanted.understood.scores_dev:
+        return None
+    if wanted.understood.kind == "multilabel":
+        # A teacher's logits are learned by squared error: students come out less sure than it is.
+        return "dev"
+    few = wanted.findings.rows["train"] <= FEW_ROWS
+    # A teacher of few rows answers fragments with one class too often, and its students everything.
+    return "likelihood" if few and wanted.understood.kind == "classification" else None
 
 
 def _is_few(wanted: Wanted) -> bool:

@@ -171,8 +171,13 @@ def _check_decisions(params: Params) -> None:
                         f"methods.{name}.{key}: {task} has no labels in dev to choose it on. Take "
                         "it out, or restrict the row by its `tasks`"
                     )
+            if method.threshold == "likelihood" and settings.kind != "classification":
+                raise ValueError(
+                    f"methods.{name}.threshold: likelihood is for classes, and {task} is a "
+                    f"{settings.kind}. Take it out, or restrict the row by its `tasks`"
+                )
             two = len(settings.label_names) == 2 or settings.kind == "multilabel"
-            if method.threshold is not None and not two:
+            if method.threshold == "dev" and not two:
                 raise ValueError(
                     f"methods.{name}.threshold: {task} does not have two classes. Take it "
                     "out, or restrict the row by its `tasks`"

@@ -136,9 +136,10 @@ class Method(Section):
     its task has more than one.  ``teacher_runs`` goes with the terms :data:`RUNNING`.  The others
     have no effect if left out: ``repeat_originals`` says how often every original row is used,
     ``min_confidence`` leaves out synthetic rows whose class the teacher gives a lower probability,
-    ``threshold: dev`` moves the decision between two classes to where the first metric is best on
-    dev, and ``temperature: dev`` divides the trained student's logits by the value that makes its
-    probabilities fit dev's labels best, which changes no answer.
+    ``threshold`` moves the decision between classes, in every export: ``dev`` between two to where
+    the first metric is best on dev, ``likelihood`` between any number to where their probabilities
+    fit dev's labels best.  ``temperature: dev`` divides the trained student's logits by the value
+    that makes its probabilities fit dev's labels best, which changes no answer.
     """
 
     student: str
@@ -153,7 +154,7 @@ class Method(Section):
     teacher_runs: TeacherRuns | None = None
     repeat_originals: Positive | None = None
     min_confidence: Annotated[float, Field(gt=0, lt=1)] | None = None
-    threshold: Literal["dev"] | None = None
+    threshold: Literal["dev", "likelihood"] | None = None
     temperature: Literal["dev"] | None = None
 
 

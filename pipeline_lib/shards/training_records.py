@@ -121,8 +121,7 @@ class StudentRecord(TrainingRecord):
     """A student.
 
     :ivar rows: of the training set; :ivar unanswered: those left out for lack of an answer.
-    :ivar threshold_shift: by how much the decision between two classes was moved, or that about
-        each label.
+    :ivar threshold_shift: what was subtracted from each class's or label's logit; 0: nothing.
     :ivar label_scale: mean and deviation of a regression's labels.
     :ivar rows_of_task: for one of several tasks, of which ``rows`` is the sum.
     """

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, recall_score
 
 from pipeline_lib.base.probabilities import of_two, softmax
@@ -10,6 +11,8 @@ from pipeline_lib.results.calibration import (
     calibration_errors,
     detail_samples,
     details,
+    hits,
+    likeliest_shifts,
     log_losses,
     recall,
     selective_accuracy,
@@ -154,3 +157,42 @@ def test_one_temperature_of_several_labels() -> None:
     logits = draw.normal(size=(4000, 2)) * 2
     marks = (draw.random((4000, 2)) < 1 / (1 + np.exp(-logits))).astype(np.uint8)
     assert best_temperature(marks, 3 * logits) == pytest.approx(3.0, rel=0.1)
+
+
+def biased(classes: int, rows: int = 600) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return labels, logits that tell them apart, and how much too high each class's logit is."""
+    rng = np.random.default_rng(5)
+    labels = rng.integers(classes, size=rows)
+    shifts = np.linspace(-2.0, 2.0, classes)
+    logits = 2.0 * np.eye(classes)[labels] + rng.normal(size=(rows, classes)) + shifts
+    return labels, logits, shifts
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_shifts_undo_a_preference_for_a_class(classes: int) -> None:
+    labels, logits, shifts = biased(classes)
+    found = likeliest_shifts(labels, logits)
+    assert found == pytest.approx(shifts, abs=0.35)
+    assert found.mean() == pytest.approx(0.0, abs=1e-9)
+    before, after = (hits(labels, one).mean() for one in (logits, logits - found))
+    assert after > before + 0.1
+    # The unit of the logits is nothing to them.
+    assert likeliest_shifts(labels, logits / 100) * 100 == pytest.approx(found, abs=1e-2)
+
+
+def test_shifts_of_two_classes_are_those_of_a_regression_on_the_margin() -> None:
+    labels, logits, _ = biased(2, 100)
+    margins = logits[:, [1]] - logits[:, [0]]
+    fitted = LogisticRegression(C=1e6).fit(margins, labels)
+    low, high = likeliest_shifts(labels, logits)
+    assert high - low == pytest.approx(-fitted.intercept_[0] / fitted.coef_[0, 0], abs=0.05)
+
+
+def test_shifts_are_bounded_where_dev_says_little() -> None:
+    labels, logits, _ = biased(3, 60)
+    few = labels < 2
+    assert np.abs(likeliest_shifts(labels[few], logits[few])).max() < 20.0
+    perfect = 5.0 * np.eye(3)[labels]
+    assert hits(labels, perfect - likeliest_shifts(labels, perfect)).all()
+    assert not likeliest_shifts(labels, -logits).any()
+    assert likeliest_shifts(labels, np.zeros_like(logits)) == pytest.approx(np.zeros(3), abs=1e-6)

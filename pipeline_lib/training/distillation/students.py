@@ -21,6 +21,7 @@ from pipeline_lib.models.students.student import (
     save_student,
 )
 from pipeline_lib.params import Optimiser, StudentSettings
+from pipeline_lib.results.calibration import likeliest_shifts
 from pipeline_lib.results.metrics import best_threshold, score
 from pipeline_lib.shards.fingerprint import code_outside
 from pipeline_lib.shards.references import SetReference
@@ -166,8 +167,11 @@ class StudentTraining(EncodedTraining):
             if plan.objective.is_of_layers:
                 options = plan.objective.weights, plan.optimiser.batch_size, device
                 return -held_back_loss(trained, teacher, dev, *options)
-            outputs = predict_sentences(model, dev, device)
-            return score(plan.metric, dev.targets["labels"], outputs, plan.positive)
+            outputs, labels = predict_sentences(model, dev, device), dev.targets["labels"]
+            if plan.threshold == "likelihood":
+                # Else the step would be chosen by how well it happens to be balanced.
+                outputs = outputs - likeliest_shifts(labels, outputs)
+            return score(plan.metric, labels, outputs, plan.positive)
 
         def finish(folder: Path, _: Progress) -> Fields:
             shift = _finish(model, scale, dev, plan, device)
@@ -279,21 +283,21 @@ def _finish(
     plan: Plan,
     device: torch.device,
 ) -> float | list[float]:
-    """Rescale the student to the labels' unit; return by how much its threshold was moved."""
+    """Rescale the student to the labels' unit; return what was subtracted from its logits."""
     if scale is not None:
         scale.rescale(model.logits)
-    if plan.threshold != "dev":
+    if plan.threshold is None:
         return 0.0
-    outputs = predict_sentences(model, dev, device)
-    if plan.kind == "multilabel":
-        shifts = best_shifts(outputs, dev.targets["labels"])
-        with torch.no_grad():
-            model.logits.bias -= torch.from_numpy(shifts).to(model.logits.bias)
-        return shifts.tolist()
-    shift = best_shift(outputs, dev, plan)
+    outputs, labels = predict_sentences(model, dev, device), dev.targets["labels"]
+    if plan.threshold == "likelihood":
+        shifts = likeliest_shifts(labels, outputs)
+    elif plan.kind == "multilabel":
+        shifts = best_shifts(outputs, labels)
+    else:
+        shifts = np.array([0.0, best_shift(outputs, dev, plan)])
     with torch.no_grad():
-        model.logits.bias[1] -= shift
-    return shift
+        model.logits.bias -= torch.from_numpy(shifts).to(model.logits.bias)
+    return shifts.tolist()
 
 
 def best_shift(outputs: np.ndarray, dev: Sentences, plan: Plan) -> float:

@@ -1,0 +1,100 @@
+"""What the state folder holds, entry by entry: outputs of passes, and results of trainings."""
+
+import shutil
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import read_record, sha256_file
+from pipeline_lib.base.layout import state_folder
+from pipeline_lib.base.seals import SEAL, digests, sealed_files
+from pipeline_lib.shards.shard_sets import Shard
+
+TRAINED = ("students", "teachers", "encoders", "vocabularies", "catalogues")
+"""The folders of :class:`~pipeline_lib.shards.trained.Trained`."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry.
+
+    :ivar kind: its pass, or what was trained; :ivar key: of all that determines it.
+    :ivar paths: its files, or its folder; :ivar digests: the SHA-256 of what it gives away.
+    :ivar used: when it was last made or found, in seconds since 1970.
+    :ivar rows: of an output of a pass; None for a training.
+    """
+
+    kind: str
+    key: str
+    paths: tuple[Path, ...]
+    digests: frozenset[str] = field(repr=False)
+    bytes: int
+    used: float
+    rows: int | None = None
+
+    def is_whole(self) -> bool:
+        """Whether its bytes are those that were written."""
+        try:
+            if self.rows is None:
+                return sealed_files(self.paths[0] / SEAL) == digests(self.paths[0])
+            return sha256_file(self.paths[0]) in self.digests
+        except (DistilleryError, OSError):
+            return False
+
+    def is_in(self, used: Collection[str]) -> bool:
+        """Whether what it gives away is among these digests."""
+        return not self.digests.isdisjoint(used)
+
+    def delete(self) -> None:
+        """Delete it; its record first, so that half of it is never found."""
+        for path in reversed(self.paths):
+            if path.is_dir():
+                (path / SEAL).unlink(missing_ok=True)
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def entries(root: Path | None = None) -> Iterator[Entry]:
+    """Yield the finished entries of a state folder, by kind and key.
+
+    :param root: by default this workspace's.
+    """
+    root = state_folder() if root is None else root
+    for folder in sorted(path for path in (root / "store").glob("*") if path.is_dir()):
+        if folder.name == "quarantine":
+            continue
+        for record in sorted(folder.glob("??/*.json")):
+            if (entry := _output(folder.name, record)) is not None:
+                yield entry
+    for kind in TRAINED:
+        for seal in sorted((root / kind).glob(f"[!.]*/{SEAL}")):
+            if (entry := _training(kind, seal)) is not None:
+                yield entry
+
+
+def _output(kind: str, record: Path) -> Entry | None:
+    path = record.with_suffix(".arrow")
+    try:
+        shard = Shard(**read_record(record))
+        used = record.stat().st_mtime
+    except (DistilleryError, OSError, TypeError):
+        return None
+    if not path.exists():
+        return None
+    size = shard.bytes + record.stat().st_size
+    return Entry(
+        kind, record.stem, (path, record), frozenset({shard.sha256}), size, used, shard.rows
+    )
+
+
+def _training(kind: str, seal: Path) -> Entry | None:
+    folder = seal.parent
+    try:
+        files = sealed_files(seal)
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        used = folder.stat().st_mtime
+    except (DistilleryError, OSError):
+        return None
+    return Entry(kind, folder.name, (folder,), frozenset(files.values()), size, used)

@@ -23,6 +23,7 @@ from pipeline_lib.commands import (
     run,
     search,
     shards,
+    store,
     study,
     submit,
     teacher,
@@ -45,6 +46,7 @@ for module in COMMANDS:
     name = module.__name__.rpartition(".")[2]
     app.command(name, epilog=module.EXAMPLE)(getattr(module, name))
 app.add_typer(shards.app, name="shards")
+app.add_typer(store.app, name="store")
 app.add_typer(index.app, name="index")
 app.add_typer(teacher.app, name="teacher")
 app.add_typer(profile.app, name="profile")

@@ -15,6 +15,7 @@ Any number of processes, on any number of machines, may write at once.  Nothing 
 writes under a unique name, and the first one to finish a key provides the entry.
 """
 
+import os
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -56,6 +57,9 @@ class Store:
             inodes = [part.stat().st_ino for part in (path, record)]
             shard = Shard(**read_record(record))
             if path.stat().st_size == shard.bytes and sha256_file(path) == shard.sha256:
+                with suppress(OSError):
+                    # When it was last used: `distill store gc` keeps what is.
+                    os.utime(record)
                 return shard
         except FileNotFoundError:
             return None
@@ -87,6 +91,22 @@ class Store:
         shard = replace(shard, computed_on=computed_on, counts=counts)
         write_json(record, asdict(shard))
         return shard
+
+    def take(self, key: str, path: Path, shard: Shard) -> None:
+        """Add a finished file as the entry of ``key``.
+
+        :param shard: as a manifest describes it.
+        :raises DistilleryError: if the file is not as described.
+        """
+        if not path.exists() or sha256_file(path) != shard.sha256:
+            raise DistilleryError(
+                f"{path}: missing or altered (its SHA-256 is not the manifest's). Run `dvc "
+                "checkout`, and try again."
+            )
+        entry, record = self._paths(key)
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        link_or_copy(path, entry)
+        write_json(record, asdict(replace(shard, name=entry.name)))
 
     def read(self, key: str) -> pa.Table:
         """Memory-map the entry of ``key``; it must have been found or added before."""

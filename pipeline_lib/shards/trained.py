@@ -96,6 +96,9 @@ class Trained:
         # A worker may have made it: only what is older than this process was reused.
         sealed = (self.folder / SEAL).stat().st_mtime
         stage_records.count(counted_as, sealed < stage_records.STARTED, self.key)
+        with suppress(OSError):
+            # When it was last used: `distill store gc` keeps what is.
+            os.utime(self.folder)
         linked = {
             name: digest
             for name, digest in sealed_files(self.folder / SEAL).items()

@@ -1,0 +1,96 @@
+"""``distill store``: entries are listed, checked, cleared and refilled, and the run finds them."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from .conftest import Finished
+from .workspace import BLOCKS, BOTH, N_ITER, OUTPUTS, STORE, TASK, Workspace, flip_byte
+
+PRECOMPUTE = f"precompute@{TASK}"
+
+
+def iterations(number: int) -> Callable[[Any], None]:
+    def edit(params: Any) -> None:
+        params["tasks"][TASK]["augment"]["n_iter"] = number
+
+    return edit
+
+
+def test_what_is_stored_is_listed_and_whole(finished: Finished) -> None:
+    text = finished.workspace.distill("store", "ls").sound().text
+    kinds = {row.split()[0] for row in text.splitlines() if re.search(r" \d{4}-\d\d-\d\d", row)}
+    assert {"logits", "tags", "transfer", "students", "teachers"} <= kinds
+    assert finished.workspace.distill("store", "verify").sound().text.endswith(" 0 damaged\n")
+
+
+def test_a_damaged_entry_is_named(workspace: Workspace) -> None:
+    entry = next((workspace / STORE / "logits").glob("*/*.arrow"))
+    flip_byte(entry)
+    run = workspace.distill("store", "verify")
+    assert run.status == 1
+    assert f"{entry.relative_to(workspace.folder)}: damaged" in run.text
+    assert run.text.count("damaged;") == 1
+
+
+def test_only_what_nothing_refers_to_is_cleared(workspace: Workspace) -> None:
+    before = workspace.entries("logits")
+    assert "logits" not in workspace.distill("store", "gc", "--days", "0").sound().text
+    workspace.params(iterations(N_ITER + 1))
+    workspace.dvc("repro", PRECOMPUTE).sound()
+    workspace.params(iterations(N_ITER))
+    workspace.dvc("repro", PRECOMPUTE).sound()
+    more = workspace.entries("logits") - before
+    assert len(more) == BLOCKS
+    shown = workspace.distill("store", "gc", "--days", "0").sound().text
+    assert f"unused     logits: {BLOCKS} entries" in shown and "Nothing was deleted" in shown
+    assert workspace.entries("logits") == before | more
+    assert "logits" not in workspace.distill("store", "gc").sound().text
+    workspace.distill("store", "gc", "--days", "0", "--yes").sound()
+    assert workspace.entries("logits") == before
+    workspace.forget(".dvc/cache/runs", OUTPUTS)
+    assert workspace.dvc("repro", PRECOMPUTE).sound().status == 0
+
+
+def test_what_a_tag_refers_to_is_kept(workspace: Workspace) -> None:
+    workspace.params(iterations(N_ITER + 1))
+    workspace.dvc("repro", PRECOMPUTE).sound()
+    workspace.command("git", "add", "dvc.lock").sound()
+    name = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    workspace.command("git", *name, "commit", "--quiet", "-m", "more").sound()
+    workspace.command("git", "tag", "more").sound()
+    workspace.params(iterations(N_ITER))
+    workspace.dvc("repro", PRECOMPUTE).sound()
+    text = workspace.distill("store", "gc", "--days", "0").sound().text
+    assert "more" in text and "logits" not in text
+
+
+def test_data_refill_an_empty_store(workspace: Workspace) -> None:
+    workspace.forget(".potstill")
+    text = workspace.distill("store", "import").sound().text
+    assert f"{OUTPUTS}: {BLOCKS * (1 + N_ITER)} shards taken" in text or "known" in text
+    again = workspace.distill("store", "import").sound().text
+    assert "0 shards taken" in again and not re.search(r"[1-9]\d* shards taken", again)
+    workspace.params(iterations(N_ITER + 1))
+    assert workspace.dvc("repro", PRECOMPUTE).sound().tally == (BLOCKS, BOTH)
+
+
+@pytest.mark.parametrize("part", ["code", "precision", "inputs"])
+def test_data_made_in_another_way_are_left_out(part: str, workspace: Workspace) -> None:
+    workspace.forget(".potstill")
+    path = workspace / OUTPUTS / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["made_from"][part] = "other"
+    path.write_text(json.dumps(manifest))
+    text = workspace.distill("store", "import").sound().text
+    assert f"{OUTPUTS}: made from other {part}" in text
+
+
+def test_an_altered_file_is_left_out(workspace: Workspace) -> None:
+    workspace.forget(".potstill")
+    flip_byte(workspace / OUTPUTS / "b000-i001.arrow")
+    text = workspace.distill("store", "import").sound().text
+    assert f"{OUTPUTS / 'b000-i001.arrow'}: missing or altered" in text

@@ -76,6 +76,7 @@ def _reading(inspection: "Inspection", values: Mapping[str, Any]) -> Iterator[tu
             note = " (a guess from the words: its tokenizer is not here yet)"
         what = f"word pieces of a {'pair' if lengths.shape[1] == 2 else 'sentence'}"
         yield "cut", _cut("the teacher reads", limit, what, counted) + note
+    yield from _few(inspection, values)
     script = other_script(texts)
     if script is not None and script.share >= _MUCH and script.is_unspaced:
         yield (
@@ -107,6 +108,23 @@ def _reading(inspection: "Inspection", values: Mapping[str, Any]) -> Iterator[tu
             f"{script.share:.0%} of the letters are {script.name}, and the teacher {name} was "
             "trained on English. Name a model of this language with --teacher",
         )
+
+
+def _few(inspection: "Inspection", values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what a task of few rows gets, and how far below its teacher a student will be."""
+    from pipeline_lib.onboarding.expectations import expectation
+
+    rows, further = inspection.findings.rows["train"], inspection.findings.further.texts
+    [task] = values["tasks"].values()
+    if pool := task.get("pool"):
+        yield (
+            "few",
+            f"{rows:,} labelled rows: {pool['rows']:,} bundled texts of other kinds join those "
+            "that the teacher answers (`pool`); students learn more from texts of your own, "
+            "--unlabelled FILE",
+        )
+    if (line := expectation(task["kind"], rows, further)) is not None:
+        yield "expect", line
 
 
 def language_of(inspection: "Inspection") -> "Language":

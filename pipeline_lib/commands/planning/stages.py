@@ -123,7 +123,7 @@ class _Comparison:
 
     def changed_inputs(self, stage: "PipelineStage") -> Iterator[str]:
         """Yield what a stage reads that changed, whatever the stages before it do."""
-        if not any(dep.hash_info for dep in stage.deps):
+        if not _has_run(stage):
             yield "it never ran here"
             return
         if stage.changed_stage():
@@ -144,7 +144,7 @@ class _Comparison:
 
     def lost_outputs(self, stage: "PipelineStage") -> Iterator[str]:
         """Yield a stage's outputs that are not there, or not as it made them."""
-        for out in stage.outs:
+        for out in stage.outs if _has_run(stage) else ():
             for path, state in out.status().items():
                 yield f"{path}: {'not here' if state in ('deleted', 'not in cache') else state}"
 
@@ -206,6 +206,11 @@ class _Comparison:
             if file.is_file() and _md5(file.read_text(encoding="utf-8")) == digest:
                 return read_json(file)
         return None
+
+
+def _has_run(stage: "PipelineStage") -> bool:
+    """Whether dvc.lock has an entry of a stage."""
+    return any(dep.hash_info for dep in stage.deps)
 
 
 def _md5(text: str) -> str:

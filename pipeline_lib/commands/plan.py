@@ -44,7 +44,13 @@ def plan() -> None:
         f", {len(stages) - len(certain)} if what they read changes" if sums[0] != sums[1] else ""
     )
     say(f"\n{_counted(len(certain))} to run{other}: about {' to '.join(dict.fromkeys(sums))}.")
+    if any(stage.kind == "precompute" and _has_new_code(stage) for stage in stages):
+        say("Answers of the former code may do: distill store import --adopt checks them first.")
     say("Next:  distill run")
+
+
+def _has_new_code(stage: "PlannedStage") -> bool:
+    return any(reason.startswith("code: ") for reason in stage.reasons)
 
 
 def _seconds(stages: Sequence["PlannedStage"], work: dict[str, "Work | None"]) -> dict[str, float]:

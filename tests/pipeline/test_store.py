@@ -5,7 +5,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
+
+from pipeline_lib.shards.columns import list_column, matrix
+from pipeline_lib.shards.shard_sets import read_shard, write_shard
 
 from .conftest import Finished
 from .workspace import BLOCKS, BOTH, N_ITER, OUTPUTS, STORE, TASK, Workspace, flip_byte
@@ -87,6 +91,42 @@ def test_data_made_in_another_way_are_left_out(part: str, workspace: Workspace) 
     path.write_text(json.dumps(manifest))
     text = workspace.distill("store", "import").sound().text
     assert f"{OUTPUTS}: made from other {part}" in text
+
+
+def made_by_other_code(workspace: Workspace) -> None:
+    """Let the data be those of other code, and the store be empty."""
+    workspace.forget(".potstill")
+    for path in (workspace / "data/outputs").rglob("manifest.json"):
+        manifest = json.loads(path.read_text())
+        manifest["made_from"]["code"] = "other"
+        path.write_text(json.dumps(manifest))
+
+
+def test_outputs_of_other_code_are_adopted_if_rows_come_out_alike(workspace: Workspace) -> None:
+    made_by_other_code(workspace)
+    assert "--adopt takes it" in workspace.distill("store", "import").sound().text
+    text = workspace.distill("store", "import", "--adopt").sound().text
+    assert f"{OUTPUTS}: " in text and "shards taken" in text and "differ by" in text
+    workspace.params(iterations(N_ITER + 1))
+    assert workspace.dvc("repro", PRECOMPUTE).sound().tally == (BLOCKS, BOTH)
+    manifest = json.loads((workspace / OUTPUTS / "manifest.json").read_text())
+    adopted = ["adopted: rows computed again" in one["computed_on"] for one in manifest["shards"]]
+    assert sum(adopted) == len(adopted) - BLOCKS
+
+
+def test_other_answers_are_not_adopted(workspace: Workspace) -> None:
+    made_by_other_code(workspace)
+    path = workspace / OUTPUTS / "manifest.json"
+    manifest = json.loads(path.read_text())
+    name = manifest["shards"][-1]["name"]
+    table = read_shard(workspace / OUTPUTS / name)
+    logits = matrix(table["logits"])[:, ::-1] * 0.5
+    other = pa.table({"key": table["key"], "logits": list_column(logits.copy())})
+    shard = write_shard(workspace / OUTPUTS / name, other)
+    manifest["shards"][-1] |= {"sha256": shard.sha256, "bytes": shard.bytes}
+    path.write_text(json.dumps(manifest))
+    text = workspace.distill("store", "import", "--adopt").sound().text
+    assert not re.search(rf"^{OUTPUTS}: \d+ shards taken", text, re.MULTILINE), text
 
 
 def test_an_altered_file_is_left_out(workspace: Workspace) -> None:

@@ -105,20 +105,30 @@ def import_data(
     data: Annotated[Path, typer.Argument(help="A folder of data, of the same params.yaml.")] = Path(
         "data"
     ),
+    adopt: Annotated[
+        bool,
+        typer.Option("--adopt", help="Take outputs of other code or libraries, once checked."),
+    ] = False,
+    tolerance: Annotated[
+        float,
+        typer.Option(help="With --adopt: how much rows may differ, as a share of their distance."),
+    ] = 1e-3,
 ) -> None:
     """Take transfer sets and teachers' outputs from a folder of data into the store.
 
     After `dvc pull` into a new clone, the data are there and the store is empty: without this, one
-    more iteration computes all of them again.
+    more iteration computes all of them again. So does an upgrade of this library: --adopt computes
+    some rows of every shard again, and takes the shards if these come out alike.
     """
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.commands.store.refill import refill
     from pipeline_lib.params import load_params
 
-    done = [*refill(load_params(), Layout(data))]
+    done = [*refill(load_params(), Layout(data), tolerance if adopt else None)]
     for one in done:
         found = one.fault or f"{one.new:,} shards taken, {one.known:,} known"
-        say(f"{one.folder}: {found}")
+        again = "" if one.fault or one.difference is None else f"; differ by {one.difference:.1g}"
+        say(f"{one.folder}: {found}{again}")
     if not done:
         say(f"{data}: no transfer set and no teacher's outputs of a task in params.yaml.")
 

@@ -9,6 +9,7 @@ from pipeline_lib import __version__
 from pipeline_lib.base.entry import guard
 from pipeline_lib.base.interrupts import MESSAGE, STATUS, end_quietly
 from pipeline_lib.commands import (
+    account,
     check,
     encode,
     explain,
@@ -39,7 +40,7 @@ app = typer.Typer(
     epilog="Run the pipeline with: distill run, or dvc repro",
 )
 COMMANDS = (
-    *(init, new, plan, run, check, verify, results, predict),
+    *(init, new, plan, run, check, verify, results, account, predict),
     *(explain, encode, export, search, submit, study),
 )
 for module in COMMANDS:

@@ -6,6 +6,7 @@ of its inputs has changed, keeps the record of its last run.
 """
 
 import functools
+import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from typing import Any
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_record, write_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.processor import cpu_name
 
 STARTED = time.time()
 """When this process began to import the library; heavy imports are part of a stage's time."""
@@ -23,17 +25,17 @@ _counts: dict[str, dict[str, int]] = {}
 _names: set[tuple[str, str]] = set()
 
 
-def count(kind: str, reused: bool, name: str | None = None) -> None:
+def count(kind: str, reused: bool, name: str | None = None, amount: int = 1) -> None:
     """Count a piece of work as computed now, or as reused.
 
-    :param kind: of work: ``shards`` or ``trainings``.
+    :param kind: of work: ``shards`` and their ``rows``, or ``trainings``.
     :param name: identifies the piece, if it could otherwise be counted twice.
     """
     if name is not None and (kind, name) in _names:
         return
     _names.add((kind, name or ""))
     counter = _counts.setdefault(kind, {"computed": 0, "reused": 0})
-    counter["reused" if reused else "computed"] += 1
+    counter["reused" if reused else "computed"] += amount
 
 
 def recorded(main: Callable[..., None], argv: Sequence[str] = sys.argv) -> Callable[..., None]:
@@ -50,10 +52,20 @@ def recorded(main: Callable[..., None], argv: Sequence[str] = sys.argv) -> Calla
             "started": datetime.fromtimestamp(STARTED, UTC).isoformat(timespec="seconds"),
             "seconds": round(time.time() - STARTED, 2),
             "counts": _counts,
+            "peak_bytes": peak_bytes(),
+            "processor": cpu_name(),
         }
         write_json(Layout().stage_record(stage_name(argv, options)), record)
 
     return run
+
+
+def peak_bytes() -> int:
+    """Return the most memory that this process, or one that it waited for, has had."""
+    used = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    # Linux counts in KiB, macOS in bytes.
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * max(resource.getrusage(who).ru_maxrss for who in used)
 
 
 def stage_name(argv: Sequence[str], options: dict[str, Any]) -> str:
@@ -64,9 +76,13 @@ def stage_name(argv: Sequence[str], options: dict[str, Any]) -> str:
 
 
 def read_stage_record(path: Path) -> dict[str, Any] | None:
-    """Return a stage's record, or None if there is none or it cannot be read."""
+    """Return a stage's record, or None if there is none or it cannot be read.
+
+    Those of earlier versions lack ``peak_bytes`` and ``processor``.
+    """
     try:
         record = read_record(path)
-        return {key: record[key] for key in ("command", "started", "seconds", "counts")}
+        known = {key: record[key] for key in ("command", "started", "seconds", "counts")}
+        return known | {key: record.get(key) for key in ("peak_bytes", "processor")}
     except (DistilleryError, KeyError, TypeError):
         return None

@@ -250,12 +250,16 @@ def _flow(flow: Mapping[str, Any]) -> dict[str, Any]:
     return {"stages": stages, "longest": longest, "chart": chart, "seconds": flow["seconds"]}
 
 
+PARTS = ("shards", "trainings")
+"""What is counted as one piece of work."""
+
+
 def _line(runs: list[dict[str, Any]]) -> str:
     if not runs:
         return "no run recorded"
     line = seconds(sum(run["seconds"] for run in runs))
     reused, computed = (
-        sum(counts.get(key, 0) for run in runs for counts in run["counts"].values())
+        sum(run["counts"].get(kind, {}).get(key, 0) for run in runs for kind in PARTS)
         for key in ("reused", "computed")
     )
     return f"{line}, {reused}/{reused + computed} reused" if reused + computed else line

@@ -106,8 +106,9 @@ def _instances(name: str, settings: Any, params: Any) -> list[str]:
 
 def _computed(counts: dict[str, dict[str, int]]) -> float:
     """Return the share of its work that a stage computed when it last ran; 1 if it counts none."""
-    computed, reused = (sum(c[key] for c in counts.values()) for key in ("computed", "reused"))
-    return computed / (computed + reused) if computed + reused else 1.0
+    known = counts.get("rows") or counts.get("trainings") or {"computed": 1, "reused": 0}
+    done = known["computed"] + known["reused"]
+    return known["computed"] / done if done else 1.0
 
 
 def _all_before(name: str, direct: dict[str, set[str]]) -> set[str]:

@@ -159,6 +159,7 @@ class PassStats:
     def add(self, answer: PieceResult) -> None:
         """Count one input's outputs, in the stage's record too."""
         stage_records.count("shards", answer.reused)
+        stage_records.count("rows", answer.reused, amount=answer.rows)
         if answer.reused:
             self.reused, self.rows_reused = self.reused + 1, self.rows_reused + answer.rows
         else:

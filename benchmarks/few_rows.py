@@ -113,22 +113,85 @@ def peers(
 
 
 @app.command()
-def table(work: Path, name: str = "few_rows", out: Out = Path("benchmarks/results")) -> None:
-    """Write the mean scores, by set, rows and variant."""
+def table(
+    work: Path,
+    name: str = "few_rows",
+    before: Annotated[str, typer.Option(help="The variant that the others are compared with.")] = (
+        "base"
+    ),
+    out: Out = Path("benchmarks/results"),
+) -> None:
+    """Write each variant's mean scores, and what it gains; then the scores of every draw."""
     entries = [json.loads(line) for line in _scores(work).read_text("utf-8").splitlines()]
-    by_system: dict[tuple[Any, ...], list[float]] = {}
-    for entry in entries:
-        for system, score in entry["scores"].items():
-            key = entry["set"], entry["rows"], entry["variant"], system
-            by_system.setdefault(key, []).append(100 * score)
-    rows = []
-    for key, scores in sorted(by_system.items(), key=str):
-        # A single draw has no deviation.
-        spread = f" ± {statistics.stdev(scores):.1f}" if len(scores) > 1 else ""
-        rows.append([*map(str, key), f"{statistics.fmean(scores):.1f}{spread}", str(len(scores))])
-    lines = markdown(["set", "rows", "variant", "system", "on test", "draws"], rows)
+    lines = ["Means over sets and draws; gains over the same draws, with 95 % intervals.", ""]
+    heads = [
+        "rows",
+        "variant",
+        "draws",
+        "teacher",
+        *STUDENTS,
+        "both distilled, below teacher",
+        "their gain",
+    ]
+    lines += markdown(heads, [*_summaries(entries, before)])
+    lines += ["", "The peers, on the same rows.", ""]
+    lines += markdown(["rows", "peer", "draws", "on test"], [*_peers(entries)])
+    details = [
+        [e["set"], str(e["rows"]), str(e["seed"]), e["variant"], system, f"{100 * score:.1f}"]
+        for e in sorted(entries, key=lambda e: (e["set"], e["rows"], e["seed"], e["variant"]))
+        for system, score in e["scores"].items()
+    ]
+    lines += ["", *markdown(["set", "rows", "draw", "variant", "system", "on test"], details)]
     results = {"entries": entries, "facts": facts(["torch", "transformers", "scikit-learn"], 2, 2)}
     write_results(name, results, lines, out)
+
+
+STUDENTS = ("bilstm", "bilstm_kd_ts", "static", "static_kd_ts")
+"""The systems of the summary; the mean of the two that are distilled is compared."""
+Scores = dict[str, float]
+
+
+def _summaries(entries: list[dict[str, Any]], before: str) -> Iterator[list[str]]:
+    by_variant: dict[tuple[int, str], dict[tuple[str, int], Scores]] = {}
+    for entry in entries:
+        if set(STUDENTS) <= entry["scores"].keys():
+            draws = by_variant.setdefault((entry["rows"], entry["variant"]), {})
+            draws[entry["set"], entry["seed"]] = entry["scores"]
+    for (count, variant), draws in sorted(by_variant.items()):
+        teacher = [100 * next(iter(scores.values())) for scores in draws.values()]
+        means = [statistics.fmean(100 * s[name] for s in draws.values()) for name in STUDENTS]
+        distilled = {draw: _distilled(scores) for draw, scores in draws.items()}
+        below = statistics.fmean(teacher) - statistics.fmean(distilled.values())
+        others = by_variant.get((count, before), {})
+        common = [draw for draw in draws if draw in others and variant != before]
+        gains = [distilled[draw] - _distilled(others[draw]) for draw in common]
+        figures = [statistics.fmean(teacher), *means, below]
+        yield [str(count), variant, str(len(draws)), *(f"{x:.1f}" for x in figures), _gain(gains)]
+
+
+def _peers(entries: list[dict[str, Any]]) -> Iterator[list[str]]:
+    by_peer: dict[tuple[int, str], list[float]] = {}
+    for entry in entries:
+        if entry["variant"] in PEERS:
+            score = 100 * entry["scores"][entry["variant"]]
+            by_peer.setdefault((entry["rows"], entry["variant"]), []).append(score)
+    for (count, peer), scores in sorted(by_peer.items()):
+        yield [str(count), peer, str(len(scores)), f"{statistics.fmean(scores):.1f}"]
+
+
+def _distilled(scores: Scores) -> float:
+    return 100 * statistics.fmean(scores[name] for name in STUDENTS if name.endswith("_kd_ts"))
+
+
+def _gain(gains: list[float]) -> str:
+    """Return the mean of paired differences with its interval, by Student's t."""
+    from scipy.stats import t
+
+    if len(gains) < 2:
+        return f"{gains[0]:+.1f}" if gains else "–"
+    half = t.ppf(0.975, len(gains) - 1) * statistics.stdev(gains) / len(gains) ** 0.5
+    mean = statistics.fmean(gains)
+    return f"{mean:+.1f} [{mean - half:.1f}, {mean + half:.1f}], {len(gains)} draws"
 
 
 def load(name: str, sdist: Path | None, glue: Path | None) -> tuple[list[Row], list[Row]]:

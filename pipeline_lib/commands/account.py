@@ -24,7 +24,7 @@ def account(
     the most memory that one of its processes had. A stage that DVC skips keeps its figures.
     """
     from pipeline_lib.base.console import SafeConsole
-    from pipeline_lib.report.flow import read_flow
+    from pipeline_lib.base.flow import read_flow
 
     flow = read_flow(PIPELINE, Layout(data))
     runs = [

@@ -276,7 +276,7 @@ BOX, GAP = (154, 46), (26, 14)
 def flow_chart(name: str, stages: list[dict[str, Any]]) -> Markup:
     """Draw the stages in columns, each after those it depends on, with time and work reused.
 
-    :param stages: see :func:`pipeline_lib.report.flow.read_flow`; each with a ``line`` of text.
+    :param stages: see :func:`pipeline_lib.base.flow.read_flow`; each with a ``line`` of text.
     """
     columns = _columns({stage["name"]: stage["after"] for stage in stages})
     rows: dict[int, int] = {}

@@ -7,11 +7,11 @@ from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_record
+from pipeline_lib.base.flow import read_flow
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.work_lists import work_lists
 from pipeline_lib.params import Params
 from pipeline_lib.report.checks import task_checks
-from pipeline_lib.report.flow import read_flow
 from pipeline_lib.report.provenance import provenance
 from pipeline_lib.results.captions import caption, speed_notes
 from pipeline_lib.results.collect import TaskResult

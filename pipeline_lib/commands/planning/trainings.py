@@ -71,8 +71,8 @@ def _count(row: "TrainingRow[Any]") -> Count:
         return Count(len(stored), new + len(others))
     scores = {spec.rate: _dev(spec) for spec in stored}
     best = max(scores, key=scores.__getitem__)
-    found = sum(row.spec(seed, best).result.is_whole() for seed in others)
-    return Count(len(stored) + found, len(others) - found)
+    with_best = sum(row.spec(seed, best).result.is_whole() for seed in others)
+    return Count(len(stored) + with_best, len(others) - with_best)
 
 
 def _dev(spec: Any) -> float:

@@ -40,12 +40,14 @@ def list_entries() -> None:
     table.add_column("Kind")
     for head in ("Entries", "Rows", "Size", "In data/", "Last used"):
         table.add_column(head, justify="right", no_wrap=True)
-    for kind, found in by_kind.items():
-        rows = sum(entry.rows or 0 for entry in found)
-        size = size_text(sum(entry.bytes for entry in found))
-        here = sum(entry.is_in(used) for entry in found)
-        last = time.strftime("%Y-%m-%d", time.localtime(max(entry.used for entry in found)))
-        table.add_row(kind, f"{len(found):,}", f"{rows:,}" if rows else "", size, f"{here:,}", last)
+    for kind, of_kind in by_kind.items():
+        rows = sum(entry.rows or 0 for entry in of_kind)
+        size = size_text(sum(entry.bytes for entry in of_kind))
+        here = sum(entry.is_in(used) for entry in of_kind)
+        last = time.strftime("%Y-%m-%d", time.localtime(max(entry.used for entry in of_kind)))
+        table.add_row(
+            kind, f"{len(of_kind):,}", f"{rows:,}" if rows else "", size, f"{here:,}", last
+        )
     SafeConsole().print(table)
 
 
@@ -91,10 +93,10 @@ def collect_garbage(
     say(f"kept       {len(everything) - len(unused):,} of {len(everything):,} entries: {kept}")
     if not state_folder().resolve().is_relative_to(Path.cwd()):
         say(f"shared     {state_folder()}: of other workspaces' entries only --days protects some")
-    for kind, found in _by_kind(unused).items():
-        size = size_text(sum(entry.bytes for entry in found))
-        say(f"{'deleted' if yes else 'unused':<10} {kind}: {len(found):,} entries, {size}")
-        for entry in found if yes else ():
+    for kind, of_kind in _by_kind(unused).items():
+        size = size_text(sum(entry.bytes for entry in of_kind))
+        say(f"{'deleted' if yes else 'unused':<10} {kind}: {len(of_kind):,} entries, {size}")
+        for entry in of_kind if yes else ():
             entry.delete()
     if unused and not yes:
         say("\nNothing was deleted. To delete these: distill store gc --yes")
@@ -126,9 +128,9 @@ def import_data(
 
     done = [*refill(load_params(), Layout(data), tolerance if adopt else None)]
     for one in done:
-        found = one.fault or f"{one.new:,} shards taken, {one.known:,} known"
+        outcome = one.fault or f"{one.new:,} shards taken, {one.known:,} known"
         again = "" if one.fault or one.difference is None else f"; differ by {one.difference:.1g}"
-        say(f"{one.folder}: {found}{again}")
+        say(f"{one.folder}: {outcome}{again}")
     if not done:
         say(f"{data}: no transfer set and no teacher's outputs of a task in params.yaml.")
 

@@ -43,9 +43,9 @@ def digests_in_revisions(root: Path) -> tuple[set[str], list[str]]:
     known: list[str] = []
     for name in names.split():
         lock = _git(root, "show", f"{name}:./dvc.lock")
-        found = {digest for record in _cached(root, lock) for digest in _digests_in_file(record)}
-        if found:
-            digests |= found
+        named = {digest for record in _cached(root, lock) for digest in _digests_in_file(record)}
+        if named:
+            digests |= named
             known.append(name)
     return digests, known
 

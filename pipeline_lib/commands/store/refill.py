@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.corpora.augmentation.transfer_sets import AugmentationPass
 from pipeline_lib.params import Params
 from pipeline_lib.shards.engine.passes import ShardPass
 from pipeline_lib.shards.fingerprint import deciding
@@ -98,7 +97,8 @@ def _take(made: _Made, tolerance: float | None) -> Refilled:
     differing, difference = [*_differing(made.shard_pass, inputs.manifest, outputs.manifest)], None
     if differing:
         fault = f"made from other {', '.join(differing)}"
-        can_adopt = {*differing} <= _ADOPTED and not isinstance(made.shard_pass, AugmentationPass)
+        # Transfer sets are made again in seconds.
+        can_adopt = {*differing} <= _ADOPTED and made.shard_pass.row_for_row
         if not can_adopt:
             return Refilled(made.folder, fault=fault)
         if tolerance is None:

@@ -6,9 +6,9 @@ import pytest
 
 from pipeline_lib.base import stage_records
 from pipeline_lib.base.files import read_json, write_json
+from pipeline_lib.base.flow import read_flow
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.stage_records import count, read_stage_record, recorded
-from pipeline_lib.report.flow import read_flow
 
 PIPELINE = """
 stages:

@@ -58,6 +58,8 @@ def test_one_line_at_once(tmp_path: Path, script: str) -> None:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A shell's background jobs ignore it, and so would what they start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     try:
         while not (tmp_path / "a").exists():

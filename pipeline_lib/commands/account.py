@@ -48,20 +48,17 @@ def _table(runs: list[dict[str, Any]]) -> Any:
     from rich import box
     from rich.table import Table
 
-    from pipeline_lib.commands.run import duration
-    from pipeline_lib.commands.shards import size_text
-
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("Stage", no_wrap=True)
-    for head in ("Time", "Rows", "Found", "Rows/s", "Trained", "Found", "Memory"):
+    for head in ("Seconds", "Rows", "Found", "Rows/s", "Trained", "Found", "MiB"):
         table.add_column(head, justify="right", no_wrap=True)
     for run in runs:
         rows, trainings = (run["counts"].get(kind, {}) for kind in ("rows", "trainings"))
         new = rows.get("computed", 0)
         rate = f"{new / run['seconds']:,.0f}" if new and run["seconds"] else ""
-        peak = size_text(run["peak_bytes"]) if run["peak_bytes"] else ""
+        peak = f"{run['peak_bytes'] / 2**20:,.0f}" if run["peak_bytes"] else ""
         counts = [*_counts(rows), rate, *_counts(trainings), peak]
-        table.add_row(run["stage"], duration(run["seconds"]), *counts)
+        table.add_row(run["stage"], f"{run['seconds']:,.0f}", *counts)
     return table
 
 

@@ -56,7 +56,7 @@ def _table(runs: list[dict[str, Any]]) -> Any:
         rows, trainings = (run["counts"].get(kind, {}) for kind in ("rows", "trainings"))
         new = rows.get("computed", 0)
         rate = f"{new / run['seconds']:,.0f}" if new and run["seconds"] else ""
-        peak = f"{run['peak_bytes'] / 2**20:,.0f}" if run["peak_bytes"] else ""
+        peak = f"{run['peak_bytes'] / 2**20:.0f}" if run["peak_bytes"] else ""
         counts = [*_counts(rows), rate, *_counts(trainings), peak]
         table.add_row(run["stage"], f"{run['seconds']:,.0f}", *counts)
     return table

@@ -29,7 +29,7 @@ def test_time_rows_memory_and_money_of_each_stage() -> None:
     write_records()
     printed = distill("account", "--price", "20")
     [line] = [line for line in printed.splitlines() if "precompute@movies" in line]
-    for part in ("120", "6,000", "1,234", "50", "3", "3,072"):
+    for part in ("120", "6,000", "1,234", "50", "3", "3072"):
         assert part in line
     assert "3 min 0 s in all, at a price of 1.00, on A CPU" in printed
     assert "report" in printed

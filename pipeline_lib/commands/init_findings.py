@@ -123,7 +123,8 @@ def _few(inspection: "Inspection", values: Mapping[str, Any]) -> Iterator[tuple[
             "that the teacher answers (`pool`); students learn more from texts of your own, "
             "--unlabelled FILE",
         )
-    if (line := expectation(task["kind"], rows, further)) is not None:
+    is_measured = len(task["text"]) == 1 and language_of(inspection).is_english
+    if is_measured and (line := expectation(task["kind"], rows, further)) is not None:
         yield "expect", line
 
 

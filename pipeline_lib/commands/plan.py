@@ -21,8 +21,8 @@ def plan() -> None:
     """Show which stages `distill run` would run, why, and how much of their work is stored.
 
     A stage runs if its parameters, its code or your files changed: old and new value are shown. A
-    stage that reads what another one makes runs only if that comes out different. Nothing is
-    computed or written.
+    stage that reads what another one makes runs only if that comes out different. No stage
+    is run, and no data are changed.
     """
     from pipeline_lib.commands.planning.stages import planned_stages
     from pipeline_lib.commands.planning.work import work_of
@@ -40,9 +40,8 @@ def plan() -> None:
             say(line)
     certain = [stage.name for stage in stages if stage.reasons]
     sums = [duration(sum(seconds[name] for name in names)) for names in (certain, seconds)]
-    other = (
-        f", {len(stages) - len(certain)} if what they read changes" if sums[0] != sums[1] else ""
-    )
+    others = len(stages) - len(certain)
+    other = f", {others} if what they read changes" if others else ""
     say(f"\n{_counted(len(certain))} to run{other}: about {' to '.join(dict.fromkeys(sums))}.")
     if any(stage.kind == "precompute" and _has_new_code(stage) for stage in stages):
         say("Answers of the former code may do: distill store import --adopt checks them first.")
@@ -59,14 +58,9 @@ def _seconds(stages: Sequence["PlannedStage"], work: dict[str, "Work | None"]) -
     from pipeline_lib.params.profiles import read_values
 
     forecast = Forecast.read(PIPELINE, read_values(Path("params.yaml")), Layout())
-    return {
-        stage.name: 1.0
-        if stage.is_kept
-        else forecast.seconds_of(
-            stage.name, 1.0 if (one := work[stage.name]) is None else one.share
-        )
-        for stage in stages
-    }
+    shares = {name: 1.0 if one is None else one.share for name, one in work.items()}
+    shares |= {stage.name: 0.0 for stage in stages if stage.is_kept}
+    return {name: forecast.seconds_of(name, share) for name, share in shares.items()}
 
 
 def _lines(stage: "PlannedStage", work: "Work | None", time: str) -> Iterator[str]:

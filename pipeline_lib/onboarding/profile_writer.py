@@ -200,9 +200,9 @@ def _threshold(wanted: Wanted) -> str | None:
     if wanted.understood.kind == "multilabel":
         # A teacher's logits are learned by squared error: students come out less sure than it is.
         return "dev"
-    few = wanted.findings.rows["train"] <= FEW_ROWS
-    # A teacher of few rows answers fragments with one class too often, and its students everything.
-    return "likelihood" if few and wanted.understood.kind == "classification" else None
+    # Measured on two classes: of many, the few rows of dev say little about each.
+    is_of_two = wanted.understood.kind == "classification" and len(wanted.understood.labels) == 2
+    return "likelihood" if _is_few(wanted) and is_of_two else None
 
 
 def _is_few(wanted: Wanted) -> bool:

@@ -200,7 +200,7 @@ def likeliest_shifts(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
     """Return what to subtract from each class's logit so that no class is answered too often.
 
     Temperature and one bias per class minimise the negative log-likelihood together (Alexandari et
-    al. 2020, section 2, bias-corrected temperature scaling); here the temperature is left out
+    al. 2020, bias-corrected temperature scaling); here the temperature is left out
     again, so that logits keep their unit.  A weak prior keeps a class in play that no row has.
     Zeros, if the logits say nothing about the labels.
 

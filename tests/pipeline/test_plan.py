@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipeline_lib.shards.shard_sets import read_manifest
+
 from .conftest import Finished
-from .workspace import BLOCKS, N_ITER, TASK, Workspace
+from .workspace import BLOCKS, BOTH, N_ITER, TASK, Workspace
 
 Edit = Callable[[Any], None]
 FIRST = "fingerprint"
@@ -67,14 +70,27 @@ def test_more_iterations_need_the_new_ones_only(workspace: Workspace) -> None:
     assert certain == {f"augment@{TASK}", "report"}
     assert f"tasks.{TASK}.augment.n_iter: {N_ITER} → {N_ITER + 1}" in text
     said = re.findall(r"rows: ([\d,]+) stored, about ([\d,]+) new", text)
-    assert len(said) == 2, text
-    made = int(said[0][1])
+    (stored, new), (answered, to_answer) = [
+        [int(n.replace(",", "")) for n in pair] for pair in said
+    ]
+    full, original = (rows_of(workspace, recipe) for recipe in ("full", "original"))
+    held_out = sum(read_manifest(path).rows for path in heldout_sets(workspace))
+    assert (stored, answered) == (full + original, full + original + held_out)
     run = workspace.dvc("repro").sound()
-    assert {*run.stages} - {FIRST} <= certain | planned_names(text)
-    assert run.tally[0] == BLOCKS
-    rows = sum(int(n.replace(",", "")) for n in re.findall(r"full: ([\d,]+) rows in", run.text))
-    stored = int(said[0][0].replace(",", ""))
-    assert abs(stored + made - rows) < rows
+    assert {*run.stages} - {FIRST} <= planned_names(text)
+    assert run.tally == (BLOCKS, BOTH)
+    made = rows_of(workspace, "full") - full
+    assert new == to_answer and 0.5 * made < new < 2 * made
+
+
+def rows_of(workspace: Workspace, recipe: str) -> int:
+    """Return the rows of a transfer set."""
+    return read_manifest(workspace / "data/transfer" / TASK / recipe).rows
+
+
+def heldout_sets(workspace: Workspace) -> list[Path]:
+    """Return the splits that a teacher answers besides its transfer sets."""
+    return [workspace / "data/tasks" / TASK / split for split in ("dev", "test")]
 
 
 def planned_names(text: str) -> set[str]:

@@ -1,6 +1,5 @@
 """What is computed again after a change, and what is found: counted by the stages themselves."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +20,10 @@ from .workspace import (
     TEACHER,
     TRANSFER,
     Workspace,
+    iterations,
 )
 
 PRECOMPUTE = f"precompute@{TASK}"
-
-
-def _iterations(number: int) -> Callable[[Any], None]:
-    def edit(params: Any) -> None:
-        params["tasks"][TASK]["augment"]["n_iter"] = number
-
-    return edit
 
 
 def _keep_teacher_and_lexicon(params: Any) -> None:
@@ -77,14 +70,14 @@ def test_a_teacher_fine_tuned_elsewhere_is_taken_as_it_is(
 
 def test_a_raised_n_iter_computes_the_new_iterations_only(workspace: Workspace) -> None:
     before = workspace.digests(OUTPUTS)
-    workspace.params(_iterations(N_ITER + 1))
+    workspace.params(iterations(N_ITER + 1))
     assert workspace.dvc("repro", PRECOMPUTE).sound().tally == (BLOCKS, BOTH)
     after = workspace.digests(OUTPUTS)
     shards = {name for name in before if name.endswith(".arrow")}
     assert {name: after[name] for name in shards} == {name: before[name] for name in shards}
     assert len(after) == len(before) + BLOCKS
 
-    workspace.params(_iterations(N_ITER))
+    workspace.params(iterations(N_ITER))
     assert workspace.dvc("repro", PRECOMPUTE).sound().stages == ["fingerprint"]
     assert workspace.digests(OUTPUTS) == before
     # The store finds everything too, where DVC's cache was thrown away.
@@ -138,7 +131,7 @@ def test_another_teacher_shares_no_output_with_the_first(workspace: Workspace) -
 
 
 def test_outputs_of_another_transfer_set_are_not_trained_on(workspace: Workspace) -> None:
-    workspace.params(_iterations(N_ITER + 1))
+    workspace.params(iterations(N_ITER + 1))
     workspace.stage("augment").sound()
     error = workspace.stage("train").error
     assert f"{SHARDS} output shards for {SHARDS + BLOCKS} input shards" in error

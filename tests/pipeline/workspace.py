@@ -292,6 +292,15 @@ def flip_byte(path: Path) -> None:
     path.write_bytes(content)
 
 
+def iterations(number: int) -> Callable[[Any], None]:
+    """Return the edit of params.yaml that sets ``n_iter``."""
+
+    def edit(params: Any) -> None:
+        params["tasks"][TASK]["augment"]["n_iter"] = number
+
+    return edit
+
+
 def write_params(path: Path) -> None:
     """Write params.yaml: the shipped one, made small."""
     path.write_text(_small_params_file(), encoding="utf-8")

@@ -1,0 +1,71 @@
+"""``distill init`` on few rows: what it adds, and where it adds nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline_lib.params import load_params
+from tests.onboarding.made_up import review, write_csv, write_pairs
+
+from .running import distill
+
+
+def write_english(path: Path, rows: int) -> None:
+    """Write reviews in which no two texts are alike, and most words are of English grammar."""
+    values = [[f"It is what I have of {review(n)}", ("bad", "good")[n % 2]] for n in range(rows)]
+    write_csv(path, ["review", "sentiment"], values)
+
+
+def test_few_rows_get_a_pool_word_pieces_and_balanced_decisions() -> None:
+    write_english(Path("few.csv"), 300)
+    printed = distill("init", "few.csv")
+    params = load_params()
+    assert params.vocabulary.pieces == 8000
+    pool = params.task("few").pool
+    assert pool is not None and pool.rows == 4000
+    [source] = pool.sources
+    assert len(source.files) == 4 and source.requirement.startswith("vaderSentiment==")
+    assert params.recipe("full").unlabelled and not params.recipe("original").unlabelled
+    assert {row.threshold for row in params.methods.values()} == {"likelihood"}
+    # So many texts make the transfer set of usual size with fewer iterations.
+    assert params.task("few").augment.n_iter == 5
+    assert "180 labelled rows: 4,000 bundled texts of other kinds" in printed
+    assert "180 rows: students some 5 to 11 points below the teacher" in printed
+
+
+def test_texts_of_ones_own_take_the_place_of_the_pool() -> None:
+    write_english(Path("few.csv"), 300)
+    write_csv(Path("more.csv"), ["review"], [[review(n)] for n in range(400, 700)])
+    printed = distill("init", "few.csv", "--unlabelled", "more.csv")
+    params = load_params()
+    assert params.task("few").pool is None and params.recipe("full").unlabelled
+    assert params.vocabulary.pieces == 8000
+    # So few texts change little.
+    assert "180 rows: students some" in printed
+
+
+def test_many_rows_get_none_of_these() -> None:
+    write_english(Path("many.csv"), 1600)
+    printed = distill("init", "many.csv")
+    params = load_params()
+    assert params.task("many").pool is None and not params.vocabulary.pieces
+    assert {row.threshold for row in params.methods.values()} == {None}
+    assert "bundled texts" not in printed
+
+
+@pytest.mark.parametrize("classes", [("bad", "good"), ("bad", "fair", "good")])
+def test_decisions_are_moved_between_two_classes_only(classes: tuple[str, ...]) -> None:
+    texts = [f"It is what I have of {review(n)}" for n in range(300)]
+    rows = [[text, classes[n % len(classes)]] for n, text in enumerate(texts)]
+    write_csv(Path("few.csv"), ["review", "sentiment"], rows)
+    distill("init", "few.csv")
+    found = {row.threshold for row in load_params().methods.values()}
+    assert found == ({"likelihood"} if len(classes) == 2 else {None})
+
+
+def test_pairs_get_none_of_these_and_are_told_nothing() -> None:
+    write_pairs(Path("pairs"))
+    printed = distill("init", "pairs")
+    params = load_params()
+    assert {row.threshold for row in params.methods.values()} == {None}
+    assert not params.vocabulary.pieces and "below the teacher" not in printed

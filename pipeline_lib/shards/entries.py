@@ -11,7 +11,7 @@ from pipeline_lib.base.layout import state_folder
 from pipeline_lib.base.seals import SEAL, digests, sealed_files
 from pipeline_lib.shards.shard_sets import Shard
 
-TRAINED = ("students", "teachers", "encoders", "vocabularies", "catalogues")
+TRAINED = ("students", "teachers", "encoders", "vocabularies", "joint", "catalogues")
 """The folders of :class:`~pipeline_lib.shards.trained.Trained`."""
 
 
@@ -32,6 +32,17 @@ class Entry:
     bytes: int
     used: float
     rows: int | None = None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All its files; its record or seal last, without which the others do not count.
+
+        :raises DistilleryError: if a training's seal cannot be read.
+        """
+        if self.rows is not None:
+            return self.paths
+        seal = self.paths[0] / SEAL
+        return (*(seal.parent / name for name in sealed_files(seal)), seal)
 
     def is_whole(self) -> bool:
         """Whether its bytes are those that were written."""

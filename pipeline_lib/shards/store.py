@@ -16,7 +16,8 @@ writes under a unique name, and the first one to finish a key provides the entry
 """
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ import pyarrow as pa
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import (
+    atomic_path,
     link_or_copy,
     read_record,
     set_aside,
@@ -107,6 +109,23 @@ class Store:
         entry.parent.mkdir(parents=True, exist_ok=True)
         link_or_copy(path, entry)
         write_json(record, asdict(replace(shard, name=entry.name)))
+
+    @contextmanager
+    def receiving(self, key: str, shard: Shard) -> Iterator[Path]:
+        """Yield a path for the file of ``key``; it becomes the entry if the block succeeds.
+
+        :param shard: what the block has checked the file to be.
+        """
+        path, record = self._paths(key)
+        with atomic_path(path) as temporary:
+            yield temporary
+            # A damaged entry's record describes other bytes.
+            record.unlink(missing_ok=True)
+        write_json(record, asdict(replace(shard, name=path.name)))
+
+    def has(self, key: str) -> bool:
+        """Whether there is an entry of ``key``; its bytes are not checked."""
+        return all(part.exists() for part in self._paths(key))
 
     def read(self, key: str) -> pa.Table:
         """Memory-map the entry of ``key``; it must have been found or added before."""

@@ -13,12 +13,18 @@ import pytest
 import torch
 
 from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.shards.entries import TRAINED
 from pipeline_lib.shards.training_records import Settings, StudentRecord, TrainingRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training import search
+from pipeline_lib.training.distillation.encoders import EncoderTraining
+from pipeline_lib.training.distillation.general import GeneralTraining
+from pipeline_lib.training.distillation.joint import JointTraining
+from pipeline_lib.training.distillation.students import StudentTraining
 from pipeline_lib.training.runs import Message, Prepared, TrainingSpec, train_all
 from pipeline_lib.training.search import TrainingRow, train_rows
+from pipeline_lib.training.teachers.finetuning import TeacherTraining
 
 RUN: list[tuple[str, int, float]] = []
 
@@ -142,3 +148,8 @@ def test_what_determines_a_training_is_in_its_key() -> None:
     keys = {line.result.key for line in [own, *others]}
     assert len(keys) == 6
     assert Line("b", 8).result.key == own.result.key == Line("a", 8, device="cpu").result.key
+
+
+def test_the_store_lists_trainings_of_every_kind() -> None:
+    trainings = (EncoderTraining, GeneralTraining, JointTraining, StudentTraining, TeacherTraining)
+    assert {training.kind for training in trainings} <= {*TRAINED}

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.terminal import say
 from pipeline_lib.base.workspace import PIPELINE
@@ -11,6 +12,7 @@ from pipeline_lib.base.workspace import PIPELINE
 if TYPE_CHECKING:
     from pipeline_lib.commands.planning.stages import PlannedStage
     from pipeline_lib.commands.planning.work import Work
+    from pipeline_lib.params import Params
 
 EXAMPLE = "Example: distill plan"
 _SHOWN = 4
@@ -43,13 +45,25 @@ def plan() -> None:
     others = len(stages) - len(certain)
     other = f", {others} if what they read changes" if others else ""
     say(f"\n{_counted(len(certain))} to run{other}: about {' to '.join(dict.fromkeys(sums))}.")
-    if any(stage.kind == "precompute" and _has_new_code(stage) for stage in stages):
-        say("Answers of the former code may do: distill store import --adopt checks them first.")
+    if line := _offered(params, stages):
+        say(line)
     say("Next:  distill run")
 
 
-def _has_new_code(stage: "PlannedStage") -> bool:
-    return any(reason.startswith("code: ") for reason in stage.reasons)
+def _offered(params: "Params", stages: Sequence["PlannedStage"]) -> str | None:
+    """Return the line that says how the store gets what these stages would compute from data/."""
+    from pipeline_lib.commands.store.refill import offer
+
+    try:
+        command = offer(params, Layout(), {stage.name for stage in stages if not stage.is_kept})
+    except (DistilleryError, OSError):
+        # What they read is not here yet.
+        return None
+    if command is None:
+        return None
+    if command.endswith("--adopt"):
+        return f"data/ has outputs of other code or libraries: {command} checks and takes them."
+    return f"data/ has outputs that the store lacks: {command} takes them."
 
 
 def _seconds(stages: Sequence["PlannedStage"], work: dict[str, "Work | None"]) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """Sentences, encoders trained on them, and students that start there, through every stage."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +219,28 @@ def test_vectors_go_on_with_the_missing_shards(
     workspace.stage("precompute_vectors").sound()
     assert 2 <= done < len(workspace.entries("vectors"))
     assert workspace.digests(VECTORS) == encoded[0].digests(VECTORS)
+
+
+@pytest.mark.parametrize("code", ["same", "other"])
+def test_vectors_refill_an_empty_store(code: str, workspace: Workspace) -> None:
+    workspace.forget(".potstill")
+    sets = [VECTORS / "wikipedia" / split for split in ("train", "validation")]
+    sets.append(VECTORS / f"tasks/{TASK}/original")
+    for path in (workspace / folder / "manifest.json" for folder in sets):
+        manifest = json.loads(path.read_text())
+        manifest["made_from"]["code"] = {"same": manifest["made_from"]["code"]}.get(code, code)
+        path.chmod(0o644)
+        path.write_text(json.dumps(manifest))
+    text = workspace.distill("store", "import").sound().text
+    if code == "other":
+        assert f"{sets[0]}: made from other code; --adopt takes it if rows come out alike" in text
+        text = workspace.distill("store", "import", "--adopt").sound().text
+    for folder in sets:
+        shards = len(read_manifest(workspace / folder).shards)
+        assert f"{folder}: {shards} shards taken, 0 known" in text
+    assert text.count("differ by") == (3 if code == "other" else 0)
+    run = workspace.stage("precompute_vectors").sound()
+    assert len(re.findall(r"computed 0 shards, reused [1-9]", run.text)) == 3
 
 
 def test_pretraining_goes_on_from_its_checkpoint(

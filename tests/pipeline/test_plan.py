@@ -161,6 +161,30 @@ def test_changed_code_is_named(workspace: Workspace) -> None:
     assert "code: pipeline_lib/evaluation/scores.py" in text
 
 
+def test_what_the_data_hold_is_offered_to_an_empty_store(workspace: Workspace) -> None:
+    workspace.params(setting("tasks", TASK, "augment", "n_iter", value=N_ITER + 1))
+    assert "store import" not in planned(workspace)[0]
+    workspace.forget(".potstill")
+    text = planned(workspace)[0]
+    assert "data/ has outputs that the store lacks: distill store import takes them." in text
+    workspace.distill("store", "import").sound()
+    assert "store import" not in planned(workspace)[0]
+
+
+@pytest.mark.slow
+def test_answers_of_former_code_are_offered(workspace: Workspace) -> None:
+    own = workspace.with_own_code()
+    path = own / "pipeline_lib/outputs/health.py"
+    path.write_text(path.read_text() + "\nEXTRA = 1\n")
+    text = own.distill("plan").sound().text
+    [line] = [line for line in text.splitlines() if "store import" in line]
+    command = "distill store import --adopt"
+    assert line == f"data/ has outputs of other code or libraries: {command} checks and takes them."
+    taken = own.distill("store", "import", "--adopt").sound().text
+    assert "shards taken" in taken and "made from other" not in taken
+    assert "store import" not in own.distill("plan").sound().text
+
+
 def test_a_folder_that_is_no_workspace_is_refused(workspace: Workspace) -> None:
     (workspace / "dvc.yaml").unlink()
     run = workspace.distill("plan")

@@ -5,21 +5,19 @@ and libraries included, its files are what the pass would compute.  Outputs of o
 libraries can be adopted: some rows of every shard are computed again, and have to come out alike.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.params import Params
+from pipeline_lib.params import Params, SentenceVectorFiles
 from pipeline_lib.shards.engine.passes import ShardPass
 from pipeline_lib.shards.fingerprint import deciding
 from pipeline_lib.shards.shard_sets import Manifest, Shard, ShardSet
 from pipeline_lib.shards.store import Store
-
-if TYPE_CHECKING:
-    from pipeline_lib.outputs.teacher_pass import TeacherPass
 
 
 @dataclass(frozen=True)
@@ -47,20 +45,65 @@ class _Made:
     inputs: Path | ShardSet
     shard_pass: ShardPass
 
+    def opened(self) -> tuple[ShardSet, ShardSet]:
+        """Open the inputs and the set.
+
+        :raises DistilleryError: if one is missing or unfinished.
+        """
+        inputs = self.inputs if isinstance(self.inputs, ShardSet) else ShardSet.open(self.inputs)
+        return inputs, ShardSet.open(self.folder)
+
 
 def refill(params: Params, layout: Layout, tolerance: float | None) -> Iterator[Refilled]:
-    """Take the transfer sets and teachers' outputs of a folder of data into the store.
+    """Take the transfer sets, teachers' outputs and sentence vectors of a folder of data.
 
     :param tolerance: by how much rows computed again may differ, see :class:`Refilled`, if outputs
         were made by other code or libraries; None: such outputs are left out.
     """
+    for made in _made_sets(params, layout):
+        try:
+            yield _take(made, tolerance)
+        except DistilleryError as error:
+            yield Refilled(made.folder, fault=str(error))
+
+
+def offer(params: Params, layout: Layout, stages: Collection[str]) -> str | None:
+    """Return the command that takes what some stages would compute and a folder of data holds.
+
+    No bytes are checked, so the command may still leave some out.
+
+    :param stages: their names, such as ``precompute@movies``.
+    :returns: None, if the data hold nothing, or the store has it.
+    """
+    command, offered = "distill store import", None
+    for made in _made_sets(params, layout, stages):
+        with suppress(DistilleryError):
+            inputs, outputs = made.opened()
+            differing = {*_differing(made.shard_pass, inputs.manifest, outputs.manifest)}
+            store = Store(made.shard_pass.kind)
+            if all(store.has(key) for key, _ in _keys(made, inputs, outputs)):
+                continue
+            if differing and _can_adopt(made, differing):
+                return f"{command} --adopt"
+            if not differing:
+                offered = command
+    return offered
+
+
+def _made_sets(
+    params: Params, layout: Layout, stages: Collection[str] | None = None
+) -> Iterator[_Made]:
+    """Yield the sets in a folder of data that stages of this workspace would make.
+
+    :param stages: just these; None: all.
+    """
+    makers = {"precompute_vectors": partial(_vectors, params, layout)}
     for task in params.tasks:
-        for made in [*_transfer_sets(params, task, layout), *_outputs(params, task, layout)]:
-            if made.folder.exists():
-                try:
-                    yield _take(made, tolerance)
-                except DistilleryError as error:
-                    yield Refilled(made.folder, fault=str(error))
+        makers[f"augment@{task}"] = partial(_transfer_sets, params, task, layout)
+        makers[f"precompute@{task}"] = partial(_outputs, params, task, layout)
+    for stage, make in makers.items():
+        if stages is None or stage in stages:
+            yield from (made for made in make() if made.folder.exists())
 
 
 def _transfer_sets(params: Params, task: str, layout: Layout) -> Iterator[_Made]:
@@ -91,47 +134,60 @@ def _outputs(params: Params, task: str, layout: Layout) -> Iterator[_Made]:
             yield _Made(layout.states(task, name, recipe), layout.transfer(task, recipe), states)
 
 
+def _vectors(params: Params, layout: Layout) -> Iterator[_Made]:
+    from pipeline_lib.outputs.sentence_sets import sentence_sets
+    from pipeline_lib.outputs.vectors import VectorPass
+
+    settings = params.sentence_vectors
+    # What is looked up in files is looked up again in seconds.
+    if not params.sentence_encoders() or isinstance(settings, SentenceVectorFiles):
+        return
+    folder = layout.model(settings.model)
+    made_by = VectorPass.of(params, folder) if folder.exists() else None
+    for one in sentence_sets(params, layout) if made_by else ():
+        yield _Made(one.vectors, one.inputs, made_by)
+
+
 def _take(made: _Made, tolerance: float | None) -> Refilled:
-    outputs = ShardSet.open(made.folder)
-    inputs = made.inputs if isinstance(made.inputs, ShardSet) else ShardSet.open(made.inputs)
-    differing, difference = [*_differing(made.shard_pass, inputs.manifest, outputs.manifest)], None
+    inputs, outputs = made.opened()
+    differing, difference = {*_differing(made.shard_pass, inputs.manifest, outputs.manifest)}, None
     if differing:
-        fault = f"made from other {', '.join(differing)}"
-        # Transfer sets are made again in seconds.
-        can_adopt = {*differing} <= _ADOPTED and made.shard_pass.row_for_row
-        if not can_adopt:
+        fault = f"made from other {', '.join(sorted(differing))}"
+        if not _can_adopt(made, differing):
             return Refilled(made.folder, fault=fault)
         if tolerance is None:
             return Refilled(made.folder, fault=f"{fault}; --adopt takes it if rows come out alike")
-        difference = _difference(inputs, outputs, made.shard_pass)
-        if difference > tolerance:
+        from pipeline_lib.commands.store.adoption import difference as difference_of
+
+        difference = difference_of(inputs, outputs, made.shard_pass)
+        # Written so that NaN fails.
+        if not difference <= tolerance:
             worse = f"rows computed again differ by {difference:.1g}, more than {tolerance:g}"
             return Refilled(made.folder, fault=f"{fault}; {worse}", difference=difference)
     store, counts = Store(made.shard_pass.kind), {True: 0, False: 0}
+    for key, shard in _keys(made, inputs, outputs):
+        is_new = store.find(key) is None
+        if is_new:
+            store.take(key, outputs.path(shard), _described(shard, difference))
+        counts[is_new] += 1
+    return Refilled(made.folder, counts[True], counts[False], difference=difference)
+
+
+def _keys(made: _Made, inputs: ShardSet, outputs: ShardSet) -> Iterator[tuple[str, Shard]]:
+    """Yield the shards of a set with the keys that they have in the store."""
     by_name = {shard.name: shard for shard in outputs.manifest.shards}
     for block in inputs.manifest.shards:
         for part, shard in enumerate(_parts(made.shard_pass, block, by_name)):
-            key = made.shard_pass.key(block.sha256, part)
-            is_new = store.find(key) is None
-            if is_new:
-                store.take(key, outputs.path(shard), _described(shard, difference))
-            counts[is_new] += 1
-    return Refilled(made.folder, counts[True], counts[False], difference=difference)
+            yield made.shard_pass.key(block.sha256, part), shard
 
 
 _ADOPTED = {"code", "libraries"}
 """What may differ if rows computed again come out alike."""
 
 
-def _difference(inputs: ShardSet, outputs: ShardSet, teacher_pass: "TeacherPass") -> float:
-    """Return by how much rows computed again differ; some of every shard are.
-
-    :raises DistilleryError: if they belong to other rows, or to another teacher.
-    """
-    from pipeline_lib.outputs.alignment import prove_alignment, prove_vectors
-
-    prove = prove_alignment if teacher_pass.kind == "logits" else prove_vectors
-    return float(prove(inputs, outputs, teacher_pass)["max_share_of_distance"])
+def _can_adopt(made: _Made, differing: Collection[str]) -> bool:
+    # Transfer sets are made again in seconds.
+    return {*differing} <= _ADOPTED and made.shard_pass.row_for_row
 
 
 def _described(shard: Shard, difference: float | None) -> Shard:

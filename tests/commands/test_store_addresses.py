@@ -361,10 +361,21 @@ def test_addresses_that_cannot_be_used(command: str, home: Path, fails: Fails) -
     fsspec.register_implementation("unreachable", Unreachable, clobber=True)
     error = fails("store", command, "unreachable://a")
     assert "unreachable://a" in error and "could not be reached (no route to host)" in error
-    assert "nosuch: Name" not in (error := fails("store", command, "nosuch://a"))
+    error = fails("store", command, "nosuch://a")
     assert "nosuch://a: Protocol not known: nosuch. Name a directory, or an address" in error
     Path("file").write_text("")
     assert "file/below" in fails("store", command, "file/below")
+
+
+def test_a_bucket_that_is_not_there_is_an_error(
+    home: Path, fails: Fails, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find(self: Failing, path: str, **_: Any) -> Any:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(Failing, "find", find)
+    error = fails("store", "push", "failing://a", "--kind", "tags", "--kind", "tags")
+    assert "failing://a/store/tags: not found. Create it or get access, then push again." in error
 
 
 def test_a_missing_driver_says_what_to_install(

@@ -124,7 +124,7 @@ def import_data(
         typer.Option(help="With --adopt: how much rows may differ, as a share of their distance."),
     ] = 1e-3,
 ) -> None:
-    """Take transfer sets and teachers' outputs from a folder of data into the store.
+    """Take transfer sets, teachers' outputs and sentence vectors from a folder of data.
 
     After `dvc pull` into a new clone, the data are there and the store is empty: without this, one
     more iteration computes all of them again. So does an upgrade of this library: --adopt computes
@@ -140,7 +140,7 @@ def import_data(
         again = "" if one.fault or one.difference is None else f"; differ by {one.difference:.1g}"
         say(f"{one.folder}: {outcome}{again}")
     if not done:
-        say(f"{data}: no transfer set and no teacher's outputs of a task in params.yaml.")
+        say(f"{data}: no transfer set, outputs or vectors of what params.yaml has.")
 
 
 @app.command("push", epilog="Example: distill store push s3://bucket/store --kind logits --used")
@@ -167,7 +167,7 @@ def push(
     if unknown := [name for name in kind or () if name not in by_kind]:
         known = f"There are: {', '.join(by_kind)}." if by_kind else "It is empty."
         raise DistilleryError(f"{state_folder()}: no entries of the kind {unknown[0]!r}. {known}")
-    chosen = [entry for name in kind or by_kind for entry in by_kind[name]]
+    chosen = [entry for name in dict.fromkeys(kind or by_kind) for entry in by_kind[name]]
     if used:
         digests = digests_in_data(Path("data"))
         chosen = [entry for entry in chosen if entry.is_in(digests)]

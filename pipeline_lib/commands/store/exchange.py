@@ -160,7 +160,11 @@ def push(chosen: Sequence[Entry], address: Address) -> Iterator[Copied]:
     :raises DistilleryError: if it cannot be reached or written.
     """
     folders = {folder for entry in chosen for folder in _folders(entry.kind)}
-    sizes = {path: size for folder in folders for path, size in address.sizes(folder).items()}
+    try:
+        sizes = {path: size for folder in folders for path, size in address.sizes(folder).items()}
+    except RefusedError as error:
+        # As a bucket can be; a folder that is missing is made.
+        raise DistilleryError(f"{error}. Create it or get access, then push again.") from error
     yield from _each(lambda entry: _send(entry, address, sizes), chosen, address.at_once)
 
 

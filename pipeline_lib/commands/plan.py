@@ -72,9 +72,9 @@ def _seconds(stages: Sequence["PlannedStage"], work: dict[str, "Work | None"]) -
     from pipeline_lib.params.profiles import read_values
 
     forecast = Forecast.read(PIPELINE, read_values(Path("params.yaml")), Layout())
-    shares = {name: 1.0 if one is None else one.share for name, one in work.items()}
-    shares |= {stage.name: 0.0 for stage in stages if stage.is_kept}
-    return {name: forecast.seconds_of(name, share) for name, share in shares.items()}
+    amounts = {name: (one.kind, one.new) if one else () for name, one in work.items()}
+    amounts |= {stage.name: ("rows", 0) for stage in stages if stage.is_kept}
+    return {name: forecast.seconds_of(name, *amount) for name, amount in amounts.items()}
 
 
 def _lines(stage: "PlannedStage", work: "Work | None", time: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.workspace import shipped
 from pipeline_lib.commands import run
@@ -123,6 +124,28 @@ def test_the_time_left_is_that_of_what_comes_after() -> None:
     forecast = Forecast({"a": 30.0, "b": 10.0}, {"a": set(), "b": {"a"}})
     forecast.finish("a", 120.0)
     assert forecast.seconds_left("b", 0.0, 0.0) == pytest.approx(40.0)
+
+
+def test_a_million_rows_take_what_rows_took_before(tmp_path: Path) -> None:
+    params = {"tasks": {"a": {}, "b": {}, "c": {}}, "encoders": {}, "catalogues": {}, "joint": {}}
+    params |= {"refined": [], "retrieval": {}, "similarity": {}}
+
+    def seconds(stage: str, kind: str, new: int) -> float:
+        return Forecast.read(shipped("pipeline.yaml"), params, Layout(tmp_path)).seconds_of(
+            stage, kind, new
+        )
+
+    # The default's 17,188 rows take a minute; nothing takes less than starting.
+    assert seconds("precompute@a", "rows", 1_718_800) == pytest.approx(6000.0)
+    assert seconds("precompute@a", "rows", 0) == 5.0
+    record = {"command": "", "started": "", "seconds": 50.0}
+    counts = {"rows": {"computed": 100, "reused": 900}, "trainings": {"computed": 1, "reused": 99}}
+    write_json(Layout(tmp_path).stage_record("precompute@a"), record | {"counts": counts})
+    assert seconds("precompute@a", "rows", 1000) == pytest.approx(500.0)
+    assert seconds("precompute@b", "rows", 1000) == pytest.approx(500.0)
+    # A stage that found all but a hundredth of its work took as long as it does to start.
+    write_json(Layout(tmp_path).stage_record("train@a"), record | {"counts": counts})
+    assert seconds("train@c", "trainings", 18) == pytest.approx(240.0)
 
 
 def test_the_stages_of_a_workspace_are_forecast(tmp_path: Path) -> None:

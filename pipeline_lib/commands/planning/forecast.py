@@ -4,6 +4,7 @@ A stage runs if something that it reads was made anew.  DVC decides that stage b
 forecast counts what comes after a stage that ran, and shrinks as DVC skips some of it.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from pipeline_lib.base.workspace import shipped
 
 USUAL = 5.0
 """Seconds of a stage of which nothing is known."""
+_TELLING = 0.1
+"""What share of its work a stage must have computed for its seconds to tell what the rest takes."""
 
 
 @dataclass
@@ -25,13 +28,13 @@ class Forecast:
     """The stages of a run, in no particular order, and what is known of them so far.
 
     :ivar expected: seconds by stage, such as ``train@movies``.
-    :ivar whole: seconds by stage if nothing of its work is stored, where that is known.
     :ivar before: the stages that a stage reads from, directly or not, by name without item.
+    :ivar rates: seconds of a row or a training, by stage with or without its item, and kind.
     """
 
     expected: dict[str, float]
     before: dict[str, set[str]]
-    whole: dict[str, float] = field(default_factory=dict)
+    rates: dict[tuple[str, str], float] = field(default_factory=dict)
     measured: dict[str, float] = field(default_factory=dict)
     skipped: set[str] = field(default_factory=set)
 
@@ -43,20 +46,32 @@ class Forecast:
         """
         usual = read_json(shipped("stage_seconds.json"))
         stages = YAML(typ="safe").load(pipeline.read_text(encoding="utf-8"))["stages"]
-        expected, whole = {}, {}
+        expected, rates = {}, {}
         for name, settings in stages.items():
+            default = dict(usual.get(name, {"seconds": USUAL}))
+            seconds = default.pop("seconds")
+            rates |= {(name, kind): seconds / amount for kind, amount in default.items()}
             for stage in _instances(name, settings, params):
                 record = read_stage_record(layout.stage_record(stage))
-                expected[stage] = record["seconds"] if record else usual.get(name, USUAL)
-                if record is None or (share := _computed(record["counts"])):
-                    whole[stage] = expected[stage] / (share if record else 1.0)
+                expected[stage] = record["seconds"] if record else seconds
+                for kind, rate in _rates(record) if record else ():
+                    rates[stage, kind] = rates[name, kind] = rate
         direct = stages_before(pipeline)
-        return cls(expected, {name: _all_before(name, direct) for name in direct}, whole)
+        return cls(expected, {name: _all_before(name, direct) for name in direct}, rates)
 
-    def seconds_of(self, stage: str, share: float) -> float:
-        """Return how long a stage takes if this share of its work is to be computed."""
+    def seconds_of(self, stage: str, kind: str | None = None, new: int = 0) -> float:
+        """Return how long a stage takes.
+
+        :param kind: of work that is counted, ``rows`` or ``trainings``; None: all of the stage's.
+        :param new: how much of it is to be computed.
+        """
         usual = self.expected.get(stage, USUAL)
-        return max(min(usual, USUAL), share * self.whole.get(stage, usual))
+        if kind is None:
+            return usual
+        name = stage.partition("@")[0]
+        rate = self.rates.get((stage, kind), self.rates.get((name, kind)))
+        whole = usual * bool(new) if rate is None else rate * new
+        return max(min(usual, USUAL), whole)
 
     def finish(self, stage: str, seconds: float) -> None:
         """Note that a stage ran, and how long it took."""
@@ -104,11 +119,12 @@ def _instances(name: str, settings: Any, params: Any) -> list[str]:
     return [f"{name}@{item}" for item in params.get(items.strip("${}"), [])]
 
 
-def _computed(counts: dict[str, dict[str, int]]) -> float:
-    """Return the share of its work that a stage computed when it last ran; 1 if it counts none."""
-    known = counts.get("rows") or counts.get("trainings") or {"computed": 1, "reused": 0}
-    done = known["computed"] + known["reused"]
-    return known["computed"] / done if done else 1.0
+def _rates(record: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    """Yield the kinds of work of which a stage computed enough, and the seconds of one."""
+    for kind, counts in record["counts"].items():
+        computed = counts["computed"]
+        if computed and computed >= _TELLING * (computed + counts["reused"]):
+            yield kind, record["seconds"] / computed
 
 
 def _all_before(name: str, direct: dict[str, set[str]]) -> set[str]:

@@ -27,11 +27,6 @@ class Work:
         about = "about " if self.is_estimate and self.new else ""
         return f"{self.kind}: {self.stored:,} stored, {about}{self.new:,} new"
 
-    @property
-    def share(self) -> float:
-        """The share that is to be computed."""
-        return self.new / max(1, self.new + self.stored)
-
 
 @dataclass(frozen=True)
 class _Counted:

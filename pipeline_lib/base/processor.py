@@ -10,6 +10,7 @@ starts from another model depends on that model's whole folder.
 """
 
 import platform
+import sys
 from functools import lru_cache
 from pathlib import Path
 
@@ -35,3 +36,19 @@ def computed_on(device: str) -> str:
     name = torch.cuda.get_device_name(device) if cuda else cpu_name()
     kind = f"{name} (mps)" if device.startswith("mps") else name
     return f"{kind}, torch {torch.__version__}"
+
+
+def used_accelerators() -> list[str]:
+    """Return the names of the accelerators whose memory this process has used, sorted.
+
+    A process that has not imported torch has used none; it is not imported for this.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return []
+    numbers = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    used = [number for number in numbers if torch.cuda.max_memory_allocated(number)]
+    names = {torch.cuda.get_device_name(number) for number in used}
+    if torch.backends.mps.is_available() and torch.mps.driver_allocated_memory():
+        names.add(f"{cpu_name()} (mps)")
+    return sorted(names)

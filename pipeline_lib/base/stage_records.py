@@ -14,21 +14,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pipeline_lib.base.energy import start_meter
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_record, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.processor import cpu_name
+from pipeline_lib.base.processor import cpu_name, used_accelerators
 
 STARTED = time.time()
 """When this process began to import the library; heavy imports are part of a stage's time."""
 _counts: dict[str, dict[str, int]] = {}
 _names: set[tuple[str, str]] = set()
+_accelerators: set[str] = set()
 
 
 def count(kind: str, reused: bool, name: str | None = None, amount: int = 1) -> None:
     """Count a piece of work as computed now, or as reused.
 
-    :param kind: of work: ``shards`` and their ``rows``, or ``trainings``.
+    :param kind: of work: ``shards``, their ``rows`` and ``tokens``, or ``trainings``.
     :param name: identifies the piece, if it could otherwise be counted twice.
     """
     if name is not None and (kind, name) in _names:
@@ -36,6 +38,11 @@ def count(kind: str, reused: bool, name: str | None = None, amount: int = 1) -> 
     _names.add((kind, name or ""))
     counter = _counts.setdefault(kind, {"computed": 0, "reused": 0})
     counter["reused" if reused else "computed"] += amount
+
+
+def used_in_worker(accelerators: Sequence[str]) -> None:
+    """Note the accelerators that a worker process has used, by name."""
+    _accelerators.update(accelerators)
 
 
 def recorded(main: Callable[..., None], argv: Sequence[str] = sys.argv) -> Callable[..., None]:
@@ -46,6 +53,7 @@ def recorded(main: Callable[..., None], argv: Sequence[str] = sys.argv) -> Calla
 
     @functools.wraps(main)
     def run(**options: Any) -> None:
+        meter = start_meter()
         main(**options)
         record = {
             "command": f"python -m pipeline_lib.stages.{' '.join([Path(argv[0]).stem, *argv[1:]])}",
@@ -54,6 +62,8 @@ def recorded(main: Callable[..., None], argv: Sequence[str] = sys.argv) -> Calla
             "counts": _counts,
             "peak_bytes": peak_bytes(),
             "processor": cpu_name(),
+            "accelerators": sorted(_accelerators.union(used_accelerators())),
+            "joules": meter.energy(),
         }
         write_json(Layout().stage_record(stage_name(argv, options)), record)
 
@@ -78,11 +88,12 @@ def stage_name(argv: Sequence[str], options: dict[str, Any]) -> str:
 def read_stage_record(path: Path) -> dict[str, Any] | None:
     """Return a stage's record, or None if there is none or it cannot be read.
 
-    Those of earlier versions lack ``peak_bytes`` and ``processor``.
+    What those of earlier versions lack is None.
     """
+    later = ("peak_bytes", "processor", "accelerators", "joules")
     try:
         record = read_record(path)
         known = {key: record[key] for key in ("command", "started", "seconds", "counts")}
-        return known | {key: record.get(key) for key in ("peak_bytes", "processor")}
+        return known | {key: record.get(key) for key in later}
     except (DistilleryError, KeyError, TypeError):
         return None

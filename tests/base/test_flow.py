@@ -54,6 +54,8 @@ def test_a_stage_that_ends_well_leaves_a_record(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(stage_records, "_counts", {})
     monkeypatch.setattr(stage_records, "_names", set())
+    monkeypatch.setattr(stage_records, "_accelerators", {"Card B"})
+    monkeypatch.setattr(stage_records, "used_accelerators", lambda: ["Card A"])
 
     def main(task: str) -> None:
         for reused in (True, True, False):
@@ -68,6 +70,8 @@ def test_a_stage_that_ends_well_leaves_a_record(
     assert record["command"] == "python -m pipeline_lib.stages.train --task movies"
     assert record["counts"]["shards"] == {"computed": 1, "reused": 2}
     assert record["counts"]["trainings"] == {"computed": 2, "reused": 0}
+    assert record["accelerators"] == ["Card A", "Card B"]
+    assert record["joules"].keys() == {"processor", "accelerators"}
     with pytest.raises(ValueError):
         recorded(main, ["stages/train.py"])(task="bad")
     assert read_stage_record(Layout().stage_record("train@bad")) is None

@@ -22,7 +22,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline_lib.base import stage_records
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.processor import used_accelerators
 from pipeline_lib.base.threads import single_thread, use_one_thread
 from pipeline_lib.shards.engine.protocol import (
     IN_FLIGHT,
@@ -33,6 +35,8 @@ from pipeline_lib.shards.engine.protocol import (
     throttled,
 )
 
+Done = tuple[Result, list[str]]
+"""A job's result, and the accelerators that its worker has used."""
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 _messages: Any = None
 
@@ -135,13 +139,13 @@ class LocalEngine:
         messages = multiprocessing.get_context(self._start).Queue()
         with self._pool(min(self.workers, len(jobs)), messages) as pool:
             futures = {pool.submit(_call, function, n, job): n for n, job in enumerate(jobs)}
-            waiting: set[Future[Result]] = set(futures)
+            waiting: set[Future[Done]] = set(futures)
             try:
                 while waiting:
                     done, waiting = wait(waiting, timeout=0.25, return_when=FIRST_COMPLETED)
                     _pass_on(messages, on_progress)
                     for future in done:
-                        yield futures[future], future.result()
+                        yield futures[future], _result(future)
             except BrokenProcessPool as error:
                 raise _killed_worker() from error
             except BaseException as error:
@@ -160,7 +164,7 @@ def _stop(pool: ProcessPoolExecutor, error: BaseException) -> None:
 def _in_order(
     pool: ProcessPoolExecutor, function: Callable[[Job], Result], jobs: Iterable[Job], limit: int
 ) -> Iterator[Result]:
-    waiting: deque[Future[Result]] = deque()
+    waiting: deque[Future[Done]] = deque()
     stream = iter(jobs)
     failure: DistilleryError | None = None
     while True:
@@ -173,11 +177,11 @@ def _in_order(
             # only the results before the fault must not see it.
             failure = error
             break
-        waiting.append(pool.submit(function, job))
+        waiting.append(pool.submit(_apply, function, job))
         if len(waiting) == limit:
-            yield waiting.popleft().result()
+            yield _result(waiting.popleft())
     while waiting:
-        yield waiting.popleft().result()
+        yield _result(waiting.popleft())
     if failure:
         raise failure
 
@@ -217,5 +221,16 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _call(function: Callable[[Job, Report], Result], number: int, job: Job) -> Result:
-    return function(job, throttled(lambda message: _messages.put((number, message)), 0.1))
+def _call(function: Callable[[Job, Report], Result], number: int, job: Job) -> Done:
+    result = function(job, throttled(lambda message: _messages.put((number, message)), 0.1))
+    return result, used_accelerators()
+
+
+def _apply(function: Callable[[Job], Result], job: Job) -> Done:
+    return function(job), used_accelerators()
+
+
+def _result(future: Future[Done]) -> Result:
+    result, used = future.result()
+    stage_records.used_in_worker(used)
+    return result

@@ -34,7 +34,10 @@ from pipeline_lib.shards.shard_sets import (
 from pipeline_lib.shards.store import Store
 
 Output = tuple[pa.Table, dict[str, Any] | None]
-"""An output shard's rows, and what was counted while they were made."""
+"""An output shard's rows, and what was counted while they were made.
+
+A count named ``tokens`` is of those that a model computed; the stage's record adds them up.
+"""
 
 
 class ShardPass(ABC):
@@ -160,6 +163,8 @@ class PassStats:
         """Count one input's outputs, in the stage's record too."""
         stage_records.count("shards", answer.reused)
         stage_records.count("rows", answer.reused, amount=answer.rows)
+        if tokens := sum((shard.counts or {}).get("tokens", 0) for shard in answer.shards):
+            stage_records.count("tokens", answer.reused, amount=tokens)
         if answer.reused:
             self.reused, self.rows_reused = self.reused + 1, self.rows_reused + answer.rows
         else:

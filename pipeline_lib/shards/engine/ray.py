@@ -13,9 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from pipeline_lib.base import stage_records
 from pipeline_lib.base.distribution import install_extra
 from pipeline_lib.base.errors import DistilleryError, reason_of
 from pipeline_lib.base.layout import state_folder
+from pipeline_lib.base.processor import used_accelerators
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.shards.engine.heads import check_head, end_without, no_cluster, watch
 from pipeline_lib.shards.engine.protocol import (
@@ -217,7 +219,9 @@ class _Failed:
 def _get(reference: Any) -> Any:
     """Return a job's result, or what it raised; raise only if its worker died."""
     try:
-        return ray.get(reference)
+        result, used = ray.get(reference)
+        stage_records.used_in_worker(used)
+        return result
     except RayActorError:
         raise
     except RayTaskError as error:
@@ -268,15 +272,16 @@ class _WorkerBase:
     def ping(self) -> None:
         """Answer; a dead worker does not."""
 
-    def apply(self, function: Callable[[Any], Any], job: Any) -> Any:
-        """Compute one job of a stream."""
-        return function(job)
+    def apply(self, function: Callable[[Any], Any], job: Any) -> tuple[Any, list[str]]:
+        """Compute one job of a stream; return the accelerators used so far, too."""
+        return function(job), used_accelerators()
 
     def compute(
         self, function: Callable[[Any, Report], Any], number: int, job: Any, mailbox: Any
-    ) -> Any:
-        """Compute one job that reports its progress."""
-        return function(job, throttled(lambda m: mailbox.put.remote((number, m)), 0.5))
+    ) -> tuple[Any, list[str]]:
+        """Compute one job that reports its progress; return the accelerators used so far, too."""
+        report = throttled(lambda m: mailbox.put.remote((number, m)), 0.5)
+        return function(job, report), used_accelerators()
 
 
 class _MailboxBase:

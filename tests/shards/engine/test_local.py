@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pipeline_lib.base import stage_records
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params import load_params
 from pipeline_lib.params.engine import LocalProcesses
@@ -182,6 +183,15 @@ def test_each_worker_of_an_accelerator_is_started_anew_and_sees_its_own(
         found = {result for _, result in LocalEngine.on(devices, 2).run(see_device, list(range(6)))}
         assert {device for _, device in found} == {seen}
         assert len({pid for pid, _ in found}) == 2 and os.getpid() not in dict(found)
+
+
+def test_what_workers_computed_on_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted: set[str] = set()
+    monkeypatch.setattr(stage_records, "_accelerators", noted)
+    monkeypatch.setattr(local, "used_accelerators", lambda: ["A card"])  # forked workers share it
+    assert dict(LocalEngine(2).run(square, [2, 3])) == {0: 4, 1: 9} and noted == {"A card"}
+    noted.clear()
+    assert list(LocalEngine(2).stream(double, [5, 6])) == [10, 12] and noted == {"A card"}
 
 
 LOADED: list[int] = []

@@ -1,5 +1,6 @@
 """A pass of a few lines: computed once, by any engine to the same bytes, found by its content."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -8,9 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from pipeline_lib.base import stage_records
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.shards.engine.local import LocalEngine
-from pipeline_lib.shards.engine.passes import PassStats, Piece, ShardPass, run_pass, stream_pieces
+from pipeline_lib.shards.engine.passes import (
+    Output,
+    PassStats,
+    Piece,
+    ShardPass,
+    run_pass,
+    stream_pieces,
+)
 from pipeline_lib.shards.shard_sets import (
     Manifest,
     ShardSet,
@@ -67,6 +76,38 @@ def test_what_was_computed_is_found_under_any_name(texts: ShardSet, tmp_path: Pa
     assert manifest == ShardSet.open(tmp_path / "a").manifest
     _, report = run_pass(LengthPass(times=2), texts, tmp_path / "b", LocalEngine(1))
     assert report.computed == 4
+
+
+@dataclass(frozen=True)
+class WordPass(LengthPass):
+    """Says how many words it read, as a teacher says how many tokens it computed."""
+
+    kind: ClassVar[str] = "words"
+
+    def outputs(self, rows: pa.Table) -> Iterator[Output]:
+        words = sum(len(text.split()) for text in rows["text"].to_pylist())
+        yield self.compute(rows), {"tokens": words}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_tokens_are_in_the_manifest_and_the_stages_record(
+    texts: ShardSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    def run(name: str) -> tuple[Manifest, dict[str, dict[str, int]]]:
+        counts: dict[str, dict[str, int]] = {}
+        monkeypatch.setattr(stage_records, "_counts", counts)
+        return run_pass(WordPass(), texts, tmp_path / name, LocalEngine(workers))[0], counts
+
+    manifest, counts = run("a")
+    assert manifest.counts == {"tokens": 12}
+    assert [shard.counts for shard in manifest.shards] == [{"tokens": n} for n in (5, 1, 0, 6)]
+    assert counts["tokens"] == {"computed": 12, "reused": 0}
+    again, counts = run("b")
+    assert again == manifest
+    assert counts["tokens"] == {"computed": 0, "reused": 12}
+    # Passes that count none leave no count of 0.
+    run_pass(LengthPass(), texts, tmp_path / "c", LocalEngine(1))
+    assert counts["tokens"] == {"computed": 0, "reused": 12}
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.terminal import say
 from pipeline_lib.base.workspace import PIPELINE
+from pipeline_lib.results.account import duration
 
 if TYPE_CHECKING:
     from pipeline_lib.commands.planning.stages import PlannedStage
@@ -28,7 +29,6 @@ def plan() -> None:
     """
     from pipeline_lib.commands.planning.stages import planned_stages
     from pipeline_lib.commands.planning.work import work_of
-    from pipeline_lib.commands.run import duration
     from pipeline_lib.params import load_params
 
     params, stages = load_params(), planned_stages()

@@ -7,6 +7,7 @@ from typer import Option
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.terminal import say_json
+from pipeline_lib.base.workspace import PIPELINE
 from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 EXAMPLE = "Example: distill results"
@@ -25,9 +26,13 @@ def results(
     seeds, the gain over the undistilled baseline with its interval and p-value, the distance to and
     agreement with the teacher, the number of parameters and, if measured, sentences per second on
     one core. Then retrieval and untuned similarity, if params.yaml has rows for them.
+
+    At the end, what the stages took when they last ran here; `distill account` shows each.
     """
     from pipeline_lib.base.console import SafeConsole
+    from pipeline_lib.base.flow import read_flow
     from pipeline_lib.params import load_params
+    from pipeline_lib.results.account import stage_runs, totals
     from pipeline_lib.results.collect import read_finished
     from pipeline_lib.results.headline import headline
     from pipeline_lib.results.retrieval_tables import read_measured
@@ -60,5 +65,7 @@ def results(
         if one.speed and one.speed.exported:
             exported = f"Exported: {one.speed.exported} of {one.task}, {layout.exported(one.task)}"
             console.print(exported, markup=False)
+    if runs := stage_runs(read_flow(PIPELINE, layout)):
+        console.print(f"The stages' last runs: {totals(runs)}.", markup=False)
     if layout.page.exists():
         console.print(f"The same with charts and examples: {layout.page.resolve()}", markup=False)

@@ -16,6 +16,7 @@ from typer import Argument, Option
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.workspace import DVC, PIPELINE, remove_stale_lock
+from pipeline_lib.results.account import duration
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -205,13 +206,3 @@ def summary(lines: list[str], stage: str) -> Iterator[str]:
     others = [line for line in lines if not line.startswith(("warning", "note", " "))]
     if others:
         yield others[-1].removeprefix(f"{stage.partition('@')[2]}: ")
-
-
-def duration(seconds: float) -> str:
-    """Return a time as people say it: ``8 s``, ``2 min 5 s``, ``3 h 10 min``."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -48,13 +48,14 @@ def page_content(
 
     :param pipeline: dvc.yaml, for the flow.
     """
+    flow = read_flow(pipeline, layout)
     content = {
         "format": FORMAT,
         "tasks": [_task(params, layout, result) for result in results],
         "encoders": encoder_curves(params, layout),
         "measured": [table.plain() for table in measured],
-        "flow": read_flow(pipeline, layout),
-        "provenance": provenance(params, layout, "dvc repro"),
+        "flow": flow,
+        "provenance": provenance(params, layout, "dvc repro", flow),
     }
     return _finite(content)
 

@@ -25,6 +25,7 @@ from pipeline_lib.report.charts import (
     routing_chart,
     scatter,
 )
+from pipeline_lib.results.account import reused
 from pipeline_lib.results.detail_tables import HEADS, IN_PERCENT
 
 HERE = Path(__file__).parent
@@ -243,26 +244,18 @@ def _curves(
 
 
 def _flow(flow: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the flow with its chart and a line of text for each stage."""
+    """Return the flow's chart, with a line of text for each stage, and the total time."""
     stages = [{**stage, "line": _line(stage["runs"])} for stage in flow["stages"]]
-    longest = max((run["seconds"] for stage in stages for run in stage["runs"]), default=0.0)
     chart = flow_chart("flow-chart", stages) if stages else ""
-    return {"stages": stages, "longest": longest, "chart": chart, "seconds": flow["seconds"]}
-
-
-PARTS = ("shards", "trainings")
-"""What is counted as one piece of work."""
+    return {"chart": chart, "seconds": flow["seconds"]}
 
 
 def _line(runs: list[dict[str, Any]]) -> str:
     if not runs:
         return "no run recorded"
     line = seconds(sum(run["seconds"] for run in runs))
-    reused, computed = (
-        sum(run["counts"].get(kind, {}).get(key, 0) for run in runs for kind in PARTS)
-        for key in ("reused", "computed")
-    )
-    return f"{line}, {reused}/{reused + computed} reused" if reused + computed else line
+    stored, pieces_of_work = reused(runs)
+    return f"{line}, {stored}/{pieces_of_work} reused" if pieces_of_work else line
 
 
 def _examples(importance: Mapping[str, Any] | None) -> list[dict[str, Any]]:

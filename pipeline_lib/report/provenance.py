@@ -3,6 +3,7 @@
 import platform
 import re
 import subprocess
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.message import Message
 from importlib.metadata import PackageNotFoundError, distribution, requires
@@ -15,6 +16,7 @@ from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name
 from pipeline_lib.params import Params
+from pipeline_lib.results.account import account_table, stage_runs
 from pipeline_lib.results.trainings import computed_on
 from pipeline_lib.sources.run_sources import UNKNOWN, source_rows
 
@@ -22,10 +24,12 @@ SECTIONS = ("tasks", "transfer", "models", "teachers", "students", "optimisers",
 """The sections of params.yaml that have digests of their own."""
 
 
-def provenance(params: Params, layout: Layout, command: str) -> dict[str, Any]:
+def provenance(
+    params: Params, layout: Layout, command: str, flow: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return what the page was made from and with.
 
-    :param command: the command that makes it.
+    :param command: the command that makes it; :param flow: with the stages' last runs.
     """
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -36,6 +40,7 @@ def provenance(params: Params, layout: Layout, command: str) -> dict[str, Any]:
         "processor": cpu_name(),
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "computed_on": computed_on(params, layout),
+        "account": account_table(stage_runs(flow), started=True).plain(),
         "digests": _digests(params),
         "sources": list(source_rows(params, layout)),
         "packages": _packages(),

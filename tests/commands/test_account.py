@@ -2,45 +2,90 @@
 
 import json
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.workspace import make_workspace
+from tests.made_up import made_up_method, made_up_scores
 
-from .running import distill
+from .running import distill, write_params
 
 RECORD = {"command": "x", "started": "2026-01-02T03:04:05+00:00"}
+ON_CARD = {
+    "accelerators": ["NVIDIA H100 80GB HBM3"],
+    "joules": {"processor": 36_000.0, "accelerators": 324_000.0},
+}
 
 
-def write_records() -> None:
+def write_records(**more: Any) -> None:
     """Write the records of two stages; the second is of an earlier version."""
     make_workspace(Path("."), False)
     counts = {
         "rows": {"computed": 6000, "reused": 1234},
-        "shards": {"computed": 6, "reused": 2},
+        "tokens": {"computed": 1_234_567, "reused": 50_000},
+        "shards": {"computed": 6, "reused": 3},
         "trainings": {"computed": 3, "reused": 0},
     }
-    more = {"seconds": 120.0, "counts": counts, "peak_bytes": 3 * 2**30, "processor": "A CPU"}
-    write_json(Layout().stage_record("precompute@movies"), RECORD | more)
+    of_first = {"seconds": 120.0, "counts": counts, "peak_bytes": 3 * 2**30, "processor": "A CPU"}
+    write_json(Layout().stage_record("precompute@movies"), RECORD | of_first | more)
     write_json(Layout().stage_record("report"), RECORD | {"seconds": 60.0, "counts": {}})
 
 
-def test_time_rows_memory_and_money_of_each_stage() -> None:
+def cells(printed: str, stage: str) -> list[str]:
+    [line] = [line for line in printed.splitlines() if line.strip().startswith(stage)]
+    return line.split()
+
+
+def test_time_work_memory_and_money_of_each_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     write_records()
     printed = distill("account", "--price", "20")
-    [line] = [line for line in printed.splitlines() if "precompute@movies" in line]
-    for part in ("120", "6,000", "1,234", "50", "3", "3072"):
-        assert part in line
-    assert "3 min 0 s in all, at a price of 1.00, on A CPU" in printed
-    assert "report" in printed
+    heads = "Stage Seconds Rows Rows/s Tokens, k Tokens/s Trained Found MiB"
+    assert cells(printed, "Stage") == heads.split()  # neither energy nor accelerator
+    figures = "precompute@movies 120 6,000 50 1,235 10,288 3 25 % 3,072"
+    assert cells(printed, "precompute@movies") == figures.split()
+    assert cells(printed, "report") == ["report", "60"]
+    total = "3 min 0 s in all, at a price of 1.00, 6,000 rows and 1,234,567 tokens computed"
+    assert f"{total}, on A CPU" in printed
+    assert max(map(len, printed.splitlines()[:-1])) <= 100
+
+
+def test_energy_and_accelerator_where_they_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    write_records(**ON_CARD)
+    printed = distill("account")
+    # More than 100 columns hold: the second half is a table of its own.
+    *table, _ = printed.splitlines()
+    assert max(map(len, table)) <= 100 and "…" not in printed
+    assert " precompute@movies  3,072  100  NVIDIA H100 80GB HBM3" in map(str.rstrip, table)
+    assert "100.0 Wh in 1 of 2 stages, on A CPU, NVIDIA H100 80GB HBM3" in printed
+    assert "of the processor (RAPL) and the accelerators (NVML)." in printed
+    # What is unknown is empty; 0 would be a figure.
+    write_records(joules={"processor": None, "accelerators": None})
+    assert "Wh" not in distill("account")
 
 
 def test_the_same_as_json() -> None:
-    write_records()
+    write_records(**ON_CARD)
     found = json.loads(distill("account", "--json", "--price", "20"))
     assert found["cost"] == 1.0 and found["seconds"] == 180.0
     assert [run["stage"] for run in found["runs"]] == ["precompute@movies", "report"]
-    assert found["runs"][1]["peak_bytes"] is None
+    first, second = found["runs"]
+    assert {key: first[key] for key in ON_CARD} == ON_CARD
+    assert [second[key] for key in ("peak_bytes", *ON_CARD)] == [None] * 3
+
+
+def test_the_totals_are_a_line_of_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    write_records(**ON_CARD)
+    write_params()
+    made_up_scores({"bilstm": made_up_method(0.8)}).write(Layout().scores("movies"))
+    work = "6,000 rows and 1,234,567 tokens computed, 100.0 Wh in 1 of 2 stages"
+    line = f"The stages' last runs: 3 min 0 s in all, {work}, on A CPU, NVIDIA H100 80GB HBM3."
+    assert distill("results").splitlines()[-1] == line
 
 
 def test_nothing_ran() -> None:

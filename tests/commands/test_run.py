@@ -11,7 +11,8 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.workspace import shipped
 from pipeline_lib.commands import run
 from pipeline_lib.commands.planning.forecast import Forecast
-from pipeline_lib.commands.run import Display, duration
+from pipeline_lib.commands.run import Display
+from pipeline_lib.results.account import duration
 
 STAGES = {"fingerprint": 1.0, "prepare@movies": 10.0, "train@movies": 100.0, "report": 5.0}
 BEFORE = {

@@ -44,8 +44,14 @@ def made_up_content(folder: Path, **changes: Any) -> dict[str, Any]:
             _write_training(layout.student(TASK, method, seed), seed)
     write_json(layout.importance(TASK), _importance())
     record = {"command": "x", "started": "2026-01-02T03:04:05+00:00", "seconds": 75.0}
-    counts = {"shards": {"computed": 3, "reused": 9}}
-    write_json(layout.stage_record(f"train@{TASK}"), record | {"counts": counts})
+    counts = {
+        "shards": {"computed": 3, "reused": 9},
+        "rows": {"computed": 1500, "reused": 4500},
+        "tokens": {"computed": 45_000, "reused": 0},
+    }
+    record |= {"peak_bytes": 2**31, "accelerators": ["Card A"], "counts": counts}
+    joules = {"processor": 1500.0, "accelerators": 300.0}
+    write_json(layout.stage_record(f"train@{TASK}"), record | {"joules": joules})
     (folder / "dvc.yaml").write_text(PIPELINE)
     result = TaskResult(TASK, scores, made_up_speed())
     return page_content(settings, layout, [result], [], folder / "dvc.yaml")

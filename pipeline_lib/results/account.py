@@ -1,0 +1,132 @@
+"""What the stages took when they last ran here, as a table: time, work, memory, energy."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pipeline_lib.results.table import Table
+
+Run = Mapping[str, Any]
+"""A stage's last run: its record, with ``stage`` and ``item`` (of its task or row, or None)."""
+PIECES = ("shards", "trainings")
+"""What is counted as one piece of work."""
+METERS = {"processor": "the processor (RAPL)", "accelerators": "the accelerators (NVML)"}
+"""What counts energy: its key in a stage's record, and how it is called."""
+
+
+def stage_runs(flow: Mapping[str, Any]) -> list[Run]:
+    """Return the runs of all stages, in the order of the flow.
+
+    :param flow: see :func:`pipeline_lib.base.flow.read_flow`.
+    """
+    return [
+        {"stage": stage["name"] + (f"@{run['item']}" if run["item"] else ""), **run}
+        for stage in flow["stages"]
+        for run in stage["runs"]
+    ]
+
+
+def account_table(runs: Sequence[Run], started: bool = False) -> Table:
+    """Return a line per run; columns without a figure are left out.
+
+    :param started: whether to show when each began.
+    """
+    columns = {
+        "Started": [run["started"][:19].replace("T", " ") if started else "" for run in runs],
+        "Seconds": [f"{run['seconds']:,.0f}" for run in runs],
+        "Rows": [_number(computed(run, "rows")) for run in runs],
+        "Rows/s": [_number(_rate(run, "rows")) for run in runs],
+        "Tokens, k": [_number(computed(run, "tokens") / 1000) for run in runs],
+        "Tokens/s": [_number(_rate(run, "tokens")) for run in runs],
+        "Trained": [_number(computed(run, "trainings")) for run in runs],
+        "Found": [_share(*reused([run])) for run in runs],
+        "MiB": [_number((run["peak_bytes"] or 0) / 2**20) for run in runs],
+        "Wh": ["" if (one := joules(run)) is None else _watt_hours(one) for run in runs],
+        "Accelerator": [", ".join(run["accelerators"] or ()) for run in runs],
+    }
+    shown = {head: cells for head, cells in columns.items() if any(cells)}
+    stages = [run["stage"] for run in runs]
+    lines = [list(line) for line in zip(stages, *shown.values(), strict=True)]
+    header = ["Stage", *shown]
+    breaks = tuple(header.index(head) for head in ("MiB",) if head in shown)
+    return Table("Last runs of the stages", header, lines, _caption(runs), breaks)
+
+
+def totals(runs: Sequence[Run], cost: float | None = None) -> str:
+    """Return what all runs took together, in a line.
+
+    :param cost: in any money.
+    """
+    return ", ".join(_totals(runs, cost))
+
+
+def _totals(runs: Sequence[Run], cost: float | None) -> Iterator[str]:
+    yield f"{duration(sum(run['seconds'] for run in runs))} in all"
+    if cost is not None:
+        yield f"at a price of {cost:,.2f}"
+    work = {kind: sum(computed(run, kind) for run in runs) for kind in ("rows", "tokens")}
+    if any(work.values()):
+        new = " and ".join(f"{amount:,} {kind}" for kind, amount in work.items() if amount)
+        yield f"{new} computed"
+    known = [value for value in map(joules, runs) if value is not None]
+    if known:
+        hours = sum(known) / 3600
+        amount = f"{hours / 1000:,.2f} kWh" if hours >= 1000 else f"{hours:,.1f} Wh"
+        yield amount + (
+            "" if len(known) == len(runs) else f" in {len(known)} of {len(runs)} stages"
+        )
+    machines = {name for run in runs for name in (run["processor"], *(run["accelerators"] or ()))}
+    if names := sorted(machines - {None}):
+        yield f"on {', '.join(names)}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it: ``8 s``, ``2 min 5 s``, ``3 h 10 min``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def computed(run: Run, kind: str) -> int:
+    """Return how many rows, tokens or trainings a run computed."""
+    return run["counts"].get(kind, {}).get("computed", 0)
+
+
+def reused(runs: Sequence[Run]) -> tuple[int, int]:
+    """Return how many shards and trainings of these runs were found, and how many there were."""
+    counts = [run["counts"].get(kind, {}) for run in runs for kind in PIECES]
+    stored, new = (sum(one.get(key, 0) for one in counts) for key in ("reused", "computed"))
+    return stored, stored + new
+
+
+def joules(run: Run) -> float | None:
+    """Return the energy of a run as far as it could be read; None if it could not."""
+    known = [value for value in (run["joules"] or {}).values() if value is not None]
+    return sum(known) if known else None
+
+
+def _caption(runs: Sequence[Run]) -> list[str]:
+    lines = ["Rows and tokens are those computed. Found: the part of shards and trainings reused."]
+    known = {key for run in runs for key, value in (run["joules"] or {}).items() if value}
+    if meters := [text for key, text in METERS.items() if key in known]:
+        lines.append(f"Energy is what this whole machine took, of {' and '.join(meters)}.")
+    return lines
+
+
+def _rate(run: Run, kind: str) -> float:
+    return computed(run, kind) / run["seconds"] if run["seconds"] else 0.0
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value else ""
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.0%}".replace("%", " %") if whole else ""
+
+
+def _watt_hours(value: float) -> str:
+    hours = value / 3600
+    return f"{hours:,.0f}" if hours >= 100 else f"{hours:.2f}"

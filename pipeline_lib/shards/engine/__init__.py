@@ -1,7 +1,13 @@
 """What runs the jobs: this machine's processes (``local``), or a Ray cluster's (``ray``)."""
 
+import os
+
 from pipeline_lib.params import Params
 from pipeline_lib.shards.engine.protocol import Engine
+
+CLUSTER = "POTSTILL_RAY"
+"""The environment variable with a Ray cluster's address, which goes before params.yaml's engine:
+a job script starts a cluster, and changes no file."""
 
 
 def make_engine(params: Params, device: str, single_threaded: bool = True) -> Engine:
@@ -13,10 +19,11 @@ def make_engine(params: Params, device: str, single_threaded: bool = True) -> En
         other.
     :raises DistilleryError: if the engine is not installed, or its cluster does not answer.
     """
-    if params.engine.kind == "ray" and single_threaded:
+    cluster = os.environ.get(CLUSTER)
+    if (cluster or params.engine.kind == "ray") and single_threaded:
         from pipeline_lib.shards.engine.ray import RayEngine
 
-        return RayEngine(params.engine.address, params.workers, device)
+        return RayEngine(cluster or params.engine.address, params.workers, device)
     from pipeline_lib.base.threads import usable_cores
     from pipeline_lib.shards.engine.local import LocalEngine, accelerators
 

@@ -136,22 +136,43 @@ class RayEngine:
     ) -> Iterator[tuple[int, Any]]:
         """Yield (number, result or failure) as jobs end; ``next_job`` gives None if none is ready.
 
-        :raises DistilleryError: if the workers of a job die again and again.
+        A worker has jobs once it answers: where a node has died, or others compute, the cluster may
+        have no room for it.
+
+        :raises DistilleryError: if the workers of a job, or all workers, die again and again.
         """
-        idle = [_POOL.take(self._place) or self._start() for _ in range(min(self.workers, jobs))]
+        idle: list[Any] = []
+        workers = [_POOL.take(self._place) or self._start() for _ in range(min(self.workers, jobs))]
+        starting = {worker.ping.remote(): worker for worker in workers}
         running: dict[Any, tuple[Any, tuple[int, Any]]] = {}
         again: deque[tuple[int, Any]] = deque()
         attempts: Counter[int] = Counter()
+        failures = 0
+
+        def start() -> None:
+            worker = self._start()
+            starting[worker.ping.remote()] = worker
+
         try:
             while True:
                 while idle and (job := again.popleft() if again else next_job()):
                     worker = idle.pop()
                     running[submit(worker, *job)] = worker, job
-                if not running:
+                if idle and not running:
                     return
-                done, _ = ray.wait(list(running), timeout=0.25)
+                done, _ = ray.wait([*running, *starting], timeout=0.25)
                 poll()
                 for reference in done:
+                    if worker := starting.pop(reference, None):
+                        try:
+                            ray.get(reference)
+                            idle.append(worker)
+                        except RayError as error:
+                            failures += 1
+                            if failures >= MAX_ATTEMPTS * len(workers):
+                                raise _lost(error) from error
+                            start()
+                        continue
                     worker, job = running.pop(reference)
                     try:
                         result = _get(reference)
@@ -160,13 +181,13 @@ class RayEngine:
                         if attempts[job[0]] >= MAX_ATTEMPTS:
                             raise _lost(error) from error
                         again.append(job)
-                        if not (idle or running):
-                            idle.append(self._start())
+                        if not (idle or running or starting):
+                            start()
                         continue
                     idle.append(worker)
                     yield job[0], result
         finally:
-            _POOL.idle += idle
+            _POOL.idle += [*idle, *starting.values()]
             for worker, _ in running.values():
                 with suppress(RayError):
                     ray.kill(worker)
@@ -186,25 +207,20 @@ Place = tuple[str, str, bool]
 
 
 class _Pool:
-    """Idle workers of one place, kept for the next run: starting one takes seconds."""
+    """Workers of one place without a job, kept for the next run: starting one takes seconds."""
 
     def __init__(self) -> None:
         self.place: Place | None = None
         self.idle: list[Any] = []
 
     def take(self, location: Place) -> Any | None:
-        """Return an idle worker that is alive, or None; those of another place are killed."""
+        """Return a worker, which may have died since, or None; those of another are killed."""
         if location != self.place:
             for worker in self.idle:
                 # They hold cores that the new ones need.
                 ray.kill(worker)
             self.place, self.idle = location, []
-        while self.idle:
-            worker = self.idle.pop()
-            with suppress(RayError):
-                ray.get(worker.ping.remote(), timeout=30)
-                return worker
-        return None
+        return self.idle.pop() if self.idle else None
 
 
 _POOL = _Pool()

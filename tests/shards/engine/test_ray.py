@@ -13,7 +13,7 @@ import pytest
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.params import load_params
-from pipeline_lib.shards.engine import make_engine
+from pipeline_lib.shards.engine import CLUSTER, make_engine
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import Piece, run_pieces
 from pipeline_lib.shards.engine.protocol import Report
@@ -23,7 +23,7 @@ from .test_passes import LengthPass, run_pass, texts  # noqa: F401  a fixture
 
 # Without Ray, this import skips the tests.
 from tests.clusters import Cluster, ray, two_nodes  # isort: skip
-from pipeline_lib.shards.engine.ray import RayEngine
+from pipeline_lib.shards.engine.ray import RayEngine, wait_for_nodes
 from tests.tour import TOUR
 
 pytestmark = pytest.mark.slow
@@ -69,6 +69,23 @@ def test_jobs_and_streams_are_those_of_the_local_engine(cluster: Cluster) -> Non
         next(results)
     # What is not to be cut into threads runs here.
     assert make_engine(params, "cpu", single_threaded=False) == LocalEngine(1, False)
+
+
+def test_a_job_scripts_cluster_goes_before_the_engine_of_params(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CLUSTER, cluster.address)
+    params = load_params(TOUR)
+    assert params.engine.kind == "local"
+    assert isinstance(make_engine(params, "cpu"), RayEngine)
+    assert make_engine(params, "cpu", single_threaded=False) == LocalEngine(1, False)
+
+
+def test_nodes_are_waited_for(cluster: Cluster) -> None:
+    cores = sorted(node["CPU"] for node in wait_for_nodes(cluster.address, 2, 30.0))
+    assert cores == [1.0, 2.0]
+    with pytest.raises(DistilleryError, match="2 of 3 nodes joined the Ray cluster within 1 sec"):
+        wait_for_nodes(cluster.address, 3, 1.0)
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -120,6 +137,14 @@ def test_a_killed_node_loses_nothing(cluster: Cluster, tmp_path: Path, store_hom
     assert report.computed == 12 and [answer.piece.note for answer in answers] == list(range(12))
     found = [next(a.tables(SlowPass(folder=str(nodes))))["length"][0].as_py() for a in answers]
     assert found == list(range(12))
+
+
+def test_workers_for_which_there_is_no_room_are_not_waited_for(cluster: Cluster) -> None:
+    engine = RayEngine(cluster.address, None, "cpu")
+    # As if two nodes had just died, which the cluster does not know yet.
+    engine._workers = 7
+    assert dict(engine.run(square, [1, 2, 3, 4, 5, 6, 7])) == {n: (n + 1) ** 2 for n in range(7)}
+    assert list(engine.stream(double, [5, 6, 7])) == [10, 12, 14]
 
 
 def test_a_cluster_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

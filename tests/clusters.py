@@ -20,3 +20,11 @@ def two_nodes() -> Iterator[Cluster]:
     yield nodes
     ray.shutdown()
     nodes.shutdown()
+
+
+def used_cores(nodes: Cluster, number: int) -> float:
+    """Return how many cores of a node, counted from 0, workers have."""
+    state, node = nodes.global_state, nodes.list_all_nodes()[number].node_id
+    resources = state.total_resources_per_node(), state.available_resources_per_node()
+    total, free = (one.get(node, {}).get("CPU", 0.0) for one in resources)
+    return total - free

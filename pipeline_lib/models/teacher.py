@@ -4,9 +4,11 @@ A pair task uses a cross-encoder: both sentences in one sequence, distinguished 
 """
 
 import logging
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,12 +26,15 @@ from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.networks.inputs import model_inputs
+from pipeline_lib.models.networks.packing import packed
 from pipeline_lib.models.parameter_counts import count_parameters
 from pipeline_lib.shards.columns import column_suffixes
 from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.text.pieces import Pieces, load_config, load_fast_tokenizer, tokenizer_files
 from pipeline_lib.text.ragged import Sentences, to_device
 
+_TOKENISING, _COMPUTING = threading.Lock(), threading.Lock()
+"""Of a process's threads one tokenises and one computes at a time; a tokenizer has its own."""
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
 
 
@@ -39,6 +44,8 @@ class Transformer(ABC):
 
     :ivar model: in evaluation mode; :ivar tokenizer: its fast tokenizer.
     :ivar digest: SHA-256 over weights, configuration and tokenizer, used in store keys.
+    :ivar packs: whether it computes batches without padding, see
+        :func:`~pipeline_lib.models.trial.can_pack`.
     """
 
     model: Any
@@ -46,6 +53,7 @@ class Transformer(ABC):
     device: torch.device
     precision: str
     digest: str
+    packs: bool = field(default=False, kw_only=True)
 
     def parameters(self, embeddings: bool) -> int:
         """Count parameters, with or without the embedding tables (the papers leave them out)."""
@@ -80,21 +88,34 @@ class Transformer(ABC):
                 f"max_length: {max_length}, but the model has {positions} positions. Set it to at "
                 f"most {positions} in params.yaml."
             )
-        return self.pieces.number(texts, max_length)
+        with _TOKENISING:
+            return self.pieces.number(texts, max_length)
 
     def predict(self, texts: Sequence[Text], max_length: int, batch_tokens: int) -> np.ndarray:
-        """Return the outputs for each text or pair, float32, (texts, outputs), in their order.
+        """Return the outputs for each text or pair, float32, (texts, outputs), in their order."""
+        return self.answer(self.encode(texts, max_length), batch_tokens)
 
-        A row's batch depends only on the texts of this call: the same call gives the same bytes on
-        the same machine, however often it is interrupted.
+    def answer(self, sentences: Sentences, batch_tokens: int) -> np.ndarray:
+        """Return the outputs for each of a call's sentences, float32, (sentences, outputs).
+
+        A row's batch depends only on the sentences of this call: the same call gives the same bytes
+        on the same machine, however often it is interrupted.  Several threads may call: one
+        computes while another's outputs are on their way from the device.
         """
-        sentences = self.encode(texts, max_length)
+        batches = [*length_sorted_batches(sentences.lengths, batch_tokens, padded=not self.packs)]
+        if not batches:
+            return np.empty((0, self.width), np.float32)
+        with _COMPUTING, torch.inference_mode():
+            # Nothing waits for an accelerator before its work on all batches is queued.
+            arrived = _fetch(torch.cat([self._outputs(sentences, rows) for rows in batches]))
         outputs = np.empty((len(sentences), self.width), np.float32)
-        with torch.inference_mode():
-            for rows in length_sorted_batches(sentences.lengths, batch_tokens):
-                batch = to_device(sentences.batch(rows), self.device)
-                outputs[rows] = self.forward(batch).float().cpu().numpy()
+        outputs[np.concatenate(batches)] = arrived()
         return outputs
+
+    def _outputs(self, sentences: Sentences, rows: np.ndarray) -> torch.Tensor:
+        batch = to_device(sentences.batch(rows), self.device)
+        with packed(batch) if self.packs else nullcontext():
+            return self.forward(batch).float()
 
     @property
     @abstractmethod
@@ -108,6 +129,22 @@ class Transformer(ABC):
     def run(self, batch: Mapping[str, torch.Tensor]) -> Any:
         """Call the model on a batch of :class:`Sentences` and return what it returns."""
         return self.model(**model_inputs(batch))
+
+
+def _fetch(outputs: torch.Tensor) -> Callable[[], np.ndarray]:
+    """Start to copy a device's tensor; return what waits for the copy and returns it."""
+    if outputs.device.type != "cuda":
+        return outputs.cpu().numpy
+    host = torch.empty(outputs.shape, dtype=outputs.dtype, pin_memory=True)
+    host.copy_(outputs, non_blocking=True)
+    event = torch.cuda.Event()
+    event.record()
+
+    def arrived() -> np.ndarray:
+        event.synchronize()
+        return host.numpy()
+
+    return arrived
 
 
 @dataclass
@@ -141,16 +178,19 @@ def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Te
     :raises DistilleryError: if the folder is not such a model.
     """
     from pipeline_lib.models.networks.attention import use_short_attention
+    from pipeline_lib.models.trial import can_pack
 
     device = torch.device(device)
     model, tokenizer = load_classifier(folder)
     use_short_attention(model)
+    packs = can_pack(model.eval(), Pieces.of(tokenizer, model.config))
     return Teacher(
-        keep_head_exact(model.to(device, DTYPES[precision])).eval(),
+        keep_head_exact(model.to(device, DTYPES[precision])),
         tokenizer,
         device,
         precision,
         digest_model(folder),
+        packs=packs,
     )
 
 
@@ -261,15 +301,24 @@ def digest_model(folder: Path) -> str:
     return sha256_json({path.name: sha256_file(path) for path in sorted(paths)})
 
 
-def length_sorted_batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
-    """Yield row numbers in batches of at most ``batch_tokens`` tokens, padding included.
+def length_sorted_batches(
+    lengths: np.ndarray, batch_tokens: int, padded: bool = True
+) -> Iterator[np.ndarray]:
+    """Yield row numbers in batches of at most ``batch_tokens`` tokens.
 
     Rows are sorted by length, which leaves little padding; longest first, so that a batch that does
     not fit into memory fails at once.  A row longer than the budget gets a batch of its own.
+
+    :param padded: whether padding counts, or the batches are packed.
     """
     order = np.argsort(-lengths, kind="stable")
-    start = 0
+    ends, start = np.cumsum(lengths[order]), 0
     while start < len(order):
-        stop = start + max(1, batch_tokens // int(lengths[order[start]]))
+        longest = int(lengths[order[start]])
+        if padded:
+            stop = start + max(1, batch_tokens // longest)
+        else:
+            before = ends[start] - longest
+            stop = max(start + 1, int(np.searchsorted(ends, before + batch_tokens, side="right")))
         yield order[start:stop]
         start = stop

@@ -6,12 +6,14 @@ Two texts tell: ids beyond the embeddings, positions too few, padding that is re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from pipeline_lib.base.errors import DistilleryError, reason_of
 from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.text import Text
-from pipeline_lib.models.networks.inputs import model_inputs
+from pipeline_lib.models.networks.inputs import inside, model_inputs
+from pipeline_lib.models.networks.packing import let_pack, packed
 from pipeline_lib.text.pieces import Pieces
 
 SHORT = "a film"
@@ -45,6 +47,26 @@ def check_answers(folder: Path, model: Any, pieces: Pieces) -> None:
             raise DistilleryError(_padded(folder, model, pieces))
 
 
+def can_pack(model: Any, pieces: Pieces) -> bool:
+    """Prepare a model to compute packed batches; return whether its answers are then the same.
+
+    :param model: in evaluation mode, in float32 on a CPU.
+    """
+    let_pack(model)
+    limit = min(position_count(model.config.to_dict()) or MOST, MOST)
+    batch = pieces.number([LONG, SHORT, SHORT], limit).batch(np.arange(3))
+    with torch.inference_mode():
+        padded = _answers_of(model, batch)
+        try:
+            with packed(batch):
+                answers = _answers_of(model, batch)
+        except Exception:  # each architecture fails in its own way
+            return False
+    return answers.shape == padded.shape and torch.allclose(
+        answers, padded, rtol=0.0, atol=1e-5 + 1e-4 * float(padded.abs().max())
+    )
+
+
 def check_vocabulary(folder: Path, model: Any, pieces: Pieces) -> None:
     """Check that a model has an embedding for each of its tokenizer's word pieces.
 
@@ -74,6 +96,14 @@ def _answers(
     if "logits" in alone:
         return alone.logits[0], beside.logits[0]
     return alone.last_hidden_state[0], beside.last_hidden_state[0, :length]
+
+
+def _answers_of(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Return the logits of a batch, (rows, classes), or its tokens' states, (tokens, width)."""
+    output = model(**model_inputs(batch))
+    if "logits" in output:
+        return output.logits
+    return output.last_hidden_state[inside(batch["ids"], batch["lengths"])]
 
 
 def _unable(folder: Path, model: Any, pieces: Pieces, reason: str) -> str:

@@ -14,6 +14,7 @@ from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.models.networks.inputs import inside
 from pipeline_lib.models.teacher import Transformer, digest_model, load_pretrained
+from pipeline_lib.text.pieces import Pieces
 
 
 @dataclass
@@ -49,6 +50,7 @@ def load_vector_model(folder: Path, device: str, precision: str, pooling: str) -
     :raises DistilleryError: if the folder is not such a model, or lacks a pooler that is needed.
     """
     from pipeline_lib.models.networks.attention import use_short_attention
+    from pipeline_lib.models.trial import can_pack
 
     model, tokenizer = load_pretrained(folder, "AutoModel", {}, pooling == "pooler")
     if pooling == "pooler" and getattr(model, "pooler", None) is None:
@@ -57,11 +59,13 @@ def load_vector_model(folder: Path, device: str, precision: str, pooling: str) -
             "cls or mean."
         )
     use_short_attention(model)
+    packs = can_pack(model.eval(), Pieces.of(tokenizer, model.config))
     return VectorModel(
-        model.to(device, DTYPES[precision]).eval(),
+        model.to(device, DTYPES[precision]),
         tokenizer,
         torch.device(device),
         precision,
         digest_model(folder),
         pooling,
+        packs=packs,
     )

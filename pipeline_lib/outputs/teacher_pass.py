@@ -4,7 +4,7 @@ Batches are formed within one shard, so no shard's bytes depend on another.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from pipeline_lib.outputs.health import check_agreement, check_outputs
 from pipeline_lib.params import Params, States
 from pipeline_lib.results.metrics import label_array
 from pipeline_lib.shards.columns import FIRST, kind_of_labels, list_column, matrix
-from pipeline_lib.shards.engine.passes import ShardPass
+from pipeline_lib.shards.engine.passes import Output, ShardPass
 from pipeline_lib.shards.fingerprint import TRAINING_LIBRARIES
 from pipeline_lib.shards.vectors import StoredVectors, pack
 
@@ -90,6 +90,24 @@ class TeacherPass(ShardPass):
         """Return the text of each row that the teacher reads for the outputs of one side."""
         return self.teacher().texts(rows)
 
+    def outputs(self, rows: pa.Table) -> Iterator[Output]:
+        """Yield the table of a shard's outputs, and how many tokens were read for it."""
+        teacher, columns, tokens = self.teacher(), {"key": rows["key"]}, 0
+        for side in self.sides(rows):
+            sentences = teacher.encode(self.texts(rows, side), self.max_length)
+            tokens += len(sentences.ids)
+            columns |= self.columns(teacher.answer(sentences, self.batch_tokens), side)
+        yield pa.table(columns), {"tokens": tokens}
+
+    def compute(self, rows: pa.Table) -> pa.Table:
+        """Return the table of a shard's outputs: its keys (uint64), and :meth:`columns`."""
+        [(table, _)] = self.outputs(rows)
+        return table
+
+    @abstractmethod
+    def columns(self, outputs: np.ndarray, side: str) -> dict[str, pa.Array]:
+        """Return the columns of one side's outputs, which are float32 (rows, outputs)."""
+
     def check(self, content: pa.Table, output: pa.Table, name: str) -> None:
         """Check that a shard's outputs are finite, and differ as those of different inputs do."""
         rows = np.arange(output.num_rows)
@@ -117,8 +135,16 @@ class TeacherPass(ShardPass):
         return computed_on(self.device)
 
     def load(self) -> None:
-        """Load the teacher, so that forked workers share it."""
+        """Load the teacher, so that forked workers, or threads, share it."""
         self.teacher()
+
+    @property
+    def in_flight(self) -> int:
+        """How many shards a process has in hand: on an accelerator one computes at a time.
+
+        Meanwhile the next one's texts are tokenised, and the last one's outputs are written.
+        """
+        return 1 if self.device == "cpu" else 3
 
 
 @dataclass(frozen=True)
@@ -137,11 +163,9 @@ class LogitPass(TeacherPass):
         """Load the teacher; the process caches the last one."""
         return _loaded(self.folder, self.digest, self.device, self.precision)
 
-    def compute(self, rows: pa.Table) -> pa.Table:
-        """Return columns key (uint64) and logits (fixed-size list of float32) for ``rows``."""
-        texts = self.texts(rows, FIRST)
-        logits = self.teacher().predict(texts, self.max_length, self.batch_tokens)
-        return pa.table({"key": rows["key"], "logits": list_column(logits)})
+    def columns(self, outputs: np.ndarray, side: str) -> dict[str, pa.Array]:
+        """Return a column of logits: fixed-size lists of float32."""
+        return {"logits": list_column(outputs)}
 
     def check(self, content: pa.Table, output: pa.Table, name: str) -> None:
         """Check a shard's logits like any outputs, and against the labels of its rows."""
@@ -206,13 +230,10 @@ class StatePass(TeacherPass):
             *(base.model, base.tokenizer, base.device, base.precision, base.digest, self.layers)
         )
 
-    def compute(self, rows: pa.Table) -> pa.Table:
-        """Return columns key (uint64) and states (a list per layer in each row) for ``rows``."""
-        texts = self.texts(rows, FIRST)
-        outputs = self.teacher().predict(texts, self.max_length, self.batch_tokens)
+    def columns(self, outputs: np.ndarray, side: str) -> dict[str, pa.Array]:
+        """Return a column of states: a list per layer in each row."""
         states, _ = pack(outputs, self.storage)
-        states = states.reshape(len(states), len(self.layers), -1)
-        return pa.table({"key": rows["key"], "states": list_column(states)})
+        return {"states": list_column(states.reshape(len(states), len(self.layers), -1))}
 
 
 @lru_cache(maxsize=1)

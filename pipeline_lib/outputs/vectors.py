@@ -58,20 +58,14 @@ class VectorPass(TeacherPass):
         """Return a number per distinct sentence of one side: a pair's sentences may repeat."""
         return rows[f"text{side}"].combine_chunks().dictionary_encode().indices.to_numpy()
 
-    def compute(self, rows: pa.Table) -> pa.Table:
-        """Return columns key, vector (fixed-size list) and, for int8, scale (float32) for ``rows``.
+    def columns(self, outputs: np.ndarray, side: str) -> dict[str, pa.Array]:
+        """Return columns vector (fixed-size list) and, for int8, scale (float32).
 
         A pair's second sentence has columns ``vector_2`` and ``scale_2``.
         """
-        columns: dict[str, Any] = {"key": rows["key"]}
-        for side in self.sides(rows):
-            sentences = self.texts(rows, side)
-            vectors = self.teacher().predict(sentences, self.max_length, self.batch_tokens)
-            stored, scale = pack(vectors, self.storage)
-            columns[f"vector{side}"] = list_column(stored)
-            if scale is not None:
-                columns[f"scale{side}"] = pa.array(scale)
-        return pa.table(columns)
+        stored, scale = pack(outputs, self.storage)
+        vectors = {f"vector{side}": list_column(stored)}
+        return vectors if scale is None else vectors | {f"scale{side}": pa.array(scale)}
 
 
 @lru_cache(maxsize=1)

@@ -153,15 +153,21 @@ class Pieces:
         with_segments = self.segments and any(isinstance(text, tuple) for text in texts)
         # A text without a piece is one unknown piece: every row needs a length of at least 1.
         unknown = [self.unknown_id or self.pad_id]
-        ids: list[np.ndarray] = []
-        segments: list[np.ndarray] = []
+        ids: list[np.ndarray] = [np.zeros(0, np.int32)]
+        segments: list[np.ndarray] = [np.zeros(0, np.int32)]
         # A few at a time: an encoding takes some thirty times the bytes of its ids.
         for start in range(0, len(texts), ENCODED_TEXTS):
             for encoding in self.tokenizer.encode_batch_fast(texts[start : start + ENCODED_TEXTS]):
                 ids.append(np.array(encoding.ids or unknown, np.int32))
                 if with_segments:
-                    segments.append(np.array(encoding.type_ids or [0], np.uint8))
-        return Sentences.from_lists(ids, {}, self.pad_id, segments if with_segments else None)
+                    segments.append(np.array(encoding.type_ids or [0], np.int32))
+        return Sentences(
+            np.concatenate(ids),
+            np.cumsum([len(row) for row in ids], dtype=np.int64),
+            {},
+            self.pad_id,
+            np.concatenate(segments) if with_segments else None,
+        )
 
     def characters_read(self, text: Text, limit: int) -> tuple[int, ...]:
         """Return where each sentence of a text is truncated: after how many characters."""

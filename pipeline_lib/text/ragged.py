@@ -42,15 +42,11 @@ class Sentences:
         ids: Sequence[Sequence[int]],
         targets: Targets,
         pad_id: int,
-        segments: Sequence[Sequence[int]] | None = None,
     ) -> "Sentences":
-        """Flatten lists of ids, and of segments where there are any."""
+        """Flatten lists of ids."""
         offsets = np.concatenate([[0], np.cumsum([len(row) for row in ids], dtype=np.int64)])
-        flat = [
-            None if rows is None else np.fromiter(chain.from_iterable(rows), np.int32)
-            for rows in (ids, segments)
-        ]
-        return cls(flat[0], offsets, targets, pad_id, flat[1])
+        flat = np.fromiter(chain.from_iterable(ids), np.int32)
+        return cls(flat, offsets, targets, pad_id)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -96,14 +92,17 @@ class Sentences:
 def to_device(batch: Mapping[str, Any], device: "torch.device") -> dict[str, Any]:
     """Return a batch's tensors on a device; lengths stay on the CPU, where they are read.
 
-    Values that are not tensors, such as the name of the batch's task, are left as they are.
+    On an accelerator they arrive while it computes: nothing waits.  Values that are not tensors,
+    such as the name of the batch's task, are left as they are.
     """
     import torch
 
     def moves(name: str, value: Any) -> bool:
         return isinstance(value, torch.Tensor) and not name.startswith("lengths")
 
-    return {
-        name: value.to(device, non_blocking=True) if moves(name, value) else value
-        for name, value in batch.items()
-    }
+    def moved(value: "torch.Tensor") -> "torch.Tensor":
+        # Only from memory that cannot be swapped are copies asynchronous.
+        pinned = value.pin_memory() if device.type == "cuda" else value
+        return pinned.to(device, non_blocking=True)
+
+    return {name: moved(value) if moves(name, value) else value for name, value in batch.items()}

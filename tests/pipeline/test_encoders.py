@@ -31,11 +31,11 @@ SENTENCES, SHARD = 200, 100
 SLOW_VECTORS = """
 import time
 from pipeline_lib.outputs.vectors import VectorPass
-compute = VectorPass.compute
+outputs = VectorPass.outputs
 def slow(self, rows):
     time.sleep(0.2)
-    return compute(self, rows)
-VectorPass.compute = slow
+    return outputs(self, rows)
+VectorPass.outputs = slow
 """
 
 

@@ -30,11 +30,11 @@ training._remaining = told
 SLOW_TEACHER = """
 import time
 from pipeline_lib.outputs.teacher_pass import LogitPass
-compute = LogitPass.compute
+outputs = LogitPass.outputs
 def slow(self, rows):
     time.sleep(0.2)
-    return compute(self, rows)
-LogitPass.compute = slow
+    return outputs(self, rows)
+LogitPass.outputs = slow
 """
 SLOW_TAGGER = """
 import time

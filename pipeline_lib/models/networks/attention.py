@@ -9,11 +9,18 @@ float32 whatever the input's dtype, as in torch's own kernel.
 from typing import Any
 
 import torch
+from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import eager_mask, sdpa_mask
 
 from .attention_scores import attend as attend_with_scores
+from .packing import Packing, current_packing
+
+try:
+    from torch.nn.attention.varlen import varlen_attn
+except ImportError:  # before torch 2.10
+    varlen_attn = None
 
 NAME, NAME_IN_TRAINING = "short_sentences", "short_sentences_in_training"
 LONGEST = 48
@@ -51,10 +58,23 @@ def attend(
     :param query: shape (rows, heads, tokens, width), like key and value.
     :param attention_mask: bool, True where to attend; broadcasts to (rows, heads, tokens, tokens).
     """
+    packing = current_packing()
+    if packing is not None:
+        return _attend_packed(packing, query, key, value, scaling), None
     if not _is_short(module, query, key, attention_mask, dropout, kwargs):
         return sdpa_attention_forward(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **kwargs
         )
+    return _attend_short(query, key, value, attention_mask, scaling), None
+
+
+def _attend_short(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None,
+) -> torch.Tensor:
     rows, heads, tokens, width = query.shape
     flat = (rows * heads, tokens, width)
     queries, keys, values = (x.contiguous().float().view(flat) for x in (query, key, value))
@@ -68,7 +88,29 @@ def attend(
     weights = scores.sub_(scores.amax(-1, keepdim=True)).exp_()
     output = torch.bmm(weights.div_(weights.sum(-1, keepdim=True)), values)
     output = output.to(query.dtype).view(rows, heads, tokens, width)
-    return output.transpose(1, 2).contiguous(), None
+    return output.transpose(1, 2).contiguous()
+
+
+def _attend_packed(
+    packing: Packing,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    scaling: float | None,
+) -> torch.Tensor:
+    """Return the attention of packed sentences, (1, tokens, heads, width)."""
+    if query.is_cuda and query.dtype != torch.float32 and varlen_attn is not None:
+        inputs = (x[0].transpose(0, 1) for x in (query, key, value))
+        ends, longest = packing.bounds, packing.longest
+        return varlen_attn(*inputs, ends, ends, longest, longest, scale=scaling)[None]
+
+    def of_one_length(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        if query.device.type == "cpu" and query.shape[2] <= LONGEST:
+            return _attend_short(query, key, value, None, scaling)
+        output = scaled_dot_product_attention(query, key, value, scale=scaling)
+        return output.transpose(1, 2)
+
+    return packing.attend(query, key, value, of_one_length)
 
 
 def attend_in_training(*inputs: Any, **settings: Any) -> tuple[torch.Tensor, None]:

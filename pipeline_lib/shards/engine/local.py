@@ -4,7 +4,7 @@ On a CPU every job computes with one thread, in as many processes as there are c
 products gain little from a second thread (two processes trained students 1.4 times as fast as one
 with two threads), and a job's bytes then depend on neither the number of workers nor the number of
 cores.  On accelerators there is one worker per device, or as many as asked for; with a single
-worker the jobs run in this process.
+worker the jobs run in this process, and those of a pass a few at a time, in threads.
 """
 
 import multiprocessing
@@ -16,10 +16,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    as_completed,
+    wait,
+)
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pipeline_lib.base import stage_records
@@ -81,11 +89,17 @@ class LocalEngine:
         jobs: Sequence[Job],
         on_progress: OnProgress | None = None,
         preload: Callable[[], None] | None = None,
+        in_flight: int = 1,
     ) -> Iterator[tuple[int, Result]]:
         """Run jobs in any order; see :meth:`~pipeline_lib.shards.engine.protocol.Engine.run`."""
         on_progress = on_progress or (lambda number, message: None)
         if self.workers == 1 or len(jobs) < 2:
             with self._threads():
+                if in_flight > 1 and len(jobs) > 1:
+                    if preload:
+                        preload()
+                    yield from _in_threads(function, jobs, on_progress, in_flight)
+                    return
                 for number, job in enumerate(jobs):
                     yield number, function(job, lambda message, n=number: on_progress(n, message))
             return
@@ -151,6 +165,25 @@ class LocalEngine:
             except BaseException as error:
                 _stop(pool, error)
                 raise
+
+
+def _in_threads(
+    function: Callable[[Job, Report], Result],
+    jobs: Sequence[Job],
+    on_progress: OnProgress,
+    in_flight: int,
+) -> Iterator[tuple[int, Result]]:
+    """Run a few jobs at a time in threads of this process; after a failure, start no more."""
+    pool = ThreadPoolExecutor(in_flight)
+    try:
+        futures = {
+            pool.submit(function, job, partial(on_progress, number)): number
+            for number, job in enumerate(jobs)
+        }
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _stop(pool: ProcessPoolExecutor, error: BaseException) -> None:

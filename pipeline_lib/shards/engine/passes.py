@@ -83,6 +83,11 @@ class ShardPass(ABC):
         """Load the models that :meth:`compute` uses, so that forked workers share them."""
 
     @property
+    def in_flight(self) -> int:
+        """How many inputs one process works on at a time, in threads."""
+        return 1
+
+    @property
     def computed_on(self) -> str | None:
         """The processor, if it affects the outputs' last digits."""
         return None
@@ -234,7 +239,8 @@ def run_pieces(
             report.add(answer)
     missing = [number for number, answer in answers.items() if answer is None]
     jobs = [(shard_pass, pieces[number]) for number in missing]
-    for job, answer in engine.run(_compute, jobs, preload=shard_pass.load):
+    in_flight = shard_pass.in_flight
+    for job, answer in engine.run(_compute, jobs, preload=shard_pass.load, in_flight=in_flight):
         answers[missing[job]] = answer
         report.add(answer)
         if on_done:

@@ -47,11 +47,13 @@ class Engine(Protocol):
         jobs: Sequence[Job],
         on_progress: OnProgress | None = None,
         preload: Callable[[], None] | None = None,
+        in_flight: int = 1,
     ) -> Iterator[tuple[int, Result]]:
         """Yield (job number, result) as the jobs end, in any order.
 
         :param preload: loads what all jobs need; called once before workers that share this
             process's memory are started, and not at all if none do.
+        :param in_flight: how many jobs may run at a time, in threads, where one process runs all.
         :raises DistilleryError: what a job raised; the other jobs are abandoned.
         """
 

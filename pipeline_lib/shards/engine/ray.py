@@ -70,6 +70,7 @@ class RayEngine:
         jobs: Sequence[Job],
         on_progress: OnProgress | None = None,
         preload: Callable[[], None] | None = None,
+        in_flight: int = 1,
     ) -> Iterator[tuple[int, Result]]:
         """Run jobs in any order; see :meth:`~pipeline_lib.shards.engine.protocol.Engine.run`."""
         if not jobs:

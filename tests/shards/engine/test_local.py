@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -261,3 +262,34 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         parent.kill()
         for pid in filter(is_running, pids):
             os.kill(pid, signal.SIGKILL)
+
+
+def test_some_jobs_are_in_flight_in_one_process() -> None:
+    together = threading.Barrier(3, timeout=30)
+    loaded: list[bool] = []
+
+    def meet(job: int, report: Report) -> tuple[int, int]:
+        assert loaded == [True]
+        together.wait()
+        report(job * 2)
+        return job * 10, os.getpid()
+
+    messages: dict[int, int] = {}
+    engine = LocalEngine(1)
+    done = engine.run(
+        meet, range(6), messages.__setitem__, preload=lambda: loaded.append(True), in_flight=3
+    )
+    assert dict(done) == {number: (number * 10, os.getpid()) for number in range(6)}
+    assert messages == {number: number * 2 for number in range(6)}
+
+
+def test_after_a_failure_no_more_jobs_are_started() -> None:
+    started: list[int] = []
+
+    def fail(job: int, _: Report) -> None:
+        started.append(job)
+        raise DistilleryError(f"job {job} failed")
+
+    with pytest.raises(DistilleryError, match=r"job \d failed"):
+        list(LocalEngine(1).run(fail, range(1000), in_flight=2))
+    assert len(started) < 1000

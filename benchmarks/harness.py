@@ -66,13 +66,19 @@ def rate(run: Callable[[Any], Any], rows: Sequence[Any]) -> float:
     return len(rows) / seconds(lambda: run(rows))
 
 
-def product_rate(size: int, precision: str, tries: int) -> float:
+def product_rate(size: int, precision: str, tries: int, device: str = "cpu") -> float:
     """Return the best GFLOP/s of products of two square matrices in torch."""
     import torch
 
-    a, b = (torch.randn(size, size).to(getattr(torch, precision)) for _ in range(2))
-    a @ b
-    return 2 * size**3 / min(seconds(lambda: a @ b) for _ in range(tries)) / 1e9
+    a, b = (torch.randn(size, size).to(device, getattr(torch, precision)) for _ in range(2))
+
+    def multiply() -> None:
+        a @ b
+        if device != "cpu":
+            torch.cuda.synchronize()
+
+    multiply()
+    return 2 * size**3 / min(seconds(multiply) for _ in range(tries)) / 1e9
 
 
 def alone(function: Callable[..., Any], *arguments: Any) -> Any:

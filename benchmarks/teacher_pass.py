@@ -8,6 +8,7 @@ the best of a grid, and reaches a given share of the machine's peak in matrix pr
     pip install sentence-transformers==6.2.0       # besides the project itself; optional
     python benchmarks/teacher_pass.py
     python benchmarks/teacher_pass.py --sentences FILE     # any text file, one sentence per line
+    python benchmarks/teacher_pass.py --device cuda --texts 100000 --shard-rows 20000
 
 Writes benchmarks/results/teacher_pass.{json,md}.  All run the encoder of the same folder.  Ours and
 the pipeline add a classification head (random, from a seed: only its cost matters); ``encode``
@@ -17,8 +18,8 @@ includes starting them is reported as well.
 
 Share of the peak: FLOPs of a text of L tokens = L · (2 · P + 4 · layers · L · hidden), with P the
 encoder's parameters without embeddings, pooler and head.  Only real tokens count, so padding lowers
-the share.  The peak is the best square matrix product of several sizes on all cores, in the same
-number format, measured in the same run.
+the share.  The peak is the best square matrix product of several sizes on all cores, or on the
+accelerator, in the same number format, measured in the same run.
 """
 
 import functools
@@ -63,7 +64,7 @@ from pipeline_lib.shards.engine.protocol import Report
 from pipeline_lib.shards.shard_sets import Shard, read_shard, write_shard
 from pipeline_lib.shards.store import Store
 
-PEAK_SIZES = (1024, 2048, 4096)
+PEAK_SIZES, ACCELERATOR_PEAK_SIZES = (1024, 2048, 4096), (4096, 8192)
 PACKAGES = ("torch", "transformers", "sentence-transformers", "tokenizers", "pyarrow", "numpy")
 
 
@@ -75,6 +76,7 @@ def main(
     model: Annotated[Path, typer.Option(help="The encoder.")] = Path("data/raw/models/minilm"),
     grid_texts: Annotated[int, typer.Option(help="Texts used to find the best settings.")] = 1500,
     shard_rows: Annotated[int, typer.Option(help="Rows per shard, at most.")] = 1000,
+    device: Annotated[str, typer.Option(help="cpu or cuda, for ours and the peers.")] = "cpu",
     repeats: Repeats = 5,
     seed: Annotated[int, typer.Option(help="Seed of the texts' order and the random head.")] = 1,
     params_file: Path = Path("params.yaml"),
@@ -85,28 +87,29 @@ def main(
 
     params = load_params(params_file)
     cores = usable_cores()
+    on_cpu = device == "cpu"
     fact = facts(PACKAGES, cores, f"peers {torch.get_num_threads()}, ours 1 in each process")
-    torch.set_num_threads(1)  # only here: peers have processes of their own
+    if on_cpu:
+        torch.set_num_threads(1)  # only here: peers have processes of their own
     source, all_texts = source_texts(task, split, sentences)
     order = np.random.default_rng(seed).permutation(len(all_texts))[:texts]
     # Of a pair, the first sentence.
     chosen = [one if isinstance(one, str) else one[0] for one in (all_texts[i] for i in order)]
     with tempfile.TemporaryDirectory() as scratch:
         teacher = write_classifier(model, Path(scratch) / "teacher", seed)
-        on_cpu = params.model_copy(update={"device": "cpu"})
         length = next(iter(params.teachers.values())).max_length
-        base = LogitPass.of(on_cpu, teacher, length)
+        base = LogitPass.of(params.model_copy(update={"device": device}), teacher, length)
         passes = {p: replace(base, precision=p) for p in PRECISIONS}
-        workers = params.workers or usable_cores()
+        workers = (params.workers or cores) if on_cpu else 1
         jobs = _shards(chosen, -(-len(chosen) // shard_rows), workers, Path(scratch) / "in")
-        with all_peers(teacher, base.max_length, cores) as (peers, not_run):
+        with all_peers(teacher, base.max_length, device, cores) as (peers, not_run):
             grid = rates_of(peers, chosen[:grid_texts])
             kept = defaults_and_best(grid)
             details: dict[str, list[dict[str, float]]] = {p: [] for p in PRECISIONS}
             peaks: dict[str, list[float]] = {p: [] for p in PRECISIONS}
             turns: dict[str, Callable[[], float]] = {}
             for p in PRECISIONS:
-                turns[f"peak {p} (GFLOP/s)"] = functools.partial(_peak, p, peaks[p])
+                turns[f"peak {p} (GFLOP/s)"] = functools.partial(_peak, p, device, peaks[p])
                 turns[f"ours, {p}"] = functools.partial(
                     _ours, passes[p], jobs, workers, details[p], Path(scratch)
                 )
@@ -116,6 +119,7 @@ def main(
         rates = {name: values for name, values in rates.items() if not name.startswith("peak")}
         tokens, flops = _work(passes["float32"], chosen)
         agreement = _agreement(passes["float32"], chosen[:64])
+        packs = passes["float32"].teacher().packs
     best_peak = {p: max(peaks[p]) for p in PRECISIONS}
     results = {
         "facts": fact | {"seeds": {"texts and head": seed}, "repeats": repeats},
@@ -123,6 +127,9 @@ def main(
         "model": _describe(passes["float32"]),
         "ours": {
             "workers": workers,
+            "device": base.device,
+            "in_flight": base.in_flight,
+            "packs": packs,
             "shards": len(jobs),
             "batch_tokens": base.batch_tokens,
             "max_length": base.max_length,
@@ -214,14 +221,20 @@ def _ours(
     scratch: Path,
 ) -> float:
     """Run the pass with an empty store; return rows per second once the workers are warm."""
+    on_cpu = logit_pass.device == "cpu"
     with tempfile.TemporaryDirectory(dir=scratch) as home:
         os.environ["POTSTILL_HOME"] = home
         ready = Path(home) / "ready"
         ready.mkdir()
         warm = [("warm", (logit_pass, ready, workers))] * workers
-        jobs = [*warm, *(("compute", (logit_pass, *shard)) for shard in shards)]
+        jobs = [("compute", (logit_pass, *shard)) for shard in shards]
         began = time.monotonic()
-        done = [result for _, result in LocalEngine(workers).run(_job, jobs)]
+        if on_cpu:
+            done = [result for _, result in LocalEngine(workers).run(_job, warm + jobs)]
+        else:
+            _warm_up(warm[0][1])
+            engine, in_flight = LocalEngine.on((None,)), logit_pass.in_flight
+            done = [result for _, result in engine.run(_job, jobs, in_flight=in_flight)]
         whole = time.monotonic() - began
     computed = [result for result in done if result[0] == "compute"]
     start = min(result[1] for result in computed)
@@ -241,10 +254,13 @@ def _ours(
 # The machine's peak, and the work in the texts.
 
 
-def _peak(precision: str, peaks: list[float]) -> float:
-    """Return the best GFLOP/s of square products, all cores, and note it in ``peaks``."""
+def _peak(precision: str, device: str, peaks: list[float]) -> float:
+    """Return the best GFLOP/s of square products, and note it in ``peaks``."""
     # Each in a new process: the one that forks our workers must not have used threads.
-    sizes = ((size, precision, max(3, 4096 // size)) for size in PEAK_SIZES)
+    sizes = (
+        (size, precision, max(3, 4096 // size), device)
+        for size in (PEAK_SIZES if device == "cpu" else ACCELERATOR_PEAK_SIZES)
+    )
     peaks.append(max(alone(product_rate, *one) for one in sizes))
     return peaks[-1]
 
@@ -276,7 +292,7 @@ def _agreement(logit_pass: LogitPass, texts: Sequence[str]) -> float:
     teacher = logit_pass.teacher()
     logits = teacher.predict(texts, logit_pass.max_length, logit_pass.batch_tokens)
     ours = torch.from_numpy(logits).softmax(1).numpy()
-    run = pipeline("text-classification", str(logit_pass.folder), device="cpu")
+    run = pipeline("text-classification", str(logit_pass.folder), device=logit_pass.device)
     answers = run(list(texts), top_k=None, truncation=True, max_length=logit_pass.max_length)
     scores = [{answer["label"]: answer["score"] for answer in row} for row in answers]
     theirs = np.array([[row[name] for name in teacher.label_names] for row in scores])
@@ -292,6 +308,13 @@ def _describe(logit_pass: LogitPass) -> dict[str, Any]:
         "parameters": sum(p.numel() for p in model.parameters()),
         "P": _encoder_parameters(model),
     }
+
+
+def _who(ours: dict[str, Any]) -> str:
+    batches = "packed" if ours["packs"] else "padded"
+    if ours["device"] == "cpu":
+        return f"{ours['workers']} processes with one thread, {batches}"
+    return f"one process, {ours['in_flight']} shards in flight, {batches}"
 
 
 def _markdown(results: dict[str, Any]) -> list[str]:
@@ -322,13 +345,13 @@ def _markdown(results: dict[str, Any]) -> list[str]:
         "",
         *table(header, rows),
         "",
-        f"Ours: {ours['workers']} processes with one thread, {ours['shards']} shards, at most "
+        f"Ours: {_who(ours)}, {ours['shards']} shards, at most "
         f"{ours['batch_tokens']:,} tokens a batch; tokenising and writing Arrow shards included. "
         f"Where starting the processes counts too: {started}; that is paid once a pass.",
         "`encode` returns mean-pooled vectors, the pipeline class probabilities as Python "
         "dictionaries; neither writes anything. The peers' best settings were found on "
         f"{results['grid_texts']:,} of the texts (the whole grid is in the JSON).",
-        f"Peak, GFLOP/s: {peaks} (best of {', '.join(map(str, PEAK_SIZES))} squared, all cores). "
+        f"Peak, GFLOP/s: {peaks} (the best of several square products, {ours['device']}). "
         "FLOPs of a text of L tokens: L · (2 · P + 4 · layers · L · hidden), "
         f"P = {model['P']:,}; real tokens only.",
         "Largest difference of a class probability between ours and the pipeline in float32: "

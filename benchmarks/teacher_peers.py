@@ -10,13 +10,13 @@ from typing import Any
 from harness import optional, rate, say
 
 PRECISIONS = ("float32", "bfloat16")
-BATCHES = (32, 128, 256)
+BATCHES, ACCELERATOR_BATCHES = (32, 128, 256), (32, 256, 1024, 4096)
 Run = Callable[[Sequence[str]], Any]
 
 
 @contextmanager
 def all_peers(
-    teacher: Path, max_length: int, cores: int
+    teacher: Path, max_length: int, device: str, cores: int
 ) -> Iterator[tuple[dict[str, Run], dict[str, str]]]:
     """Yield every peer at every setting of the grid, and why others are missing."""
     peers: dict[str, Run] = {}
@@ -24,7 +24,7 @@ def all_peers(
     pools: list[tuple[Any, Any]] = []
     for name, load in (("sentence-transformers", _encoders), ("pipeline", _pipelines)):
         with optional(name, not_run):
-            peers.update(load(teacher, max_length, cores, pools))
+            peers.update(load(teacher, max_length, device, cores, pools))
     try:
         yield peers, not_run
     finally:
@@ -33,7 +33,7 @@ def all_peers(
 
 
 def _encoders(
-    teacher: Path, max_length: int, cores: int, pools: list[tuple[Any, Any]]
+    teacher: Path, max_length: int, device: str, cores: int, pools: list[tuple[Any, Any]]
 ) -> Iterator[tuple[str, Run]]:
     import torch
     from sentence_transformers import SentenceTransformer
@@ -41,14 +41,14 @@ def _encoders(
     for precision in PRECISIONS:
         # Without modules.json, a folder is an encoder with mean pooling, as documented.
         model = SentenceTransformer(
-            str(teacher), device="cpu", model_kwargs={"dtype": getattr(torch, precision)}
+            str(teacher), device=device, model_kwargs={"dtype": getattr(torch, precision)}
         )
         model.max_seq_length = max_length
         encode = functools.partial(model.encode, show_progress_bar=False)
-        for batch in BATCHES:
+        for batch in BATCHES if device == "cpu" else ACCELERATOR_BATCHES:
             name = f"encode, {precision}, batch {batch}"
             yield name, lambda texts, e=encode, b=batch: e(list(texts), batch_size=b)
-        if cores == 1:
+        if cores == 1 or device != "cpu":
             continue
         with _one_thread():
             pool = model.start_multi_process_pool(["cpu"] * cores)
@@ -62,14 +62,14 @@ def _encoders(
 
 
 def _pipelines(
-    teacher: Path, max_length: int, cores: int, pools: list[tuple[Any, Any]]
+    teacher: Path, max_length: int, device: str, cores: int, pools: list[tuple[Any, Any]]
 ) -> Iterator[tuple[str, Run]]:
     import torch
     from transformers import pipeline
 
     for precision in PRECISIONS:
         run = pipeline(
-            "text-classification", str(teacher), dtype=getattr(torch, precision), device="cpu"
+            "text-classification", str(teacher), dtype=getattr(torch, precision), device=device
         )
         run = functools.partial(run, truncation=True, max_length=max_length, top_k=None)
         for batch in (1, *BATCHES):

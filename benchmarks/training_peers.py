@@ -48,7 +48,9 @@ class Peer:
         """
         from transformers import PrinterCallback, Trainer
 
-        clock, model = _clock(), copy.deepcopy(self.model)
+        model = copy.deepcopy(self.model)
+        device = next(model.parameters()).device
+        clock = _clock(device)
         if on_loss:
             model.register_forward_hook(
                 lambda _, __, outputs: on_loss(float(outputs["loss"].detach()))
@@ -59,6 +61,7 @@ class Peer:
                 args=_arguments(
                     folder,
                     precision,
+                    use_cpu=device.type == "cpu",
                     per_device_train_batch_size=settings.batch_size,
                     learning_rate=settings.learning_rate,
                     max_grad_norm=settings.clip_norm,
@@ -92,6 +95,8 @@ class _Learner(torch.nn.Module):
         logits: torch.Tensor,
     ) -> dict[str, torch.Tensor]:
         """Return ``loss``, a scalar; the arguments as in :meth:`Sentences.batch`."""
+        # The Trainer moves them to the device; an LSTM reads them on the CPU.
+        lengths, lengths_2 = lengths.cpu(), lengths_2.cpu()
         batch = {"ids": ids, "lengths": lengths, "ids_2": ids_2, "lengths_2": lengths_2}
         return {"loss": self.loss(self.network, batch | {"logits": logits})}
 
@@ -171,7 +176,6 @@ def _arguments(folder: str, precision: str, **options: Any) -> Any:
 
     return TrainingArguments(
         output_dir=folder,
-        use_cpu=True,
         bf16=precision == "bfloat16",
         train_sampling_strategy="sequential",
         save_strategy="no",
@@ -181,7 +185,14 @@ def _arguments(folder: str, precision: str, **options: Any) -> Any:
     )
 
 
-def _clock() -> Any:
+def now(device: torch.device) -> float:
+    """Return the time, in seconds, once a device has done what it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def _clock(device: torch.device) -> Any:
     """Return a callback that records when each step ended."""
     from transformers import TrainerCallback
 
@@ -190,6 +201,6 @@ def _clock() -> Any:
             self.ends: list[float] = []
 
         def on_step_end(self, *_: Any, **__: Any) -> None:
-            self.ends.append(time.perf_counter())
+            self.ends.append(now(device))
 
     return Clock()

@@ -39,7 +39,6 @@ import copy
 import functools
 import os
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -67,9 +66,10 @@ from harness import (
     tokens_per_row,
     write_results,
 )
-from training_peers import grouped_batches, random_batches
+from training_peers import grouped_batches, now, random_batches
 from training_works import Work, matrices, some_pairs, student_work, teacher_work
 
+from pipeline_lib.base.devices import resolve_device
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.params import load_params
@@ -157,19 +157,20 @@ def main(
         list[int] | None,
         typer.Option(min=1, help="Numbers of threads; by default one, and all cores."),
     ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda, for ours and the Trainer.")] = "cpu",
     seed: Annotated[int, typer.Option(help="Seed of weights, targets and the order of rows.")] = 1,
     params_file: Annotated[Path, typer.Option(help="Sizes.")] = Path("benchmarks/mtl.yaml"),
     out: Out = RESULTS,
 ) -> None:
     """Measure and write the results."""
     cores = usable_cores()
-    counts = sorted(set(threads or [1, cores]))
+    counts = sorted(set(threads or [1, cores] if device == "cpu" else [cores]))
     fact = facts(PACKAGES, cores, " and ".join(map(str, counts)))
     params = load_params(params_file)
     source, samples = some_pairs(task, texts, pairs)
     works = [
-        student_work(params, model, samples, steps, seed),
-        teacher_work(params, model, samples, teacher_steps, seed),
+        student_work(params, model, samples, steps, seed, resolve_device(device)),
+        teacher_work(params, model, samples, teacher_steps, seed, resolve_device(device)),
     ]
     checks, not_run = _checks(works)
     contestants = [
@@ -188,7 +189,7 @@ def main(
         for precision in precisions
         for threads in counts
     }
-    turns = {name: functools.partial(_product, *setting) for name, setting in peaks.items()}
+    turns = {name: functools.partial(_product, *setting, device) for name, setting in peaks.items()}
     rates = take_turns(
         turns | {contestant.name: contestant.rate for contestant in contestants}, repeats
     )
@@ -250,6 +251,7 @@ def _fit(
     """Train a copy by the project's loop; return the time at the end of each step."""
     ends: list[float] = []
     settings = replace(work.settings, precision=precision)
+    device = next(model.parameters()).device
     with tempfile.TemporaryDirectory() as folder:
         fit(
             copy.deepcopy(model),
@@ -258,17 +260,17 @@ def _fit(
             lambda _: 0.0,
             settings,
             Path(folder) / "checkpoint.safetensors",
-            lambda *_: ends.append(time.perf_counter()),
+            lambda *_: ends.append(now(device)),
         )
     # The loop's determinism switch must not slow down the others.
     torch.use_deterministic_algorithms(False)
     return ends
 
 
-def _product(precision: str, threads: int) -> float:
+def _product(precision: str, threads: int, device: str) -> float:
     """Return the best GFLOP/s of square products."""
     torch.set_num_threads(threads)
-    return product_rate(PEAK_SIZE, precision, PEAK_TRIES)
+    return product_rate(PEAK_SIZE, precision, PEAK_TRIES, device)
 
 
 # Check that it is the same work.

@@ -25,7 +25,6 @@ from pipeline_lib.training.distillation.initialisation import start_of
 from pipeline_lib.training.loop import Batch, Settings
 from pipeline_lib.training.objectives import objective_loss
 
-CPU = torch.device("cpu")
 LABELS = ["no", "yes"]
 Pair = tuple[str, str]
 
@@ -67,7 +66,12 @@ def some_pairs(task: str, path: Path | None, count: int) -> tuple[str, list[Pair
 
 
 def student_work(
-    params: Params, folder: Path, pairs: Sequence[Pair], steps: int, seed: int
+    params: Params,
+    folder: Path,
+    pairs: Sequence[Pair],
+    steps: int,
+    seed: int,
+    device: torch.device,
 ) -> Work:
     """Return the bi-attentive student, as the first joint training that has one starts it."""
     row = next(
@@ -86,7 +90,7 @@ def student_work(
     student, optimiser = params.students[row.student], params.optimisers[row.optimiser]
     start = start_of(folder, student, row.start)
     torch.manual_seed(seed)
-    model = start.build(student, pair=True, labels=LABELS)
+    model = start.build(student, pair=True, labels=LABELS).to(device)
     targets = np.random.default_rng(seed).normal(size=(len(pairs), len(LABELS)))
     first, second = (start.tokenizer.number(s, student.max_words) for s in zip(*pairs, strict=True))
     sentences = replace(first, second=second, targets={"logits": targets.astype(np.float32)})
@@ -94,7 +98,7 @@ def student_work(
     def loss(model: Any, batch: Batch) -> torch.Tensor:
         return objective_loss({"logits": 1.0}, model.outputs(batch), batch)
 
-    precision = resolve_training_precision("auto", CPU, student.recurrent)
+    precision = resolve_training_precision("auto", device, student.recurrent)
     settings = replace(
         Settings.of(optimiser, optimiser.learning_rates[0], precision, seed), **_one_epoch()
     )
@@ -111,13 +115,18 @@ def student_work(
 
 
 def teacher_work(
-    params: Params, folder: Path, pairs: Sequence[Pair], steps: int, seed: int
+    params: Params,
+    folder: Path,
+    pairs: Sequence[Pair],
+    steps: int,
+    seed: int,
+    device: torch.device,
 ) -> Work:
     """Return the model with a new head, as `TeacherTraining` prepares it, its embeddings free."""
     teacher = next(iter(params.teachers.values()))
     torch.manual_seed(seed)
     usual, tokenizer = load_classifier(folder, LABELS)
-    model = copy.deepcopy(usual)
+    model = copy.deepcopy(usual.to(device))
     use_training_attention(model)
     replace_dropout(model)
     heads = [f"{name}." for name, m in model.named_children() if m is not model.base_model]
@@ -133,7 +142,7 @@ def teacher_work(
         optimiser="adam",
         learning_rate=teacher.tuning.learning_rates[0],
         batch_size=teacher.tuning.batch_size,
-        precision=resolve_training_precision("auto", CPU),
+        precision=resolve_training_precision("auto", device),
         seed=seed,
         weight_decay=0.0,
         **_one_epoch(),

@@ -24,7 +24,7 @@ def optimisers(params: Params, task: str) -> list[Optimiser]:
 
 
 def test_no_profile_is_forgotten() -> None:
-    assert {path.stem for path in PROFILES.glob("*.yaml")} == {*NAMES, "default", "tour"}
+    assert {path.stem for path in PROFILES.glob("*.yaml")} == {*NAMES, "default", "gpu", "tour"}
 
 
 def test_every_task_has_rows_and_every_optimiser_is_used(profile: Params) -> None:

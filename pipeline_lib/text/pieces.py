@@ -5,6 +5,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -153,17 +154,19 @@ class Pieces:
         with_segments = self.segments and any(isinstance(text, tuple) for text in texts)
         # A text without a piece is one unknown piece: every row needs a length of at least 1.
         unknown = [self.unknown_id or self.pad_id]
-        ids: list[np.ndarray] = [np.zeros(0, np.int32)]
-        segments: list[np.ndarray] = [np.zeros(0, np.int32)]
+        ids, segments, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)], [0]
         # A few at a time: an encoding takes some thirty times the bytes of its ids.
         for start in range(0, len(texts), ENCODED_TEXTS):
-            for encoding in self.tokenizer.encode_batch_fast(texts[start : start + ENCODED_TEXTS]):
-                ids.append(np.array(encoding.ids or unknown, np.int32))
-                if with_segments:
-                    segments.append(np.array(encoding.type_ids or [0], np.int32))
+            encodings = self.tokenizer.encode_batch_fast(texts[start : start + ENCODED_TEXTS])
+            rows = [encoding.ids or unknown for encoding in encodings]
+            lengths += map(len, rows)
+            ids.append(np.fromiter(chain.from_iterable(rows), np.int32))
+            if with_segments:
+                sides = (encoding.type_ids or [0] for encoding in encodings)
+                segments.append(np.fromiter(chain.from_iterable(sides), np.int32))
         return Sentences(
             np.concatenate(ids),
-            np.cumsum([len(row) for row in ids], dtype=np.int64),
+            np.cumsum(lengths, dtype=np.int64),
             {},
             self.pad_id,
             np.concatenate(segments) if with_segments else None,

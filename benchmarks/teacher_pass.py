@@ -53,7 +53,7 @@ from harness import (
     write_classifier,
     write_results,
 )
-from teacher_peers import PRECISIONS, all_peers, defaults_and_best, format_of, rates_of
+from teacher_peers import all_peers, defaults_and_best, format_of, rates_of
 
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.threads import usable_cores
@@ -99,16 +99,18 @@ def main(
         teacher = write_classifier(model, Path(scratch) / "teacher", seed)
         length = next(iter(params.teachers.values())).max_length
         base = LogitPass.of(params.model_copy(update={"device": device}), teacher, length)
-        passes = {p: replace(base, precision=p) for p in PRECISIONS}
+        # Where `auto` is float32, a product of bfloat16 takes minutes.
+        precisions = tuple(dict.fromkeys(("float32", base.precision)))
+        passes = {p: replace(base, precision=p) for p in precisions}
         workers = (params.workers or cores) if on_cpu else 1
         jobs = _shards(chosen, -(-len(chosen) // shard_rows), workers, Path(scratch) / "in")
-        with all_peers(teacher, base.max_length, device, cores) as (peers, not_run):
+        with all_peers(teacher, base.max_length, device, precisions, cores) as (peers, not_run):
             grid = rates_of(peers, chosen[:grid_texts])
             kept = defaults_and_best(grid)
-            details: dict[str, list[dict[str, float]]] = {p: [] for p in PRECISIONS}
-            peaks: dict[str, list[float]] = {p: [] for p in PRECISIONS}
+            details: dict[str, list[dict[str, float]]] = {p: [] for p in precisions}
+            peaks: dict[str, list[float]] = {p: [] for p in precisions}
             turns: dict[str, Callable[[], float]] = {}
-            for p in PRECISIONS:
+            for p in precisions:
                 turns[f"peak {p} (GFLOP/s)"] = functools.partial(_peak, p, device, peaks[p])
                 turns[f"ours, {p}"] = functools.partial(
                     _ours, passes[p], jobs, workers, details[p], Path(scratch)
@@ -120,7 +122,7 @@ def main(
         tokens, flops = _work(passes["float32"], chosen)
         agreement = _agreement(passes["float32"], chosen[:64])
         packs = passes["float32"].teacher().packs
-    best_peak = {p: max(peaks[p]) for p in PRECISIONS}
+    best_peak = {p: max(peaks[p]) for p in precisions}
     results = {
         "facts": fact | {"seeds": {"texts and head": seed}, "repeats": repeats},
         "data": f"{len(chosen):,} of {source}; {tokens / len(chosen):.1f} tokens on average",
@@ -135,25 +137,25 @@ def main(
             "max_length": base.max_length,
             "precision_auto": base.precision,
             "rows_per_second_with_workers_started": {
-                p: summary([d["with_start"] for d in details[p]]) for p in PRECISIONS
+                p: summary([d["with_start"] for d in details[p]]) for p in precisions
             },
             "seconds_to_start_workers": {
-                p: summary([d["start"] for d in details[p]]) for p in PRECISIONS
+                p: summary([d["start"] for d in details[p]]) for p in precisions
             },
             "rows_per_second_no_worker_idle": {
-                p: summary([d["busy"] for d in details[p]]) for p in PRECISIONS
+                p: summary([d["busy"] for d in details[p]]) for p in precisions
             },
         },
         "rows_per_second": {name: summary(values) for name, values in rates.items()},
         "ours_divided_by": {
-            name: {p: ratio(rates[f"ours, {p}"], values) for p in PRECISIONS}
+            name: {p: ratio(rates[f"ours, {p}"], values) for p in precisions}
             for name, values in rates.items()
             if not name.startswith("ours")
         },
         "roles": kept,
         "grid_rows_per_second": {name: round(value, 1) for name, value in grid.items()},
         "grid_texts": min(grid_texts, len(chosen)),
-        "peak_gflops": {p: round(best_peak[p], 1) for p in PRECISIONS},
+        "peak_gflops": {p: round(best_peak[p], 1) for p in precisions},
         "flops_per_text": round(flops / len(chosen)),
         "share_of_peak": {
             name: round(
@@ -318,24 +320,24 @@ def _who(ours: dict[str, Any]) -> str:
 
 
 def _markdown(results: dict[str, Any]) -> list[str]:
-    ours, model = results["ours"], results["model"]
+    ours, model, precisions = results["ours"], results["model"], results["peak_gflops"]
     rows = []
     for name, measured in results["rows_per_second"].items():
         against = results["ours_divided_by"].get(name)
         role = results["roles"].get(name)
         if name == f"ours, {ours['precision_auto']}":
             role = "what `precision: auto` picks here"
-        ratios = [spread(against[p], "{:.2f}") if against else "" for p in PRECISIONS]
+        ratios = [spread(against[p], "{:.2f}") if against else "" for p in precisions]
         label = f"{name} ({role})" if role else name
         rows.append([label, spread(measured), f"{results['share_of_peak'][name]:.0%}", *ratios])
     rows += [[name, "not run", "", reason, ""] for name, reason in results["not_run"].items()]
-    peaks = ", ".join(f"{p} {results['peak_gflops'][p]:,.0f}" for p in PRECISIONS)
+    peaks = ", ".join(f"{p} {results['peak_gflops'][p]:,.0f}" for p in precisions)
     started = ", ".join(
         f"{p} {ours['rows_per_second_with_workers_started'][p]['median']:,.0f} rows/s "
         f"({ours['seconds_to_start_workers'][p]['median']:.1f} s to start)"
-        for p in PRECISIONS
+        for p in precisions
     )
-    header = ["contestant", "rows/s", "share of peak", *(f"ours {p} ÷ this" for p in PRECISIONS)]
+    header = ["contestant", "rows/s", "share of peak", *(f"ours {p} ÷ this" for p in precisions)]
     return [
         "# Teacher pass: rows per second",
         "",

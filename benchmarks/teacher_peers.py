@@ -9,14 +9,14 @@ from typing import Any
 
 from harness import optional, rate, say
 
-PRECISIONS = ("float32", "bfloat16")
+FORMATS = ("float32", "bfloat16", "float16")
 BATCHES, ACCELERATOR_BATCHES = (32, 128, 256), (32, 256, 1024, 4096)
 Run = Callable[[Sequence[str]], Any]
 
 
 @contextmanager
 def all_peers(
-    teacher: Path, max_length: int, device: str, cores: int
+    teacher: Path, max_length: int, device: str, precisions: Sequence[str], cores: int
 ) -> Iterator[tuple[dict[str, Run], dict[str, str]]]:
     """Yield every peer at every setting of the grid, and why others are missing."""
     peers: dict[str, Run] = {}
@@ -24,7 +24,7 @@ def all_peers(
     pools: list[tuple[Any, Any]] = []
     for name, load in (("sentence-transformers", _encoders), ("pipeline", _pipelines)):
         with optional(name, not_run):
-            peers.update(load(teacher, max_length, device, cores, pools))
+            peers.update(load(teacher, max_length, device, precisions, cores, pools))
     try:
         yield peers, not_run
     finally:
@@ -33,12 +33,17 @@ def all_peers(
 
 
 def _encoders(
-    teacher: Path, max_length: int, device: str, cores: int, pools: list[tuple[Any, Any]]
+    teacher: Path,
+    max_length: int,
+    device: str,
+    precisions: Sequence[str],
+    cores: int,
+    pools: list[tuple[Any, Any]],
 ) -> Iterator[tuple[str, Run]]:
     import torch
     from sentence_transformers import SentenceTransformer
 
-    for precision in PRECISIONS:
+    for precision in precisions:
         # Without modules.json, a folder is an encoder with mean pooling, as documented.
         model = SentenceTransformer(
             str(teacher), device=device, model_kwargs={"dtype": getattr(torch, precision)}
@@ -62,12 +67,17 @@ def _encoders(
 
 
 def _pipelines(
-    teacher: Path, max_length: int, device: str, cores: int, pools: list[tuple[Any, Any]]
+    teacher: Path,
+    max_length: int,
+    device: str,
+    precisions: Sequence[str],
+    cores: int,
+    pools: list[tuple[Any, Any]],
 ) -> Iterator[tuple[str, Run]]:
     import torch
     from transformers import pipeline
 
-    for precision in PRECISIONS:
+    for precision in precisions:
         run = pipeline(
             "text-classification", str(teacher), dtype=getattr(torch, precision), device=device
         )
@@ -107,7 +117,7 @@ def defaults_and_best(grid: dict[str, float]) -> dict[str, str]:
         names = [name for name in grid if name.startswith(peer)]
         if names:
             roles.setdefault(f"{peer}, {default}", []).append("defaults")
-        for precision in PRECISIONS:
+        for precision in FORMATS:
             same = [name for name in names if format_of(name) == precision]
             if same:
                 best = max(same, key=grid.__getitem__)
@@ -117,4 +127,4 @@ def defaults_and_best(grid: dict[str, float]) -> dict[str, str]:
 
 def format_of(name: str) -> str:
     """Return the number format that a setting names."""
-    return next(precision for precision in PRECISIONS if precision in name)
+    return next(precision for precision in FORMATS if precision in name)

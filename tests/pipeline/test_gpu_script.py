@@ -31,7 +31,7 @@ def _small(path: Path) -> Path:
 
 @pytest.mark.slow
 def test_every_part_leaves_its_results(finished: Finished, tmp_path: Path) -> None:
-    sizes = {"TEXTS": 60, "GRID_TEXTS": 20, "SHARD_ROWS": 20, "STEPS": 8, "PAIRS": 200}
+    sizes = {"TEXTS": 60, "GRID_TEXTS": 20, "SHARD_ROWS": 20, "STEPS": 3, "PAIRS": 239}
     workspace = finished.workspace
     environment = workspace.env(fast=False) | {
         "DEVICE": "cpu",

@@ -235,7 +235,11 @@ class Teacher(Section):
 
 
 class Precompute(Section):
-    """The teacher's output pass: number format and tokens (padding included) per batch."""
+    """The teacher's output pass.
+
+    :ivar precision: format of weights and activations.
+    :ivar batch_tokens: tokens per batch, with padding if the model needs it; None: the device's.
+    """
 
     precision: Precision
     batch_tokens: Positive | None

@@ -204,7 +204,7 @@ def test_show_and_list(project: Path) -> None:
     assert '- models.minilm\n+ models.bert_large: {"kind": "hub", ' in shown
     listed, _ = run("list")
     assert "profiles/paper.yaml" in listed and "benchmarks/sst2.yaml" in listed
-    assert "there are default, glue, mkd, paper, sra" in str(run("show", "none")[1])
+    assert "there are default, glue, gpu, mkd, paper, sra" in str(run("show", "none")[1])
 
 
 def test_the_sections_of_rows_are_sections() -> None:

@@ -5,7 +5,7 @@ single-threaded process per core, Arrow shards written through the store) handle
 times as many rows per second as the usual ways to run the same weights, at their defaults and at
 the best of a grid, and reaches a given share of the machine's peak in matrix products.
 
-    pip install sentence-transformers==6.2.0       # besides the project itself; optional
+    pip install sentence-transformers==6.2.0 openvino==2026.4.1  # besides the project; optional
     python benchmarks/teacher_pass.py
     python benchmarks/teacher_pass.py --sentences FILE     # any text file, one sentence per line
     python benchmarks/teacher_pass.py --device cuda --texts 100000 --shard-rows 20000
@@ -351,8 +351,8 @@ def _markdown(results: dict[str, Any]) -> list[str]:
         f"{ours['batch_tokens']:,} tokens a batch; tokenising and writing Arrow shards included. "
         f"Where starting the processes counts too: {started}; that is paid once a pass.",
         "`encode` returns mean-pooled vectors, the pipeline class probabilities as Python "
-        "dictionaries; neither writes anything. The peers' best settings were found on "
-        f"{results['grid_texts']:,} of the texts (the whole grid is in the JSON).",
+        "dictionaries, OpenVINO logits; none writes anything. The peers' best settings were "
+        f"found on {results['grid_texts']:,} of the texts (the whole grid is in the JSON).",
         f"Peak, GFLOP/s: {peaks} (the best of several square products, {ours['device']}). "
         "FLOPs of a text of L tokens: L · (2 · P + 4 · layers · L · hidden), "
         f"P = {model['P']:,}; real tokens only.",

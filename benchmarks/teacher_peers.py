@@ -1,4 +1,4 @@
-"""The usual ways to run a teacher: sentence-transformers' encode and transformers' pipeline."""
+"""The usual ways to run a teacher: sentence-transformers, transformers' pipeline, OpenVINO."""
 
 import functools
 import os
@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from harness import optional, rate, say
 
 FORMATS = ("float32", "bfloat16", "float16")
@@ -22,7 +24,8 @@ def all_peers(
     peers: dict[str, Run] = {}
     not_run: dict[str, str] = {}
     pools: list[tuple[Any, Any]] = []
-    for name, load in (("sentence-transformers", _encoders), ("pipeline", _pipelines)):
+    loaders = {"sentence-transformers": _encoders, "pipeline": _pipelines, "openvino": _openvino}
+    for name, load in loaders.items():
         with optional(name, not_run):
             peers.update(load(teacher, max_length, device, precisions, cores, pools))
     try:
@@ -40,7 +43,6 @@ def _encoders(
     cores: int,
     pools: list[tuple[Any, Any]],
 ) -> Iterator[tuple[str, Run]]:
-    import torch
     from sentence_transformers import SentenceTransformer
 
     for precision in precisions:
@@ -74,7 +76,6 @@ def _pipelines(
     cores: int,
     pools: list[tuple[Any, Any]],
 ) -> Iterator[tuple[str, Run]]:
-    import torch
     from transformers import pipeline
 
     for precision in precisions:
@@ -85,6 +86,70 @@ def _pipelines(
         for batch in (1, *BATCHES):
             name = f"pipeline, {precision}, batch {batch}"
             yield name, lambda texts, r=run, b=batch: r(list(texts), batch_size=b)
+
+
+def _openvino(
+    teacher: Path,
+    max_length: int,
+    device: str,
+    precisions: Sequence[str],
+    cores: int,
+    _: list[tuple[Any, Any]],
+) -> Iterator[tuple[str, Run]]:
+    """OpenVINO with our tokens and our batches, as many at a time as there are cores."""
+    import openvino
+
+    from pipeline_lib.models.teacher import load_teacher
+
+    if device != "cpu":
+        raise RuntimeError("on a CPU only")
+    ours = load_teacher(teacher, device, "float32")
+    ours.model.set_attn_implementation("eager")
+    example = {name: torch.ones(2, 7, dtype=torch.long) for name in ("input_ids", "attention_mask")}
+    graph = openvino.convert_model(_Logits(ours.model), example_input=example)
+    graph.reshape({number: [-1, -1] for number in (0, 1)})
+    for precision in precisions:
+        settings = {
+            "NUM_STREAMS": str(cores),
+            "INFERENCE_NUM_THREADS": str(cores),
+            "INFERENCE_PRECISION_HINT": {"float32": "f32", "bfloat16": "bf16"}[precision],
+        }
+        queue = openvino.AsyncInferQueue(
+            openvino.Core().compile_model(graph, "CPU", settings), cores
+        )
+        for tokens in (1024, 4096):
+            name = f"OpenVINO, {precision}, batches of {tokens:,} tokens"
+            yield name, functools.partial(_infer, queue, ours, max_length, tokens)
+
+
+class _Logits(torch.nn.Module):
+    """A classifier as a function of its ids and mask."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        """Return the logits, (rows, classes)."""
+        return self.model(input_ids=input_ids, attention_mask=attention_mask).logits
+
+
+def _infer(queue: Any, ours: Any, max_length: int, tokens: int, texts: Sequence[str]) -> np.ndarray:
+    from pipeline_lib.models.teacher import length_sorted_batches
+
+    sentences = ours.encode(texts, max_length)
+    outputs = np.empty((len(sentences), ours.width), np.float32)
+
+    def keep(request: Any, rows: np.ndarray) -> None:
+        outputs[rows] = request.get_output_tensor(0).data
+
+    queue.set_callback(keep)
+    for rows in length_sorted_batches(sentences.lengths, tokens):
+        padded = sentences.padded(rows)
+        mask = np.arange(padded["ids"].shape[1]) < padded["lengths"][:, None]
+        queue.start_async({0: padded["ids"], 1: mask.astype(np.int64)}, rows)
+    queue.wait_all()
+    return outputs
 
 
 @contextmanager
@@ -113,9 +178,10 @@ def rates_of(peers: dict[str, Run], texts: Sequence[str]) -> dict[str, float]:
 def defaults_and_best(grid: dict[str, float]) -> dict[str, str]:
     """Return the settings that take turns with ours, and their names."""
     roles: dict[str, list[str]] = {}
-    for peer, default in (("encode", "float32, batch 32"), ("pipeline", "float32, batch 1")):
+    peers = {"encode": "float32, batch 32", "pipeline": "float32, batch 1", "OpenVINO": None}
+    for peer, default in peers.items():
         names = [name for name in grid if name.startswith(peer)]
-        if names:
+        if names and default:
             roles.setdefault(f"{peer}, {default}", []).append("defaults")
         for precision in FORMATS:
             same = [name for name in names if format_of(name) == precision]

@@ -7,7 +7,6 @@ from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_record
-from pipeline_lib.base.flow import read_flow
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.work_lists import work_lists
 from pipeline_lib.params import Params
@@ -46,6 +45,8 @@ def page_content(
 ) -> dict[str, Any]:
     """Gather everything that the page shows; see docs/report.md for the keys.
 
+    Two runs over the same data have the same content, ``provenance`` apart.
+
     :param pipeline: dvc.yaml, for the flow.
     """
     content = {
@@ -53,8 +54,7 @@ def page_content(
         "tasks": [_task(params, layout, result) for result in results],
         "encoders": encoder_curves(params, layout),
         "measured": [table.plain() for table in measured],
-        "flow": read_flow(pipeline, layout),
-        "provenance": provenance(params, layout, "dvc repro"),
+        "provenance": provenance(params, layout, "dvc repro", pipeline),
     }
     return _finite(content)
 

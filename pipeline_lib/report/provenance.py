@@ -1,4 +1,7 @@
-"""Where everything on the page comes from: code, settings, machines, packages, licences."""
+"""Where everything on the page comes from: code, settings, machines, times, packages, licences.
+
+What differs between two runs over the same data is here, so that all else can be compared.
+"""
 
 import platform
 import re
@@ -12,6 +15,7 @@ from typing import Any
 from pipeline_lib import __version__
 from pipeline_lib.base.distribution import DISTRIBUTION
 from pipeline_lib.base.files import sha256_file, sha256_json
+from pipeline_lib.base.flow import read_flow
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name
 from pipeline_lib.params import Params
@@ -22,10 +26,11 @@ SECTIONS = ("tasks", "transfer", "models", "teachers", "students", "optimisers",
 """The sections of params.yaml that have digests of their own."""
 
 
-def provenance(params: Params, layout: Layout, command: str) -> dict[str, Any]:
-    """Return what the page was made from and with.
+def provenance(params: Params, layout: Layout, command: str, pipeline: Path) -> dict[str, Any]:
+    """Return what the page was made from and with, and what each stage took.
 
     :param command: the command that makes it.
+    :param pipeline: dvc.yaml, for the flow.
     """
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -36,6 +41,7 @@ def provenance(params: Params, layout: Layout, command: str) -> dict[str, Any]:
         "processor": cpu_name(),
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "computed_on": computed_on(params, layout),
+        "flow": read_flow(pipeline, layout),
         "digests": _digests(params),
         "sources": list(source_rows(params, layout)),
         "packages": _packages(),

@@ -223,6 +223,16 @@ class Workspace:
         seals = (self.folder / ".potstill/students").glob(f"[!.]*/{SEAL}")
         return {path.parent.name for path in seals}
 
+    def report(self) -> tuple[str, str, dict[str, Any]]:
+        """Return the report's JSON and its page, both without their provenance, and that."""
+        folder = self.folder / "data/report"
+        content = json.loads((folder / "report.json").read_text())
+        page = (folder / "index.html").read_text()
+        page, cut = re.subn(r'(?s)<section id="provenance".*?</section>', "", page)
+        assert cut == 1
+        provenance = content.pop("provenance")
+        return json.dumps(content), page, provenance
+
     def scores(self, task: str) -> TaskScores:
         """Return a task's scores."""
         return TaskScores.read(Layout(self.folder / "data").scores(task))

@@ -7,7 +7,7 @@ import typer
 
 from pipeline_lib import __version__
 from pipeline_lib.base.entry import guard
-from pipeline_lib.base.interrupts import MESSAGE, STATUS, end_quietly
+from pipeline_lib.base.interrupts import MESSAGE, STATUS, end_quietly, interrupted_status
 from pipeline_lib.commands import (
     account,
     check,
@@ -77,6 +77,7 @@ def main() -> None:
         # Typer makes one of an interrupt, and says nothing.
         if end.code == STATUS:
             sys.stderr.write(f"{MESSAGE}\n")
+            sys.exit(interrupted_status())
         raise
 
 

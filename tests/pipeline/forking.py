@@ -21,7 +21,6 @@ import runpy
 import shutil
 import socket
 import sys
-import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -196,7 +195,7 @@ def _become(request: dict[str, Any]) -> NoReturn:
     except SystemExit as end:
         status = end.code or 0
     except BaseException:
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())
         status = 1
     sys.stdout.flush()
     sys.stderr.flush()

@@ -8,7 +8,12 @@ from typing import Any, NoReturn
 import typer
 
 from pipeline_lib.base.errors import DistilleryError, reason_of
-from pipeline_lib.base.interrupts import end_interrupted
+from pipeline_lib.base.interrupts import (
+    MESSAGE,
+    STATUS,
+    end_interrupted,
+    interrupted_status,
+)
 from pipeline_lib.base.stage_records import recorded
 from pipeline_lib.base.unicode import printable
 
@@ -48,12 +53,19 @@ def _interruptible(main: Callable[..., None]) -> Callable[..., None]:
 def guard(command: Callable[[], None]) -> None:
     """Call ``command``; print a :class:`DistilleryError` in red and exit with status 1.
 
-    Errors of the operating system (path, permission, disk space, memory) are reported likewise.
+    Errors of the operating system (path, permission, disk space, memory) are reported likewise, and
+    so is an interrupt.
     """
     try:
         command()
     except DistilleryError as error:
         _end(str(error))
+    except SystemExit as end:
+        # Typer makes one of an interrupt outside the command itself, and says nothing.
+        if end.code == STATUS:
+            sys.stderr.write(f"{MESSAGE}\n")
+            sys.exit(interrupted_status())
+        raise
     except MemoryError as error:
         _end(f"out of memory ({error}). {_SMALLER}")
     except RuntimeError as error:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,25 @@ def test_one_line_at_once(tmp_path: Path, script: str, number: int, status: int)
             os.killpg(process.pid, signal.SIGKILL)
     assert printed == f"{MESSAGE}\n"
     assert process.returncode == status
+
+
+def test_an_interrupt_before_the_stage_itself_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline_lib.base import entry
+
+    def interrupted(main: Callable[..., None]) -> Callable[..., None]:
+        def run() -> None:
+            raise KeyboardInterrupt
+
+        return run
+
+    # As Typer reads the options, say.
+    monkeypatch.setattr(entry, "_interruptible", interrupted)
+    monkeypatch.setattr(sys, "argv", ["stage"])
+    with pytest.raises(SystemExit) as end:
+        entry.run_stage(lambda: None)
+    assert end.value.code == STATUS and capsys.readouterr().err == f"{MESSAGE}\n"
 
 
 def test_memory_that_runs_out_in_torch_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -130,10 +130,11 @@ def _answer(client: socket.socket) -> None:
         os.setsid()
         client.close()
         _become(request)
-    stream.write(f"{pid}\n")
-    stream.flush()
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    # Who asked may have been killed.
     with suppress(BrokenPipeError):
+        stream.write(f"{pid}\n")
+        stream.flush()
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         stream.write(f"{status}\n")
         stream.flush()
 

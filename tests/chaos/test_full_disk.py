@@ -32,7 +32,8 @@ def checked(status):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 libc, user, group = ctypes.CDLL(None, use_errno=True), os.getuid(), os.getgid()
 checked(libc.unshare(0x10000000 | 0x00020000))
-for name, line in ("setgroups", "deny"), ("uid_map", f"0 {{user}} 1"), ("gid_map", f"0 {{group}} 1"):
+maps = dict(setgroups="deny", uid_map=f"0 {{user}} 1", gid_map=f"0 {{group}} 1")
+for name, line in maps.items():
     with open(f"/proc/self/{{name}}", "w") as file:
         file.write(line)
 checked(libc.mount(b"none", {folder!r}.encode(), b"tmpfs", 0, b"size=4k"))

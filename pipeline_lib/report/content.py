@@ -7,6 +7,7 @@ from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_record
+from pipeline_lib.base.flow import read_flow
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.work_lists import work_lists
 from pipeline_lib.params import Params
@@ -49,12 +50,13 @@ def page_content(
 
     :param pipeline: dvc.yaml, for the flow.
     """
+    flow = read_flow(pipeline, layout)
     content = {
         "format": FORMAT,
         "tasks": [_task(params, layout, result) for result in results],
         "encoders": encoder_curves(params, layout),
         "measured": [table.plain() for table in measured],
-        "provenance": provenance(params, layout, "dvc repro", pipeline),
+        "provenance": provenance(params, layout, "dvc repro", flow),
     }
     return _finite(content)
 

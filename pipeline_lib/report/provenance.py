@@ -6,6 +6,7 @@ What differs between two runs over the same data is here, so that all else can b
 import platform
 import re
 import subprocess
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.message import Message
 from importlib.metadata import PackageNotFoundError, distribution, requires
@@ -15,7 +16,6 @@ from typing import Any
 from pipeline_lib import __version__
 from pipeline_lib.base.distribution import DISTRIBUTION
 from pipeline_lib.base.files import sha256_file, sha256_json
-from pipeline_lib.base.flow import read_flow
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name
 from pipeline_lib.params import Params
@@ -26,11 +26,12 @@ SECTIONS = ("tasks", "transfer", "models", "teachers", "students", "optimisers",
 """The sections of params.yaml that have digests of their own."""
 
 
-def provenance(params: Params, layout: Layout, command: str, pipeline: Path) -> dict[str, Any]:
-    """Return what the page was made from and with, and what each stage took.
+def provenance(
+    params: Params, layout: Layout, command: str, flow: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what the page was made from and with.
 
-    :param command: the command that makes it.
-    :param pipeline: dvc.yaml, for the flow.
+    :param command: the command that makes it; :param flow: with the stages' last runs.
     """
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -41,7 +42,7 @@ def provenance(params: Params, layout: Layout, command: str, pipeline: Path) -> 
         "processor": cpu_name(),
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "computed_on": computed_on(params, layout),
-        "flow": read_flow(pipeline, layout),
+        "flow": flow,
         "digests": _digests(params),
         "sources": list(source_rows(params, layout)),
         "packages": _packages(),

@@ -1,13 +1,12 @@
 """The ``distill`` command: make a workspace, run its pipeline, look inside, use a student."""
 
-import sys
 from typing import Annotated
 
 import typer
 
 from pipeline_lib import __version__
 from pipeline_lib.base.entry import guard
-from pipeline_lib.base.interrupts import MESSAGE, STATUS, end_quietly
+from pipeline_lib.base.interrupts import end_quietly
 from pipeline_lib.commands import (
     account,
     check,
@@ -73,13 +72,7 @@ def _options(
 def main() -> None:
     """Run the command; an error the user can fix prints one line and exits with status 1."""
     end_quietly()
-    try:
-        guard(app)
-    except SystemExit as end:
-        # Typer makes one of an interrupt, and says nothing.
-        if end.code == STATUS:
-            sys.stderr.write(f"{MESSAGE}\n")
-        raise
+    guard(app)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Running stages and commands: an error the user can act on is one line, not a traceback."""
 
-import os
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -9,7 +8,12 @@ from typing import Any, NoReturn
 import typer
 
 from pipeline_lib.base.errors import DistilleryError, reason_of
-from pipeline_lib.base.interrupts import MESSAGE, STATUS
+from pipeline_lib.base.interrupts import (
+    MESSAGE,
+    STATUS,
+    end_interrupted,
+    interrupted_status,
+)
 from pipeline_lib.base.stage_records import recorded
 from pipeline_lib.base.unicode import printable
 
@@ -34,17 +38,14 @@ def run_stage(main: Callable[..., None]) -> None:
 
 
 def _interruptible(main: Callable[..., None]) -> Callable[..., None]:
-    """Return ``main`` so that Ctrl-C ends it with one line."""
+    """Return ``main`` so that an interrupt ends it with one line."""
 
     @wraps(main)
     def run(**options: Any) -> None:
         try:
             main(**options)
         except KeyboardInterrupt:
-            sys.stderr.write(f"{MESSAGE}\n")
-            sys.stdout.flush()
-            # Not sys.exit: threads of the pool whose workers were killed complain at the end.
-            os._exit(STATUS)
+            end_interrupted()
 
     return run
 
@@ -52,12 +53,19 @@ def _interruptible(main: Callable[..., None]) -> Callable[..., None]:
 def guard(command: Callable[[], None]) -> None:
     """Call ``command``; print a :class:`DistilleryError` in red and exit with status 1.
 
-    Errors of the operating system (path, permission, disk space, memory) are reported likewise.
+    Errors of the operating system (path, permission, disk space, memory) are reported likewise, and
+    so is an interrupt.
     """
     try:
         command()
     except DistilleryError as error:
         _end(str(error))
+    except SystemExit as end:
+        # Typer makes one of an interrupt outside the command itself, and says nothing.
+        if end.code == STATUS:
+            sys.stderr.write(f"{MESSAGE}\n")
+            sys.exit(interrupted_status())
+        raise
     except MemoryError as error:
         _end(f"out of memory ({error}). {_SMALLER}")
     except RuntimeError as error:

@@ -1,23 +1,63 @@
-"""Ctrl-C ends a stage or command with one line, even while its modules are imported."""
+"""Ctrl-C and SIGTERM end a stage or command with one line, even while its modules are imported."""
 
+import multiprocessing
+import os
+import signal
 import sys
-from types import TracebackType
+from contextlib import suppress
+from types import FrameType, TracebackType
 
 MESSAGE = "interrupted: what is finished is kept. Run again to go on."
-STATUS = 128 + 2
-"""The exit status of a program that SIGINT ended, by the shells' convention."""
+STATUS, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
+"""The exit statuses of programs that SIGINT and SIGTERM ended, by the shells' convention."""
+_terminated = False
 
 
 def end_quietly() -> None:
-    """Print one line instead of a traceback if the program is interrupted from now on."""
+    """Print one line instead of a traceback if the program is interrupted from now on.
+
+    SIGTERM, with which schedulers and `kill` end a process, is an interrupt like Ctrl-C.
+    """
+    if multiprocessing.parent_process() is not None:
+        # A worker, which has imported its parent's module: it ends at once, and its parent says so.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        return
     usual = sys.excepthook
 
     def hook(
         kind: type[BaseException], error: BaseException, traceback: TracebackType | None
     ) -> None:
         if issubclass(kind, KeyboardInterrupt):
-            sys.stderr.write(f"{MESSAGE}\n")
+            end_interrupted()
         else:
             usual(kind, error, traceback)
 
     sys.excepthook = hook
+    # Not where SIGTERM is ignored, or a host such as Ray has a handler; nor in a thread.
+    with suppress(ValueError):
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, _terminate)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    global _terminated
+    _terminated = True
+    raise KeyboardInterrupt
+
+
+def interrupted_status() -> int:
+    """Return the exit status of this program, which was interrupted."""
+    return TERMINATED if _terminated else STATUS
+
+
+def end_interrupted() -> None:
+    """Print the line, and end this process at once."""
+    with suppress(ValueError):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+    sys.stderr.write(f"{MESSAGE}\n")
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    # Not sys.exit: threads of a pool whose workers were killed complain at the end.
+    os._exit(interrupted_status())

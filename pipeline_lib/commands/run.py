@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -102,7 +103,11 @@ def reproduce(targets: list[str], display: "Display") -> int:
             display.end(status)
         return status
     except BaseException:
-        os.killpg(process.pid, signal.SIGTERM)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        # DVC ends at once, the stage in its own way; the pipe ends with the last of them.
+        for _ in process.stdout:
+            pass
         process.wait()
         raise
 

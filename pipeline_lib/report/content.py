@@ -46,6 +46,8 @@ def page_content(
 ) -> dict[str, Any]:
     """Gather everything that the page shows; see docs/report.md for the keys.
 
+    Two runs over the same data have the same content, ``provenance`` apart.
+
     :param pipeline: dvc.yaml, for the flow.
     """
     flow = read_flow(pipeline, layout)
@@ -54,7 +56,6 @@ def page_content(
         "tasks": [_task(params, layout, result) for result in results],
         "encoders": encoder_curves(params, layout),
         "measured": [table.plain() for table in measured],
-        "flow": flow,
         "provenance": provenance(params, layout, "dvc repro", flow),
     }
     return _finite(content)

@@ -40,7 +40,7 @@ def write_page(path: Path, content: Mapping[str, Any]) -> None:
         content=content,
         tasks=[_task(task) for task in content["tasks"]],
         encoders=_curves("encoders", content["encoders"], {}),
-        flow=_flow(content["flow"]),
+        flow=_flow(content["provenance"]["flow"]),
         style=Markup(style),
         script=Markup(script),
         policy=_policy(style, script),

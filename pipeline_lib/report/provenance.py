@@ -1,4 +1,7 @@
-"""Where everything on the page comes from: code, settings, machines, packages, licences."""
+"""Where everything on the page comes from: code, settings, machines, times, packages, licences.
+
+What differs between two runs over the same data is here, so that all else can be compared.
+"""
 
 import platform
 import re
@@ -41,6 +44,7 @@ def provenance(
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "computed_on": computed_on(params, layout),
         "account": account_table(stage_runs(flow), started=True).plain(),
+        "flow": flow,
         "digests": _digests(params),
         "sources": list(source_rows(params, layout)),
         "packages": _packages(),

@@ -1,15 +1,16 @@
-"""Ctrl-C ends a stage at once, with one line, whatever it is doing."""
+"""Ctrl-C and SIGTERM end a stage at once, with one line, whatever it is doing."""
 
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pipeline_lib.base.interrupts import MESSAGE, STATUS
+from pipeline_lib.base.interrupts import MESSAGE, STATUS, TERMINATED
 
 STAGE = """
 import sys, time
@@ -49,7 +50,12 @@ time.sleep(60)
     [*(STAGE.format(workers=workers) for workers in (0, 1, 2)), IMPORTING],
     ids=["stream", "one", "two", "importing"],
 )
-def test_one_line_at_once(tmp_path: Path, script: str) -> None:
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [(signal.SIGINT, STATUS), (signal.SIGTERM, TERMINATED)],
+    ids=["ctrl-c", "terminated"],
+)
+def test_one_line_at_once(tmp_path: Path, script: str, number: int, status: int) -> None:
     (tmp_path / "stage.py").write_text(script)
     process = subprocess.Popen(
         [sys.executable, "stage.py"],
@@ -67,7 +73,7 @@ def test_one_line_at_once(tmp_path: Path, script: str) -> None:
             time.sleep(0.05)
         start = time.monotonic()
         # As a terminal does: to all processes of the group.
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, number)
         _, printed = process.communicate(timeout=20)
         # The jobs take a minute; how much less this takes, the machine's load decides.
         assert time.monotonic() - start < 15
@@ -75,7 +81,26 @@ def test_one_line_at_once(tmp_path: Path, script: str) -> None:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
     assert printed == f"{MESSAGE}\n"
-    assert process.returncode in (STATUS, -signal.SIGINT)
+    assert process.returncode == status
+
+
+def test_an_interrupt_before_the_stage_itself_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline_lib.base import entry
+
+    def interrupted(main: Callable[..., None]) -> Callable[..., None]:
+        def run() -> None:
+            raise KeyboardInterrupt
+
+        return run
+
+    # As Typer reads the options, say.
+    monkeypatch.setattr(entry, "_interruptible", interrupted)
+    monkeypatch.setattr(sys, "argv", ["stage"])
+    with pytest.raises(SystemExit) as end:
+        entry.run_stage(lambda: None)
+    assert end.value.code == STATUS and capsys.readouterr().err == f"{MESSAGE}\n"
 
 
 def test_memory_that_runs_out_in_torch_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,14 +22,16 @@ from .workspace import ROOT, UNSET, Run, Workspace, write_params
 WORKER = "PYTEST_XDIST_WORKER"
 """The variable that each of pytest's workers has, if there are several."""
 SHIM = """#!{python} -SE
-import json, os, socket, sys, tempfile
+import json, os, signal, socket, sys, tempfile
 with socket.socket(socket.AF_UNIX) as client, tempfile.NamedTemporaryFile("r") as log:
     client.connect({server!r})
     stream = client.makefile("rw")
     request = dict(argv=sys.argv[1:], cwd=os.getcwd(), env=dict(os.environ), log=log.name)
-    stream.write(json.dumps(request | dict(prelude="")) + "\\n")
+    stream.write(json.dumps(request | dict(prelude=os.environ.get("PRELUDE", ""))) + "\\n")
     stream.flush()
-    stream.readline()
+    group = int(stream.readline())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, frame: os.killpg(group, number))
     status = int(stream.readline())
     sys.stdout.write(log.read())
 sys.exit(status if status >= 0 else 128 - status)
@@ -144,7 +146,8 @@ def finished(
             write_json(record, {"folder": str(workspace.folder), "text": run.text})
     found = read_json(record)
     workspace = Workspace(Path(found["folder"]), server, shims)
-    return Finished(workspace.copy(base / "copy"), Run(0, found["text"]))
+    copy = workspace.copy(tmp_path_factory.mktemp("copy") / "workspace")
+    return Finished(copy, Run(0, found["text"]))
 
 
 @pytest.fixture

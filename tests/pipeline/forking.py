@@ -21,7 +21,6 @@ import runpy
 import shutil
 import socket
 import sys
-import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -131,10 +130,11 @@ def _answer(client: socket.socket) -> None:
         os.setsid()
         client.close()
         _become(request)
-    stream.write(f"{pid}\n")
-    stream.flush()
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    # Who asked may have been killed.
     with suppress(BrokenPipeError):
+        stream.write(f"{pid}\n")
+        stream.flush()
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         stream.write(f"{status}\n")
         stream.flush()
 
@@ -196,7 +196,7 @@ def _become(request: dict[str, Any]) -> NoReturn:
     except SystemExit as end:
         status = end.code or 0
     except BaseException:
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())
         status = 1
     sys.stdout.flush()
     sys.stderr.flush()

@@ -75,7 +75,7 @@ def test_the_page_shows_the_whole_run(finished: Finished) -> None:
     lists = {one["name"]: one["rows"] for one in task["work_lists"]}
     assert all(lists.values())
     assert any(row["sentences"][0]["spans"] for row in lists["augmentation"])
-    runs = {stage["name"]: stage["runs"] for stage in content["flow"]["stages"]}
+    runs = {stage["name"]: stage["runs"] for stage in content["provenance"]["flow"]["stages"]}
     assert {name.partition("@")[0] for name in STAGES - {"report"}} == {n for n in runs if runs[n]}
     [trained], [answered] = runs["train"], runs["precompute"]
     assert trained["counts"]["trainings"] == {"computed": 2 * len(METHODS), "reused": 0}

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import chdir, contextmanager
+from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -223,6 +223,16 @@ class Workspace:
         seals = (self.folder / ".potstill/students").glob(f"[!.]*/{SEAL}")
         return {path.parent.name for path in seals}
 
+    def report(self) -> tuple[str, str, dict[str, Any]]:
+        """Return the report's JSON and its page, both without their provenance, and that."""
+        folder = self.folder / "data/report"
+        content = json.loads((folder / "report.json").read_text())
+        page = (folder / "index.html").read_text()
+        page, cut = re.subn(r'(?s)<section id="provenance".*?</section>', "", page)
+        assert cut == 1
+        provenance = content.pop("provenance")
+        return json.dumps(content), page, provenance
+
     def scores(self, task: str) -> TaskScores:
         """Return a task's scores."""
         return TaskScores.read(Layout(self.folder / "data").scores(task))
@@ -248,6 +258,10 @@ class Workspace:
             target = self.folder / path
             shutil.rmtree(target) if target.is_dir() else target.unlink()
 
+    def lend(self, path: str | Path, other: "Workspace") -> None:
+        """Copy a folder to where another workspace has it."""
+        shutil.copytree(self.folder / path, other / path)
+
     def lock(self) -> dict[str, Any]:
         """Return the stages of dvc.lock."""
         return YAML(typ="safe", pure=True).load((self.folder / "dvc.lock").read_text())["stages"]
@@ -268,9 +282,10 @@ class Started:
         self.ended = True
         return Run(status, self.log.read_text() if self.log.exists() else "")
 
-    def kill(self) -> Run:
-        """Kill the whole process group, as a machine that goes down does."""
-        os.killpg(self.pid, signal.SIGKILL)
+    def kill(self, number: int = signal.SIGKILL) -> Run:
+        """Kill the whole process group, as a machine that goes down does; it may have ended."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
         return self.wait()
 
     def kill_when(self, happened: Callable[[], bool], seconds: float = 60.0) -> Run:

@@ -183,7 +183,7 @@ def test_a_task_without_scored_rows_has_a_page(content: dict[str, Any], tmp_path
     task["work_lists"] = [
         own | {"rows": [], "missing": "None is known."} for own in task["work_lists"]
     ]
-    content |= {"flow": {"stages": [], "seconds": 0.0}}
+    content["provenance"] |= {"flow": {"stages": [], "seconds": 0.0}}
     content["provenance"] |= {"commit": None, "packages": [], "computed_on": []}
     write_page(tmp_path / "index.html", content)
     text = (tmp_path / "index.html").read_text()

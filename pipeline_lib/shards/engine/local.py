@@ -237,8 +237,10 @@ def _pass_on(messages: Any, on_progress: OnProgress) -> None:
 def _set_up_worker(messages: Any, devices: Any, single_threaded: bool, parent: int) -> None:
     global _messages
     _messages = messages
-    # Ctrl-C reaches all processes of a terminal: the parent ends its workers.
+    # Ctrl-C reaches all processes of a terminal: the parent ends its workers.  What it does on
+    # SIGTERM, a forked worker must not do: the pool ends its workers by it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     if devices is not None and (device := devices.get()):
         # Before torch reads it: this worker sees only its own device.

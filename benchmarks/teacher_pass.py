@@ -27,7 +27,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,6 +57,7 @@ from teacher_peers import all_peers, defaults_and_best, format_of, rates_of
 
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.models.teacher import Teacher
 from pipeline_lib.outputs.teacher_pass import LogitPass
 from pipeline_lib.params import load_params
 from pipeline_lib.shards.engine.local import LocalEngine
@@ -112,9 +113,10 @@ def main(
             turns: dict[str, Callable[[], float]] = {}
             for p in precisions:
                 turns[f"peak {p} (GFLOP/s)"] = functools.partial(_peak, p, device, peaks[p])
-                turns[f"ours, {p}"] = functools.partial(
-                    _ours, passes[p], jobs, workers, details[p], Path(scratch)
-                )
+                run = functools.partial(_ours, shards=jobs, workers=workers, scratch=Path(scratch))
+                turns[f"ours, {p}"] = functools.partial(run, passes[p], details=details[p])
+                padded = Padded(**{f.name: getattr(passes[p], f.name) for f in fields(passes[p])})
+                turns[f"padded, {p}"] = functools.partial(run, padded, details=[])
             for setting in kept:
                 turns[setting] = functools.partial(rate, peers[setting], chosen)
             rates = take_turns(turns, repeats)
@@ -183,6 +185,15 @@ def _shards(
 
 
 # Ours.
+
+
+class Padded(LogitPass):
+    """The pass with padding, whatever the model allows."""
+
+    def teacher(self) -> Teacher:
+        """Load the teacher, so that it pads."""
+        return replace(super().teacher(), packs=False)
+
 
 WarmUp = tuple[LogitPass, Path, int]
 Compute = tuple[LogitPass, Path, Shard]
@@ -347,7 +358,7 @@ def _markdown(results: dict[str, Any]) -> list[str]:
         "",
         *table(header, rows),
         "",
-        f"Ours: {_who(ours)}, {ours['shards']} shards, at most "
+        f"Ours: {_who(ours)} (`padded`: the same with padding), {ours['shards']} shards, at most "
         f"{ours['batch_tokens']:,} tokens a batch; tokenising and writing Arrow shards included. "
         f"Where starting the processes counts too: {started}; that is paid once a pass.",
         "`encode` returns mean-pooled vectors, the pipeline class probabilities as Python "

@@ -14,6 +14,8 @@ import typer
 from harness import RESULTS, Name, Out, facts, table, write_results
 
 from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.results.collect import TaskResult
+from pipeline_lib.results.published import compare
 from pipeline_lib.results.schema import Gain, TaskScores
 
 SUBSETS = ("qqp", "qqp_20", "mnli", "qnli")
@@ -29,10 +31,11 @@ def main(
     out: Out = RESULTS,
 ) -> None:
     """Write the table of all finished tasks."""
-    tasks: dict[str, Any] = {}
+    scores: dict[str, TaskScores] = {}
     for folder in data or [Path("data")]:
         for path in sorted((folder / "results").glob("*/scores.json")):
-            tasks[path.parent.name] = _task(TaskScores.read(path))
+            scores[path.parent.name] = TaskScores.read(path)
+    tasks = {task: _task(one) for task, one in scores.items()}
     if not tasks:
         raise typer.BadParameter("no scores in these folders. Run `dvc repro evaluate` first.")
     gains = {
@@ -46,8 +49,15 @@ def main(
         "mean_gain": {method: round(sum(v) / len(v), 6) for method, v in gains.items()},
         "tasks_with_gain": {method: sum(g > 0 for g in v) for method, v in gains.items()},
         "tasks_with_row": {method: len(v) for method, v in gains.items()},
+        "published": _published(scores),
     }
     write_results(name, results, _lines(results), out)
+
+
+def _published(scores: dict[str, TaskScores]) -> list[dict[str, Any]]:
+    """Return the papers' gains beside ours, of the rows that have their names and both gains."""
+    compared = compare([TaskResult(task, one) for task, one in scores.items()])
+    return [one.model_dump() for one in compared if one.difference is not None]
 
 
 def _task(scores: TaskScores) -> dict[str, Any]:
@@ -142,6 +152,7 @@ def _lines(results: dict[str, Any]) -> list[str]:
         *table(["method", "baseline", "mean gain", "positive"], gains),
         "",
         *_other_metrics(tasks),
+        *_published_lines(results["published"]),
         *_rates(tasks),
         "Rows to train on and scored: "
         + ", ".join(f"{n} {t['train_rows']:,}, {t['scored_rows']:,}" for n, t in tasks.items())
@@ -186,6 +197,32 @@ def _other_metrics(tasks: dict[str, Any]) -> list[str]:
         for s in [*_teachers(tasks), *_methods(tasks)]
     ]
     return ["The tasks' other metrics:", "", *table(head, rows), ""]
+
+
+def _published_lines(compared: list[dict[str, Any]]) -> list[str]:
+    if not compared:
+        return []
+    head = ["row", "metric", "published", "paper's score", "paper's gain", "our score", "our gain"]
+    rows = [
+        [
+            f"{one['published']['task']}, {one['system']}",
+            one["published"]["measure"],
+            f"{one['source']}: {one['published']['row']}",
+            f"{one['published']['value']} ({one['published']['split']})",
+            f"{one['published_gain']:+.1f}",
+            f"{one['score']:.1f} ({one['split']})",
+            f"{one['gain']:+.1f}",
+            f"{one['difference']:+.1f}",
+        ]
+        for one in compared
+    ]
+    return [
+        "Published gains beside ours, of rows of the same name under other teachers and sizes; the "
+        "difference is ours minus the paper's:",
+        "",
+        *table([*head, "difference"], rows),
+        "",
+    ]
 
 
 def _cell(result: dict[str, Any] | None) -> str:

@@ -18,6 +18,7 @@ from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.detail_tables import CHANGED, calibration, notes, routing, speeds, steps
 from pipeline_lib.results.diagrams import confusion_of, label_table, read_outputs, reliability_of
 from pipeline_lib.results.headline import headline
+from pipeline_lib.results.published import compare, published_table
 from pipeline_lib.results.schema import Gain, TaskScores
 from pipeline_lib.results.speed import Kind, folder_bytes
 from pipeline_lib.results.table import Table
@@ -56,6 +57,7 @@ def page_content(
         "tasks": [_task(params, layout, result) for result in results],
         "encoders": encoder_curves(params, layout),
         "measured": [table.plain() for table in measured],
+        "published": _plain(published_table(compare(results, params), params)),
         "provenance": provenance(params, layout, "dvc repro", flow),
     }
     return _finite(content)

@@ -218,7 +218,7 @@ def _published_lines(compared: list[dict[str, Any]]) -> list[str]:
     ]
     return [
         "Published gains beside ours, of rows of the same name under other teachers and sizes; the "
-        "difference is ours minus the paper's:",
+        "difference is ours minus the paper's. With glue_heldout.yaml, our test is GLUE's dev set.",
         "",
         *table([*head, "difference"], rows),
         "",

@@ -36,7 +36,7 @@ SIGNED = (*CORRELATIONS, "matthews_correlation", *get_args(Shift))
 TEACHER = "teacher "
 """What the names of teachers begin with in tables, and in ``ours``."""
 SETTINGS = ("tasks", "transfer", "models", "teachers", "vocabulary", "students", "optimisers")
-SETTINGS += ("encoders", "joint", "methods", "wikipedia")
+SETTINGS += ("sentence_vectors", "encoders", "joint", "methods", "wikipedia")
 """Sections of params.yaml that decide a score."""
 
 
@@ -307,7 +307,7 @@ def _meaning(name: str, params: Params) -> tuple[object, ...] | None:
     if method is None:
         return None
     recipe = params.transfer[method.data]
-    rules = (recipe.p_mask, recipe.p_pos, recipe.p_ngram)
+    rules = (recipe.p_mask, recipe.p_pos, recipe.p_ngram, recipe.unlabelled)
     architecture = params.students[method.student].architecture
     return method.start, method.objective, rules, architecture
 

@@ -12,6 +12,7 @@ import pytest
 from pipeline_lib.report import page
 from pipeline_lib.report.page import heat, pieces, seconds, write_content, write_page
 from pipeline_lib.report.svg import Axis
+from pipeline_lib.results.table import Table
 
 from .made_up import HOSTILE, LABELS, METHODS, TASK
 
@@ -189,6 +190,17 @@ def test_a_task_without_scored_rows_has_a_page(content: dict[str, Any], tmp_path
     text = (tmp_path / "index.html").read_text()
     assert "None is known." in text and "not in a git repository" in text
     assert "<h3>Routing</h3>" not in text and "data-words" not in text
+
+
+def test_published_figures_are_there_if_there_are_counterparts(
+    content: dict[str, Any], html: str, tmp_path: Path
+) -> None:
+    assert content["published"] is None and "Published figures" not in html
+    table = Table("Beside ours", ["System", "Paper"], [["sst2: b<", "90.7\ntest"]], ["A gain."])
+    write_page(tmp_path / "index.html", content | {"published": table.plain()})
+    shown = (tmp_path / "index.html").read_text()
+    assert '<a href="#published">' in shown and '<section id="published"' in shown
+    assert "<td>90.7 test</td>" in shown and "sst2: b&lt;" in shown and "<li>A gain.</li>" in shown
 
 
 def test_long_sentences_are_cut_and_say_by_how_much() -> None:

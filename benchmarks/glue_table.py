@@ -4,7 +4,8 @@
     python benchmarks/glue_table.py --data data --data elsewhere/data
     python benchmarks/glue_table.py --name sst2_rows             # after sst2_rows.yaml: every row
 
-Writes results/NAME.{json,md}.  It only reads data/results; glue.md says how they were made.
+Writes results/NAME.{json,md}, with the papers' gains beside ours of the rows that they have.  It
+only reads data/results; glue.md says how they were made.
 """
 
 from pathlib import Path

@@ -16,7 +16,7 @@ from pipeline_lib.base.record_files import Record
 from pipeline_lib.base.workspace import shipped
 from pipeline_lib.params import CORRELATIONS, Metric, Params, load_params
 from pipeline_lib.results.collect import TaskResult
-from pipeline_lib.results.schema import TaskScores
+from pipeline_lib.results.schema import MethodScores, TaskScores
 from pipeline_lib.results.table import Table
 from pipeline_lib.results.table_rows import NONE, signed
 
@@ -187,13 +187,12 @@ def compare(results: Sequence[TaskResult], params: Params | None = None) -> list
     compared = []
     # Other tasks are in no table: then the file is not read at all.
     for result in (one for one in results if one.task in TASKS):
-        published = read_published()
         systems = [f"{TEACHER}{name}" for name in result.scores.teachers]
         for system in [*systems, *result.scores.methods]:
-            for figure in published.figures:
-                is_ours = figure.task.partition("_")[0] == result.task and system in figure.ours
-                if is_ours and (params is None or _means_the_same(system, figure, params)):
-                    one = _compared(result, system, figure, published)
+            for figure in read_published().figures:
+                same_task = figure.task.partition("_")[0] == result.task
+                if same_task and _reproduces(system, figure, params):
+                    one = _compared(result, system, figure, params)
                     compared += [] if one is None else [one]
     return compared
 
@@ -235,19 +234,20 @@ def without_counterpart() -> str:
 
 
 def _compared(
-    result: TaskResult, system: str, figure: Figure, published: Published
+    result: TaskResult, system: str, figure: Figure, params: Params | None
 ) -> Comparison | None:
     """Return a figure beside ours, or None if the results have no such score."""
-    scores, metric = result.scores, figure.measure
+    published, scores, metric = read_published(), result.scores, figure.measure
     split = _split(figure, scores)
     ours = split and _mean(scores, system, split, metric)
     if ours is None:
         return None
-    baseline = published.baseline(figure)
-    method = scores.methods.get(system)
-    over = baseline and method and _row(baseline, method.baseline, scores)
+    baseline, method = published.baseline(figure), scores.methods.get(system)
+    over = method and baseline and _over(method, baseline, scores, params)
     base = _mean(scores, over, split, metric) if over else None
-    tested = method and method.baseline == over and metric == scores.metric and method.gain[split]
+    # The interval that the results have is of the first metric, over the row's own baseline.
+    is_tested = base is not None and method.baseline == over and metric == scores.metric
+    tested = method.gain.get(split) if is_tested else None
     seeds = method.scores[split][metric] if method else None
     return Comparison(
         task=result.task,
@@ -263,6 +263,14 @@ def _compared(
         low=100 * tested.low if tested and tested.low is not None else None,
         high=100 * tested.high if tested and tested.high is not None else None,
     )
+
+
+def _over(
+    method: MethodScores, baseline: Figure, scores: TaskScores, params: Params | None
+) -> str | None:
+    """Return the row that reproduces a baseline: the method's baseline, if several do."""
+    names = [name for name in scores.methods if _reproduces(name, baseline, params)]
+    return method.baseline if method.baseline in names else next(iter(names), None)
 
 
 def _split(figure: Figure, scores: TaskScores) -> str | None:
@@ -282,18 +290,11 @@ def _mean(scores: TaskScores, system: str, split: str, metric: str) -> float | N
     return by_seed[metric].mean if by_seed and metric in by_seed else None
 
 
-def _row(figure: Figure, usual: str | None, scores: TaskScores) -> str | None:
-    """Return the row here that reproduces a figure's: ``usual``, or else the first there is."""
-    return next((name for name in (usual, *figure.ours) if _is_row(name, figure, scores)), None)
-
-
-def _is_row(name: str | None, figure: Figure, scores: TaskScores) -> bool:
-    return name in figure.ours and name in scores.methods
-
-
-def _means_the_same(system: str, figure: Figure, params: Params) -> bool:
-    """Whether a row is that of one of the figure's profiles, sizes and optimisers aside."""
-    if system.startswith(TEACHER) or not figure.profiles:
+def _reproduces(system: str, figure: Figure, params: Params | None) -> bool:
+    """Whether a row is a figure's, and means what it does in a profile; see :func:`compare`."""
+    if system not in figure.ours:
+        return False
+    if params is None or system.startswith(TEACHER) or not figure.profiles:
         return True
     meaning = _meaning(system, params)
     return meaning is not None and any(

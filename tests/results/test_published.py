@@ -247,6 +247,44 @@ def test_a_row_that_means_something_else_is_not_compared(paper: Params) -> None:
     assert "bilstm_kd_ts" in {one.system for one in compare([distilled()])}
 
 
+def test_a_gain_over_a_row_that_means_something_else_is_not_compared(paper: Params) -> None:
+    other = paper.methods["bilstm"].model_copy(update={"start": "random"})
+    changed = paper.model_copy(update={"methods": paper.methods | {"bilstm": other}})
+    last = compare([distilled()], changed)[-1]
+    assert (last.system, last.gain, last.low, last.difference) == ("bilstm_kd_ts", None, None, None)
+
+
+@pytest.mark.parametrize("name", ["glue", "paper", "sra", "mkd"])
+def test_a_run_of_a_profile_is_said_to_be_no_other(name: str) -> None:
+    params = _profile(name)
+    rows = {method: made_up_method(0.8) for method in params.methods}
+    compared = compare([TaskResult("sst2", made_up_scores(rows))], params)
+    table = published_table(compared, params)
+    assert table is not None and len(table.caption) == 1
+    # Every row that the tables have, except those of scores.
+    reproduced = {one for figure in PUBLISHED.figures for one in figure.ours}
+    assert {one.system for one in compared} == {*params.methods} & reproduced
+
+
+def test_rows_without_a_profile_are_compared_by_name(paper: Params) -> None:
+    methods = {
+        "dse_a0": made_up_method(0.80),
+        "dse_a05": made_up_method(0.79, GAIN) | {"baseline": "dse_a0"},
+    }
+    compared = compare([TaskResult("qnli", made_up_scores(methods))], paper)
+    assert [(one.system, one.published.value) for one in compared] == [
+        ("dse_a0", 84.8),
+        ("dse_a05", 86.0),
+    ]
+    assert compared[1].published_gain == 1.2
+    assert compared[1].difference == pytest.approx(-2.2)
+    table = published_table(compared, paper)
+    assert table is not None
+    assert table.caption[1] == (
+        "No profile reproduces Barkan et al. 2019, table 1: rows are compared by name alone."
+    )
+
+
 def test_without_a_counterpart_there_is_one_sentence() -> None:
     movies = TaskResult("movies", made_up_scores({"bilstm_kd_ts": made_up_method(0.9, GAIN)}))
     params = load_params(TOUR)

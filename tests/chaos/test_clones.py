@@ -66,12 +66,13 @@ def _workers(number: int) -> Callable[[Any], None]:
 def test_the_engine_changes_in_the_middle(
     finished: Finished, fresh: Callable[[str], Workspace], drawn: random.Random
 ) -> None:
-    """The local engine is killed, and Ray goes on."""
+    """The local engine is killed, three times so that some stages are done, and Ray goes on."""
     pytest.importorskip("ray", reason="ray is not installed: pip install 'potstill[ray]'")
     from tests.clusters import two_nodes
 
     workspace = fresh("workspace")
-    killed_repro(workspace, drawn)
+    for _ in range(3):
+        killed_repro(workspace, drawn)
     with two_nodes() as cluster:
         engine = {"engine": {"kind": "ray", "address": cluster.address}, "workers": 2}
         workspace.params(lambda params: params.update(engine))

@@ -26,7 +26,7 @@ from pipeline_lib.training import loop
 from pipeline_lib.training.runs import Prepared, TrainingSpec, train_or_find
 
 pytest.importorskip("accelerate", reason="accelerate is not installed (extra `parallel`)")
-pytestmark = pytest.mark.usefixtures("store_home")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("store_home")]
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,6 @@ def in_store(home: Path, monkeypatch: pytest.MonkeyPatch, spec: Curve) -> tuple[
     return sha256_folder(spec.result.folder), steps
 
 
-@pytest.mark.slow
 def test_a_training_that_was_killed_ends_with_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,7 +143,6 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_ends_all(tmp_path: Path, store_home: Path, number: signal.Signals) -> None:
     (tmp_path / "stage.py").write_text(STAGE)

@@ -382,9 +382,8 @@ def without_dropout(training: TeacherTraining, folder: Path) -> TeacherTraining:
     return replace(training, base=folder)
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param("single", marks=pytest.mark.slow), pytest.param("refined")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["single", "refined"])
 def test_two_processes_learn_what_one_does(data: Path, tmp_path: Path, kind: str) -> None:
     pytest.importorskip("accelerate", reason="accelerate is not installed (extra `parallel`)")
     # The last batches are smaller than the others, and a ranked one is divided by questions.

@@ -138,7 +138,6 @@ def test_no_sentences_are_refused(run: MakeRow, data: Path, tmp_path: Path) -> N
         train_one(own, tmp_path / "a", ignore)
 
 
-@pytest.mark.slow
 def test_two_processes_learn_what_one_does(run: MakeRow) -> None:
     pytest.importorskip("accelerate", reason="accelerate is not installed (extra `parallel`)")
     student = {"architecture": "bilstm_sra", "hidden": 16, "width": 32, "classifier": 8}

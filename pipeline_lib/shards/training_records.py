@@ -75,6 +75,7 @@ class TrainingRecord(ModelRecord):
     """What the record of every training run says.
 
     :ivar best_step: the step whose weights were kept; :ivar selection: how it was chosen.
+    :ivar processes: how many computed it together.
     """
 
     best_dev: float
@@ -84,6 +85,7 @@ class TrainingRecord(ModelRecord):
     settings: Settings
     history: list[Evaluation]
     computed_on: str
+    processes: int = 1
 
 
 OfTask = TypeVar("OfTask", bound=TrainingRecord)

@@ -17,7 +17,8 @@ def make_engine(params: Params, device: str, single_threaded: bool = True) -> En
     :param single_threaded: give torch one thread per job on a CPU.  A job's bytes then depend on
         neither the number of workers nor the number of cores.  Otherwise jobs run one after the
         other.
-    :raises DistilleryError: if the engine is not installed, or its cluster does not answer.
+    :raises DistilleryError: if the engine is not installed, or its cluster does not answer; if
+        several processes cannot train together here.
     """
     cluster = os.environ.get(CLUSTER)
     if (cluster or params.engine.kind == "ray") and single_threaded:
@@ -25,8 +26,11 @@ def make_engine(params: Params, device: str, single_threaded: bool = True) -> En
 
         return RayEngine(cluster or params.engine.address, params.workers, device)
     from pipeline_lib.base.threads import usable_cores
-    from pipeline_lib.shards.engine.local import LocalEngine, accelerators
+    from pipeline_lib.shards.engine.local import LocalEngine, accelerators, check_together
 
+    if params.engine.per_training > 1 and not single_threaded:
+        check_together(params.engine.per_training, device)
+        return LocalEngine(1, single_threaded=False)
     if device != "cpu":
         per_device = params.engine.per_accelerator if single_threaded else 1
         return LocalEngine.on(accelerators(device), per_device)

@@ -7,6 +7,7 @@ cores.  On accelerators there is one worker per device, or as many as asked for;
 worker the jobs run in this process, and those of a pass a few at a time, in threads.
 """
 
+import importlib.util
 import multiprocessing
 import os
 import queue
@@ -31,6 +32,7 @@ from functools import partial
 from typing import Any
 
 from pipeline_lib.base import stage_records
+from pipeline_lib.base.distribution import install_extra
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.processor import used_accelerators
 from pipeline_lib.base.threads import single_thread, use_one_thread
@@ -64,6 +66,23 @@ def accelerators(device: str) -> tuple[str | None, ...]:
     return tuple(visible.split(",") if visible else map(str, range(count)))[:count]
 
 
+def check_together(processes: int, device: str) -> None:
+    """Check that so many processes can compute a training together.
+
+    :raises DistilleryError: if ``accelerate`` is missing, or there are too few accelerators.
+    """
+    if importlib.util.find_spec("accelerate") is None:
+        raise DistilleryError(
+            f"engine.per_training: {processes}, but accelerate is not installed. Run "
+            f"`{install_extra('parallel')}`, or remove `per_training`."
+        )
+    if device != "cpu" and (there := len(accelerators(device))) < processes:
+        raise DistilleryError(
+            f"engine.per_training: {processes}, but device {device} stands for {there}. Lower it, "
+            "or set `device: cuda` for all accelerators that are visible."
+        )
+
+
 @dataclass(frozen=True)
 class LocalEngine:
     """Worker processes of this machine; see :class:`~pipeline_lib.shards.engine.protocol.Engine`.
@@ -71,11 +90,13 @@ class LocalEngine:
     :ivar workers: number of processes; with 1, everything runs in this one.
     :ivar single_threaded: give torch one thread per job.
     :ivar devices: the workers' accelerators, see :func:`accelerators`; none: jobs run on the CPU.
+    :ivar together: the jobs, one per worker, wait for one another: if one fails, all are ended.
     """
 
     workers: int
     single_threaded: bool = True
     devices: tuple[str | None, ...] = ()
+    together: bool = False
 
     @classmethod
     def on(cls, devices: tuple[str | None, ...], per_device: int = 1) -> "LocalEngine":
@@ -123,15 +144,17 @@ class LocalEngine:
             except BrokenProcessPool as error:
                 raise _killed_worker() from error
             except BaseException as error:
-                _stop(pool, error)
+                _stop(pool, at_once=isinstance(error, KeyboardInterrupt))
                 raise
 
     @property
     def _start(self) -> str:
         # A forked worker inherits all imports and models of its parent: nothing is loaded twice.
         # Forking is safe as long as the parent has computed with one thread only, and on a CPU: a
-        # process that has initialised CUDA must not be forked.
-        return "fork" if sys.platform == "linux" and not self.devices else "spawn"
+        # process that has initialised CUDA must not be forked.  Processes that compute together
+        # start afresh: the parent may have computed in several threads.
+        fork = sys.platform == "linux" and not self.devices and not self.together
+        return "fork" if fork else "spawn"
 
     def _threads(self) -> AbstractContextManager[None]:
         return single_thread() if self.single_threaded else nullcontext()
@@ -163,7 +186,7 @@ class LocalEngine:
             except BrokenProcessPool as error:
                 raise _killed_worker() from error
             except BaseException as error:
-                _stop(pool, error)
+                _stop(pool, at_once=self.together or isinstance(error, KeyboardInterrupt))
                 raise
 
 
@@ -186,12 +209,18 @@ def _in_threads(
         pool.shutdown(cancel_futures=True)
 
 
-def _stop(pool: ProcessPoolExecutor, error: BaseException) -> None:
-    """Start no more jobs; on Ctrl-C, end those that run: what they store appears at once or not."""
+def _stop(pool: ProcessPoolExecutor, at_once: bool) -> None:
+    """Start no more jobs, and end those that run ``at_once``, as on Ctrl-C.
+
+    That loses nothing: what they store appears as a whole or not.
+    """
     pool.shutdown(wait=False, cancel_futures=True)
-    if isinstance(error, KeyboardInterrupt):
-        for worker in multiprocessing.active_children():
+    if at_once:
+        workers = multiprocessing.active_children()
+        for worker in workers:
             worker.kill()
+        for worker in workers:
+            worker.join()
 
 
 def _in_order(
@@ -221,8 +250,8 @@ def _in_order(
 
 def _killed_worker() -> DistilleryError:
     return DistilleryError(
-        "a worker process was killed, most likely because memory ran out. Lower `workers` in "
-        "params.yaml and run again: what was finished is kept."
+        "a worker process was killed, most likely because memory ran out. Lower `workers`, "
+        "or a training's `batch_size`, in params.yaml and run again: what was finished is kept."
     )
 
 

@@ -17,6 +17,7 @@ import torch.nn.functional as F  # noqa: N812
 
 from pipeline_lib.base.text import Text
 from pipeline_lib.text.batches import LengthSorted
+from pipeline_lib.training.shares import Share, divide
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,11 @@ class CandidateBatches(LengthSorted):
     ``batch_size`` gets a batch of its own.
 
     :ivar questions: the number of each row's question, int64 (rows,).
+    :ivar answer: the class of right answers.
     """
 
     questions: np.ndarray
+    answer: int
 
     def epoch(self, number: int) -> list[np.ndarray]:
         """Return the row numbers of each batch; a pure function of (seed, number)."""
@@ -45,8 +48,17 @@ class CandidateBatches(LengthSorted):
 
     def collate(self, rows: np.ndarray) -> dict[str, Any]:
         """Return the tensors of one batch, and the candidates per question, ``candidates``."""
-        candidates = int((self.questions[rows] == self.questions[rows[0]]).sum())
-        return {**super().collate(rows), "candidates": candidates}
+        return {**super().collate(rows), "candidates": self._candidates(rows)}
+
+    def shares(self, rows: np.ndarray, count: int) -> list[Share]:
+        """Divide a batch among ``count`` processes by questions; see :func:`ranking_loss`."""
+        units = rows.reshape(-1, candidates := self._candidates(rows))
+        right = (self.sentences.targets["labels"][units] == self.answer).sum(1)
+        compared = (right > 0) & (right < candidates)
+        return divide(units, np.where(compared, right, candidates), count)
+
+    def _candidates(self, rows: np.ndarray) -> int:
+        return int((self.questions[rows] == self.questions[rows[0]]).sum())
 
     @cached_property
     def _by_candidates(self) -> list[np.ndarray]:

@@ -66,7 +66,7 @@ def script(
         run=run,
         variable=CLUSTER,
     )
-    typer.echo(text, nl=False)
+    say(text.removesuffix("\n"))
 
 
 @app.command("check", epilog="Example: distill engine check 10.0.0.1:6379 --nodes 4")

@@ -1,7 +1,7 @@
 """Inference time of the thesis' students, side by side (Liu 2020, section 4.4.3 and table 4.4).
 
 Table 4.4 gives seconds for 100 batches of 128 pairs of QNLI's training set on a V100.  Here the
-same architectures, in the sizes of profiles/mkd.yaml, answer the same number of pairs by the
+same architectures, in the sizes of profiles/thesis_mkd.yaml, answer the same number of pairs by the
 project's own prediction: on one core, and on all.  Weights are random, since they do not change the
 time; layers of BERT are built in their sizes.
 
@@ -66,7 +66,7 @@ STUDENTS: dict[str, tuple[str, dict[str, Any]]] = {
     OURS: ("biattentive", {}),
     "Distilled BiLSTM": ("bilstm", {}),
 }
-"""By name in the results: the student of profiles/mkd.yaml, and what differs from it."""
+"""By name in the results: the student of profiles/thesis_mkd.yaml, and what differs from it."""
 PUBLISHED = {
     "BERT-PKD, 3 layers": 8.41,
     "TinyBERT, 4 layers of 312": 3.68,
@@ -87,7 +87,7 @@ def main(
     ),
     repeats: Repeats = 3,
     device: Annotated[str, typer.Option(help="Of the students.")] = "cpu",
-    params_file: Annotated[Path, typer.Option(help="Sizes.")] = Path("profiles/mkd.yaml"),
+    params_file: Annotated[Path, typer.Option(help="Sizes.")] = Path("profiles/thesis_mkd.yaml"),
     seed: Annotated[int, typer.Option(help="Seed of the weights.")] = 1,
     out: Out = RESULTS,
 ) -> None:

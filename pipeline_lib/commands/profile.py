@@ -14,7 +14,7 @@ from pipeline_lib.commands.options import PARAMS, WrittenParams
 
 app = typer.Typer(no_args_is_help=True, help="Profiles: other settings of the whole pipeline.")
 FOLDERS = ("profiles", "benchmarks")
-EXAMPLE = "Example: distill profile use paper"
+EXAMPLE = "Example: distill profile use tang"
 Name = Annotated[str, Argument(help="A profile's name, or its file.")]
 
 
@@ -27,7 +27,7 @@ def list_profiles() -> None:
         say(f"{name:<34} {first}")
 
 
-@app.command("show", epilog="Example: distill profile show paper")
+@app.command("show", epilog="Example: distill profile show tang")
 def show(name: Name) -> None:
     """Print what a profile changes in its base, one line per key."""
     from pipeline_lib.params.profiles import differences

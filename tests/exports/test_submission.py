@@ -61,7 +61,7 @@ SHIPPED = [path.relative_to(ROOT) for path in sorted(ROOT.glob("*/*.yaml"))]
 
 
 def test_the_shipped_files_are_looked_at() -> None:
-    names = {"profiles/paper.yaml", "profiles/glue.yaml", "profiles/sra.yaml"}
+    names = {"profiles/tang.yaml", "profiles/thesis.yaml", "profiles/sra.yaml"}
     assert names | {"benchmarks/glue.yaml"} <= {path.as_posix() for path in SHIPPED}
 
 
@@ -77,7 +77,7 @@ def test_every_class_of_the_shipped_tasks_has_an_official_answer(file: str) -> N
 
 
 def test_the_hubs_numbers_become_the_benchmarks_names() -> None:
-    tasks = load_params(ROOT / "profiles/glue.yaml").tasks
+    tasks = load_params(ROOT / "profiles/thesis.yaml").tasks
     # The hub's order: 0, 1, 2.
     inference = ["entailment", "neutral", "contradiction"]
     assert answers(tasks["mnli"], "MNLI-m.tsv", np.eye(3)) == inference
@@ -87,7 +87,7 @@ def test_the_hubs_numbers_become_the_benchmarks_names() -> None:
 
 def test_a_whole_zip_from_the_hubs_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    profile = ROOT / "profiles/glue.yaml"
+    profile = ROOT / "profiles/thesis.yaml"
     rng = np.random.default_rng(0)
     params, rows_named = load_params(profile), ["bilstm_kd_ts", "bilstm_kd_ts_256"]
     for task, settings in params.tasks.items():
@@ -128,7 +128,7 @@ def test_a_whole_zip_from_the_hubs_layout(tmp_path: Path, monkeypatch: pytest.Mo
 def test_tasks_that_the_benchmark_would_refuse_are_named_up_front(
     tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    raw = read_values(ROOT / "profiles/paper.yaml")
+    raw = read_values(ROOT / "profiles/tang.yaml")
     raw["tasks"]["sst2"] |= changes
     [fault] = params_faults(check_params(raw))
     assert fault.startswith("tasks.sst2.submission.test") and message in fault
@@ -138,7 +138,7 @@ def test_tasks_that_the_benchmark_would_refuse_are_named_up_front(
 
 
 def test_a_task_without_the_row_is_named() -> None:
-    arguments = ["submit", "bilstm_kd_ts", "--params", str(ROOT / "profiles/glue.yaml")]
+    arguments = ["submit", "bilstm_kd_ts", "--params", str(ROOT / "profiles/thesis.yaml")]
     error = CliRunner().invoke(cli.app, arguments).exception
     assert "tasks.qqp: no row bilstm_kd_ts; there are bert_large, bilstm_256" in str(error)
     error = CliRunner().invoke(cli.app, [*arguments[:1], "none", *arguments[2:]]).exception
@@ -146,7 +146,7 @@ def test_a_task_without_the_row_is_named() -> None:
 
 
 def test_two_tasks_cannot_share_an_official_file() -> None:
-    raw = read_values(ROOT / "profiles/glue.yaml")
+    raw = read_values(ROOT / "profiles/thesis.yaml")
     raw["tasks"]["rte"]["submission"] = {"test": "QNLI.tsv"}
     assert params_faults(check_params(raw)) == [
         "tasks.rte.submission.test: QNLI.tsv is the file of task qnli too. Keep one."

@@ -174,9 +174,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_use_writes_params_and_default_brings_them_back(project: Path) -> None:
-    assert run("use", "paper")[1] is None
+    assert run("use", "tang")[1] is None
     assert next(iter(load_params().models.values())).kind == "hub"
-    assert plain((project / "params.yaml").read_text()) == read_values(Path("profiles/paper.yaml"))
+    assert plain((project / "params.yaml").read_text()) == read_values(Path("profiles/tang.yaml"))
     assert run("use", "benchmarks/glue.yaml")[1] is None
     assert "cola" in load_params().tasks
     assert run("use", "default")[1] is None
@@ -187,9 +187,9 @@ def test_own_changes_are_not_lost(project: Path) -> None:
     file = project / "params.yaml"
     changed = file.read_text().replace("seeds: [1, 2, 3]", "seeds: [7]")
     file.write_text(changed)
-    assert "was changed by hand" in str(run("use", "paper")[1])
+    assert "was changed by hand" in str(run("use", "tang")[1])
     assert file.read_text() == changed
-    assert run("use", "paper", "--force")[1] is None
+    assert run("use", "tang", "--force")[1] is None
     assert file.read_text() != changed
 
 
@@ -200,11 +200,11 @@ def test_a_faulty_profile_leaves_params_alone(project: Path) -> None:
 
 
 def test_show_and_list(project: Path) -> None:
-    shown, _ = run("show", "paper")
+    shown, _ = run("show", "tang")
     assert '- models.minilm\n+ models.bert_large: {"kind": "hub", ' in shown
     listed, _ = run("list")
-    assert "profiles/paper.yaml" in listed and "benchmarks/sst2.yaml" in listed
-    assert "there are default, glue, gpu, mkd, paper, sra" in str(run("show", "none")[1])
+    assert "profiles/tang.yaml" in listed and "benchmarks/sst2.yaml" in listed
+    assert "there are default, gpu, sra, tang, thesis, thesis_mkd" in str(run("show", "none")[1])
 
 
 def test_the_sections_of_rows_are_sections() -> None:

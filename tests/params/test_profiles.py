@@ -8,7 +8,7 @@ import pytest
 from pipeline_lib.params import Optimiser, Params, load_params
 
 PROFILES = Path(__file__).parents[2] / "profiles"
-NAMES = ("paper", "glue", "sra", "mkd")
+NAMES = ("tang", "thesis", "thesis_mkd", "sra")
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -35,7 +35,7 @@ def test_every_task_has_rows_and_every_optimiser_is_used(profile: Params) -> Non
     assert {row.student for row in profile.methods.values()} == set(profile.students)
 
 
-@pytest.mark.parametrize("name", ["paper", "glue", "sra"])
+@pytest.mark.parametrize("name", ["tang", "thesis", "sra"])
 def test_the_rules_of_augmentation(name: str) -> None:
     profile = load_params(PROFILES / f"{name}.yaml")
     full, mask_pos = profile.transfer["full"], profile.transfer.get("mask_pos")
@@ -49,7 +49,7 @@ def test_the_teachers_rates(profile: Params) -> None:
     assert single and all(own.learning_rates == [2e-5, 3e-5, 4e-5, 5e-5] for own in single)
 
 
-@pytest.mark.parametrize("name", ["paper", "glue"])
+@pytest.mark.parametrize("name", ["tang", "thesis"])
 def test_tang_et_al(name: str) -> None:
     params = load_params(PROFILES / f"{name}.yaml")
     assert next(iter(params.models.values())).model == "google-bert/bert-large-uncased"
@@ -90,7 +90,7 @@ def test_wu_et_al() -> None:
 
 
 def test_liu() -> None:
-    params = load_params(PROFILES / "mkd.yaml")
+    params = load_params(PROFILES / "thesis_mkd.yaml")
     every = {"sst2", "mrpc", "stsb", "qqp", "mnli", "qnli", "rte"}
     assert set(params.tasks) == every and not {"full", "mask_pos"} & set(params.transfer)
     assert (params.transfer["mask"].p_mask, params.transfer["mask"].p_pos) == (0.1, 0.0)
@@ -112,7 +112,7 @@ def test_liu() -> None:
 
 
 def test_sun_et_al_and_jiao_et_al() -> None:
-    params = load_params(PROFILES / "mkd.yaml")
+    params = load_params(PROFILES / "thesis_mkd.yaml")
     assert params.teachers["skip3"].states.layers == [4, 8]
     assert params.teachers["skip6"].states.layers == [2, 4, 6, 8, 10]
     assert [len(params.students[name].layers) for name in ("layers3", "layers6")] == [3, 6]

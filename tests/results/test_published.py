@@ -64,7 +64,7 @@ def test_every_table_of_a_paper_is_there(paper: str) -> None:
 
 
 def test_baselines_and_rows_here_exist() -> None:
-    profiles = {name: _profile(name) for name in ("glue", "paper", "sra", "mkd")}
+    profiles = {name: _profile(name) for name in ("thesis", "tang", "sra", "thesis_mkd")}
     rows = {(one.paper, one.table, one.row) for one in PUBLISHED.figures}
     for figure in PUBLISHED.figures:
         if figure.baseline is not None:
@@ -147,7 +147,7 @@ def _profile(name: str) -> Params:
 
 @pytest.fixture(scope="module")
 def paper() -> Params:
-    return _profile("paper")
+    return _profile("tang")
 
 
 def made_up(**methods: dict[str, Any]) -> TaskScores:
@@ -200,7 +200,7 @@ def test_a_dev_score_stands_beside_a_dev_score(paper: Params) -> None:
 
 
 def test_a_gain_is_over_the_row_of_the_paper_s_baseline() -> None:
-    mkd = _profile("mkd")
+    mkd = _profile("thesis_mkd")
     methods = {
         "biattentive": made_up_method(0.80),
         "biattentive_kd": made_up_method(0.82),
@@ -220,7 +220,7 @@ def test_the_mismatched_part_is_a_split_here() -> None:
     scores["methods"]["bilstm_256"]["scores"]["dev_mismatched"] = method["scores"]["dev"]
     scores["floor"]["scores"]["dev_mismatched"] = {"accuracy": 0.3}
     result = TaskResult("mnli", TaskScores.model_validate(scores))
-    compared = compare([result], _profile("glue"))
+    compared = compare([result], _profile("thesis"))
     assert {(one.published.task, one.split) for one in compared} == {
         ("mnli", "test"),
         ("mnli_mismatched", "dev_mismatched"),
@@ -233,7 +233,7 @@ def test_other_settings_are_named(paper: Params) -> None:
     table = published_table(compare([distilled()], smaller), smaller)
     assert table is not None
     assert table.caption[1:] == [
-        "This is not a run of profile paper: its settings are others in students. Compare the "
+        "This is not a run of profile tang: its settings are others in students. Compare the "
         "gains, not the scores."
     ]
 
@@ -254,7 +254,7 @@ def test_a_gain_over_a_row_that_means_something_else_is_not_compared(paper: Para
     assert (last.system, last.gain, last.low, last.difference) == ("bilstm_kd_ts", None, None, None)
 
 
-@pytest.mark.parametrize("name", ["glue", "paper", "sra", "mkd"])
+@pytest.mark.parametrize("name", ["thesis", "tang", "sra", "thesis_mkd"])
 def test_a_run_of_a_profile_is_said_to_be_no_other(name: str) -> None:
     params = _profile(name)
     rows = {method: made_up_method(0.8) for method in params.methods}
@@ -291,7 +291,7 @@ def test_without_a_counterpart_there_is_one_sentence() -> None:
     assert compare([movies], params) == [] and published_table([], params) is None
     assert without_counterpart() == (
         "The papers' tables have no counterpart of these tasks and rows: this is a run of none of "
-        "the papers' profiles (glue, mkd, paper, sra)."
+        "the papers' profiles (sra, tang, thesis, thesis_mkd)."
     )
 
 

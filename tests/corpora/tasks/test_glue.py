@@ -29,7 +29,7 @@ def tasks_of(name: str) -> dict[str, Task]:
     return check_params(read_values(ROOT / name) | {"tasks": tasks}, name).tasks
 
 
-OFFICIAL, HUB = tasks_of("benchmarks/glue.yaml"), tasks_of("profiles/glue.yaml")
+OFFICIAL, HUB = tasks_of("benchmarks/glue.yaml"), tasks_of("profiles/thesis.yaml")
 NAMES = ("sst2", "cola", "mrpc", "qqp", "stsb", "mnli", "qnli", "rte", "wnli")
 QUOTE = 'A "quoted word" that opens "no field'
 

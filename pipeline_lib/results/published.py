@@ -90,6 +90,8 @@ class _Table(Record):
         named = {*self.baselines, *self.baselines.values(), *self.ours}
         if unknown := named - {*self.rows}:
             raise ValueError(f"table {self.table} of {self.paper} has no row {min(unknown)!r}")
+        if self.ours and not self.profiles:
+            raise ValueError(f"table {self.table} of {self.paper}: `ours` goes with `profiles`")
         return self
 
     def figures(self) -> Iterator[Figure]:
@@ -294,7 +296,7 @@ def _reproduces(system: str, figure: Figure, params: Params | None) -> bool:
     """Whether a row is a figure's, and means what it does in a profile; see :func:`compare`."""
     if system not in figure.ours:
         return False
-    if params is None or system.startswith(TEACHER) or not figure.profiles:
+    if params is None or system.startswith(TEACHER):
         return True
     meaning = _meaning(system, params)
     return meaning is not None and any(
@@ -322,10 +324,6 @@ def _deviations(compared: Sequence[Comparison], params: Params) -> list[str]:
     """Say for each paper's profile, the closest of several, which sections have other settings."""
     sentences = []
     for names in dict.fromkeys(one.published.profiles for one in compared):
-        if not names:
-            source = next(one.source for one in compared if not one.published.profiles)
-            sentences.append(f"No profile reproduces {source}: rows are compared by name alone.")
-            continue
         others = {name: _other_settings(compared, params, _profile(name)) for name in names}
         closest = min(others, key=lambda name: len(others[name]))
         if others[closest]:

@@ -61,7 +61,7 @@ SHIPPED = [path.relative_to(ROOT) for path in sorted(ROOT.glob("*/*.yaml"))]
 
 
 def test_the_shipped_files_are_looked_at() -> None:
-    names = {"profiles/tang.yaml", "profiles/thesis.yaml", "profiles/sra.yaml"}
+    names = {f"profiles/{name}.yaml" for name in ("tang", "thesis", "sra", "dse")}
     assert names | {"benchmarks/glue.yaml"} <= {path.as_posix() for path in SHIPPED}
 
 
@@ -89,7 +89,7 @@ def test_a_whole_zip_from_the_hubs_layout(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     profile = ROOT / "profiles/thesis.yaml"
     rng = np.random.default_rng(0)
-    params, rows_named = load_params(profile), ["bilstm_kd_ts", "bilstm_kd_ts_256"]
+    params, rows_named = load_params(profile), ["bilstm_kd_mask_pos", "bilstm_kd_mask_pos_256"]
     for task, settings in params.tasks.items():
         folder, parts = Path("data/results") / task, []
         # A task has one of the two rows.
@@ -104,8 +104,8 @@ def test_a_whole_zip_from_the_hubs_layout(tmp_path: Path, monkeypatch: pytest.Mo
     arguments = ["submit", *rows_named, "--fill", "--params", str(profile)]
     result = CliRunner().invoke(cli.app, arguments, catch_exceptions=False)
     assert result.exit_code == 0 and "AX.tsv: constant answer" in result.output
-    assert "QQP.tsv: 390,965 answers of bilstm_kd_ts_256-2 on qqp test" in result.output
-    assert "RTE.tsv: 3,000 answers of bilstm_kd_ts-2 on rte test" in result.output
+    assert "QQP.tsv: 390,965 answers of bilstm_kd_mask_pos_256-2 on qqp test" in result.output
+    assert "RTE.tsv: 3,000 answers of bilstm_kd_mask_pos-2 on rte test" in result.output
     with zipfile.ZipFile("submission.zip") as archive:
         for name, official in FILES.items():
             lines = archive.read(name).decode().split("\n")[1:-1]
@@ -138,9 +138,9 @@ def test_tasks_that_the_benchmark_would_refuse_are_named_up_front(
 
 
 def test_a_task_without_the_row_is_named() -> None:
-    arguments = ["submit", "bilstm_kd_ts", "--params", str(ROOT / "profiles/thesis.yaml")]
+    arguments = ["submit", "bilstm_kd_mask_pos", "--params", str(ROOT / "profiles/thesis.yaml")]
     error = CliRunner().invoke(cli.app, arguments).exception
-    assert "tasks.qqp: no row bilstm_kd_ts; there are bert_large, bilstm_256" in str(error)
+    assert "tasks.qqp: no row bilstm_kd_mask_pos; there are bert_large, bilstm_256" in str(error)
     error = CliRunner().invoke(cli.app, [*arguments[:1], "none", *arguments[2:]]).exception
     assert "no 'none' in params.yaml; there are bilstm" in str(error)
 

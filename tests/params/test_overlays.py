@@ -204,7 +204,8 @@ def test_show_and_list(project: Path) -> None:
     assert '- models.minilm\n+ models.bert_large: {"kind": "hub", ' in shown
     listed, _ = run("list")
     assert "profiles/tang.yaml" in listed and "benchmarks/sst2.yaml" in listed
-    assert "there are default, gpu, sra, tang, thesis, thesis_mkd" in str(run("show", "none")[1])
+    names = "default, dse, gpu, sra, tang, thesis, thesis_mkd"
+    assert f"no profile 'paper'; there are {names}" in str(run("use", "paper")[1])
 
 
 def test_the_sections_of_rows_are_sections() -> None:

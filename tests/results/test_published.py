@@ -64,7 +64,7 @@ def test_every_table_of_a_paper_is_there(paper: str) -> None:
 
 
 def test_baselines_and_rows_here_exist() -> None:
-    profiles = {name: _profile(name) for name in ("thesis", "tang", "sra", "thesis_mkd")}
+    profiles = {name: _profile(name) for name in ("thesis", "tang", "sra", "thesis_mkd", "dse")}
     rows = {(one.paper, one.table, one.row) for one in PUBLISHED.figures}
     for figure in PUBLISHED.figures:
         if figure.baseline is not None:
@@ -254,11 +254,20 @@ def test_a_gain_over_a_row_that_means_something_else_is_not_compared(paper: Para
     assert (last.system, last.gain, last.low, last.difference) == ("bilstm_kd_ts", None, None, None)
 
 
-@pytest.mark.parametrize("name", ["thesis", "tang", "sra", "thesis_mkd"])
-def test_a_run_of_a_profile_is_said_to_be_no_other(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        ("thesis", "sst2"),
+        ("tang", "sst2"),
+        ("sra", "sst2"),
+        ("thesis_mkd", "sst2"),
+        ("dse", "qnli"),
+    ],
+)
+def test_a_run_of_a_profile_is_said_to_be_no_other(name: str, task: str) -> None:
     params = _profile(name)
     rows = {method: made_up_method(0.8) for method in params.methods}
-    compared = compare([TaskResult("sst2", made_up_scores(rows))], params)
+    compared = compare([TaskResult(task, made_up_scores(rows))], params)
     table = published_table(compared, params)
     assert table is not None and len(table.caption) == 1
     # Every row that the tables have, except those of scores.
@@ -266,23 +275,36 @@ def test_a_run_of_a_profile_is_said_to_be_no_other(name: str) -> None:
     assert {one.system for one in compared} == {*params.methods} & reproduced
 
 
-def test_rows_without_a_profile_are_compared_by_name(paper: Params) -> None:
+def test_rows_of_the_embedding_paper_are_those_of_its_profile() -> None:
     methods = {
         "dse_a0": made_up_method(0.80),
         "dse_a05": made_up_method(0.79, GAIN) | {"baseline": "dse_a0"},
     }
-    compared = compare([TaskResult("qnli", made_up_scores(methods))], paper)
+    compared = compare([TaskResult("qnli", made_up_scores(methods))], _profile("dse"))
     assert [(one.system, one.published.value) for one in compared] == [
         ("dse_a0", 84.8),
         ("dse_a05", 86.0),
     ]
     assert compared[1].published_gain == 1.2
     assert compared[1].difference == pytest.approx(-2.2)
-    table = published_table(compared, paper)
-    assert table is not None
-    assert table.caption[1] == (
-        "No profile reproduces Barkan et al. 2019, table 1: rows are compared by name alone."
-    )
+    methods = {"dse_a0_stsb": made_up_method(0.8)}
+    scores = made_up_scores(methods).model_dump()
+    scores["methods"]["dse_a0_stsb"]["scores"]["test"] = {
+        "pearson": scores["methods"]["dse_a0_stsb"]["scores"]["test"]["accuracy"]
+    }
+    result = TaskResult("stsb", TaskScores.model_validate(scores))
+    assert [one.published.value for one in compare([result], _profile("dse"))] == [87.0]
+
+
+def test_quoted_rows_gain_over_the_same_student_here() -> None:
+    methods = {
+        "bilstm": made_up_method(0.80),
+        "bilstm_kd": made_up_method(0.82, GAIN),
+    }
+    compared = compare([TaskResult("sst2", made_up_scores(methods))], _profile("sra"))
+    kd = [one for one in compared if one.system == "bilstm_kd"]
+    assert [(one.published.table, one.published_gain) for one in kd] == [("1", 1.7), ("3", 1.8)]
+    assert all(one.gain == pytest.approx(2.0) for one in kd)
 
 
 def test_without_a_counterpart_there_is_one_sentence() -> None:
@@ -291,7 +313,7 @@ def test_without_a_counterpart_there_is_one_sentence() -> None:
     assert compare([movies], params) == [] and published_table([], params) is None
     assert without_counterpart() == (
         "The papers' tables have no counterpart of these tasks and rows: this is a run of none of "
-        "the papers' profiles (sra, tang, thesis, thesis_mkd)."
+        "the papers' profiles (dse, sra, tang, thesis, thesis_mkd)."
     )
 
 

@@ -1,5 +1,6 @@
 """Sweeps are sound parameters whose points exist; tables and plots show their figures."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ import pytest
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.workspace import shipped
 from pipeline_lib.commands.studies.study_tables import read_figures, table, write_study
 from pipeline_lib.commands.studies.sweeps import SWEEPS, Rows, Study
 from pipeline_lib.params import check_params
+from pipeline_lib.params.profiles import read_values
 from tests.made_up import made_up_training
 from tests.params.variants import changed
 
@@ -27,6 +30,22 @@ def raw() -> dict[str, Any]:
     params["methods"]["bilstm"]["tasks"] = None
     params["encoders"]["sra"]["tasks"] = {"tweets": "original", "neighbours": None}
     return params
+
+
+# As the comments above the papers' profiles say.
+COMMAND = re.compile(r"^#     distill study (\w+)(?: --task (\w+))? --row (\w+)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize(("profile", "count"), [("thesis", 2), ("sra", 3)])
+def test_the_studies_that_a_profile_names_are_sound(profile: str, count: int) -> None:
+    path = shipped("profiles") / f"{profile}.yaml"
+    named = COMMAND.findall(path.read_text())
+    assert len(named) == count
+    for name, task, row in named:
+        values = read_values(path)
+        study = SWEEPS[name](Rows.of(values, task or next(iter(values["tasks"])), row))
+        params = check_params(study.params)
+        assert all(point.method in params.methods_of(point.task) for point in study.points)
 
 
 def sweep(name: str) -> Study:

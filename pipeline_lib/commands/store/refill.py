@@ -117,12 +117,13 @@ def _transfer_sets(params: Params, task: str, layout: Layout) -> Iterator[_Made]
 
 
 def _outputs(params: Params, task: str, layout: Layout) -> Iterator[_Made]:
-    from pipeline_lib.outputs.teacher_pass import LogitPass, StatePass
-
     for name, row in params.teachers_of(task).items():
         folder = layout.teacher(task, name)
         if not row.runs or not folder.exists():
             continue
+        # Importing torch takes seconds.
+        from pipeline_lib.outputs.teacher_pass import LogitPass, StatePass
+
         logits = LogitPass.of(params, folder, row.max_length)
         for recipe in filter(row.answers, params.recipes_of(task)):
             yield _Made(layout.outputs(task, name, recipe), layout.transfer(task, recipe), logits)
@@ -135,16 +136,18 @@ def _outputs(params: Params, task: str, layout: Layout) -> Iterator[_Made]:
 
 
 def _vectors(params: Params, layout: Layout) -> Iterator[_Made]:
-    from pipeline_lib.outputs.sentence_sets import sentence_sets
-    from pipeline_lib.outputs.vectors import VectorPass
-
     settings = params.sentence_vectors
     # What is looked up in files is looked up again in seconds.
     if not params.sentence_encoders() or isinstance(settings, SentenceVectorFiles):
         return
     folder = layout.model(settings.model)
-    made_by = VectorPass.of(params, folder) if folder.exists() else None
-    for one in sentence_sets(params, layout) if made_by else ():
+    if not folder.exists():
+        return
+    from pipeline_lib.outputs.sentence_sets import sentence_sets
+    from pipeline_lib.outputs.vectors import VectorPass
+
+    made_by = VectorPass.of(params, folder)
+    for one in sentence_sets(params, layout):
         yield _Made(one.vectors, one.inputs, made_by)
 
 

@@ -48,6 +48,17 @@ workspace() {
     [ -z "${INPUT:-}" ] || cp -r "$INPUT"/. data/input/
 }
 
+transfer_texts() { # TASK: a line per row of its transfer set: the task itself has too few to fill a card
+    python - "$1" <<'PY'
+import sys
+from pathlib import Path
+from pipeline_lib.shards.shard_sets import ShardSet
+
+for text in ShardSet.open(Path("data/transfer") / sys.argv[1] / "full").table()["text"].to_pylist():
+    print(" ".join(text.split()))
+PY
+}
+
 cd "$work" || exit 1
 workspace >"$out/workspace.log" 2>&1 || { cat "$out/workspace.log"; exit 1; }
 part repro 480 python -m dvc repro
@@ -55,11 +66,12 @@ distill account --json >"$out/account.json" 2>>"$out/repro.log"
 [ -f metrics.json ] && cp metrics.json "$out/"
 model=${MODEL:-$(find data/raw/models -name config.json -printf '%h\n' 2>/dev/null | head -n 1)}
 task=$(find data/tasks -mindepth 1 -maxdepth 1 -printf '%f\n' 2>/dev/null | sort | head -n 1)
-part teacher_pass 150 python "$code/benchmarks/teacher_pass.py" --device "$device" --task "$task" \
-    --model "$model" --texts "${TEXTS:-100000}" --grid-texts "${GRID_TEXTS:-5000}" \
-    --shard-rows "${SHARD_ROWS:-10000}" --repeats "${REPEATS:-3}" --out "$out"
+transfer_texts "$task" >texts.txt 2>>"$out/repro.log"
+part teacher_pass 150 python "$code/benchmarks/teacher_pass.py" --device "$device" --sentences texts.txt \
+    --model "$model" --texts "${TEXTS:-30000}" --grid-texts "${GRID_TEXTS:-3000}" \
+    --shard-rows "${SHARD_ROWS:-10000}" --repeats "${REPEATS:-2}" --out "$out"
 part training_rates 120 python "$code/benchmarks/training_rates.py" --device "$device" --task "$task" \
-    --model "$model" --pairs "${PAIRS:-12800}" --steps "${STEPS:-100}" --teacher-steps "${STEPS:-100}" \
-    --repeats "${REPEATS:-3}" --params-file "${SIZES:-$code/benchmarks/mtl.yaml}" --out "$out"
+    --model "$model" --pairs "${PAIRS:-12800}" --steps "${STEPS:-50}" --teacher-steps "${STEPS:-50}" \
+    --repeats "${REPEATS:-2}" --params-file "${SIZES:-$code/benchmarks/mtl.yaml}" --out "$out"
 (IFS=,; echo "{${parts[*]}}") >"$out/summary.json"
 exit $failed

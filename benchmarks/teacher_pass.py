@@ -53,7 +53,7 @@ from harness import (
     write_classifier,
     write_results,
 )
-from teacher_peers import all_peers, defaults_and_best, format_of, rates_of
+from teacher_peers import Setup, all_peers, defaults_and_best, format_of, rates_of
 
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.threads import usable_cores
@@ -105,7 +105,8 @@ def main(
         passes = {p: replace(base, precision=p) for p in precisions}
         workers = (params.workers or cores) if on_cpu else 1
         jobs = _shards(chosen, -(-len(chosen) // shard_rows), workers, Path(scratch) / "in")
-        with all_peers(teacher, base.max_length, device, precisions, cores) as (peers, not_run):
+        setup = Setup(teacher, base.max_length, device, precisions, cores)
+        with all_peers(setup) as (peers, not_run):
             grid = rates_of(peers, chosen[:grid_texts])
             kept = defaults_and_best(grid)
             details: dict[str, list[dict[str, float]]] = {p: [] for p in precisions}
@@ -269,12 +270,12 @@ def _ours(
 
 def _peak(precision: str, device: str, peaks: list[float]) -> float:
     """Return the best GFLOP/s of square products, and note it in ``peaks``."""
-    # Each in a new process: the one that forks our workers must not have used threads.
-    sizes = (
-        (size, precision, max(3, 4096 // size), device)
-        for size in (PEAK_SIZES if device == "cpu" else ACCELERATOR_PEAK_SIZES)
-    )
-    peaks.append(max(alone(product_rate, *one) for one in sizes))
+    if device == "cpu":
+        # Each in a new process: the one that forks our workers must not have used threads.
+        rates = [alone(product_rate, n, precision, max(3, 4096 // n)) for n in PEAK_SIZES]
+    else:
+        rates = [product_rate(n, precision, 10, device) for n in ACCELERATOR_PEAK_SIZES]
+    peaks.append(max(rates))
     return peaks[-1]
 
 

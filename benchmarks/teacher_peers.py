@@ -4,6 +4,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,110 +17,115 @@ BATCHES, ACCELERATOR_BATCHES = (32, 128, 256), (32, 256, 1024, 4096)
 Run = Callable[[Sequence[str]], Any]
 
 
+@dataclass(frozen=True)
+class Setup:
+    """What peers run, and where.
+
+    :ivar teacher: the model's folder; :ivar cores: of the CPU.
+    :ivar pools: sentence-transformers' models with their pools of processes, to be stopped.
+    """
+
+    teacher: Path
+    max_length: int
+    device: str
+    precisions: Sequence[str]
+    cores: int
+    pools: list[tuple[Any, Any]] = field(default_factory=list)
+
+    def require_cpu(self) -> None:
+        """Raise an error on an accelerator, where a peer is not run."""
+        if self.device != "cpu":
+            raise RuntimeError("compared on CPUs only")
+
+
 @contextmanager
-def all_peers(
-    teacher: Path, max_length: int, device: str, precisions: Sequence[str], cores: int
-) -> Iterator[tuple[dict[str, Run], dict[str, str]]]:
+def all_peers(setup: Setup) -> Iterator[tuple[dict[str, Run], dict[str, str]]]:
     """Yield every peer at every setting of the grid, and why others are missing."""
     peers: dict[str, Run] = {}
     not_run: dict[str, str] = {}
-    pools: list[tuple[Any, Any]] = []
     loaders = {"sentence-transformers": _encoders, "pipeline": _pipelines, "openvino": _openvino}
     for name, load in loaders.items():
         with optional(name, not_run):
-            peers.update(load(teacher, max_length, device, precisions, cores, pools))
+            peers.update(load(setup))
     try:
         yield peers, not_run
     finally:
-        for model, pool in pools:
+        for model, pool in setup.pools:
             model.stop_multi_process_pool(pool)
 
 
-def _encoders(
-    teacher: Path,
-    max_length: int,
-    device: str,
-    precisions: Sequence[str],
-    cores: int,
-    pools: list[tuple[Any, Any]],
-) -> Iterator[tuple[str, Run]]:
+def _encoders(setup: Setup) -> Iterator[tuple[str, Run]]:
     from sentence_transformers import SentenceTransformer
 
-    for precision in precisions:
+    for precision in setup.precisions:
         # Without modules.json, a folder is an encoder with mean pooling, as documented.
         model = SentenceTransformer(
-            str(teacher), device=device, model_kwargs={"dtype": getattr(torch, precision)}
+            str(setup.teacher),
+            device=setup.device,
+            model_kwargs={"dtype": getattr(torch, precision)},
         )
-        model.max_seq_length = max_length
+        model.max_seq_length = setup.max_length
         encode = functools.partial(model.encode, show_progress_bar=False)
-        for batch in BATCHES if device == "cpu" else ACCELERATOR_BATCHES:
+        for batch in BATCHES if setup.device == "cpu" else ACCELERATOR_BATCHES:
             name = f"encode, {precision}, batch {batch}"
             yield name, lambda texts, e=encode, b=batch: e(list(texts), batch_size=b)
-        if cores == 1 or device != "cpu":
+        if setup.cores == 1 or setup.device != "cpu":
             continue
         with _one_thread():
-            pool = model.start_multi_process_pool(["cpu"] * cores)
-        pools.append((model, pool))
+            pool = model.start_multi_process_pool(["cpu"] * setup.cores)
+        setup.pools.append((model, pool))
         for batch in BATCHES:
-            name = f"encode, {precision}, batch {batch}, a pool of {cores} one-thread processes"
+            name = (
+                f"encode, {precision}, batch {batch}, a pool of {setup.cores} one-thread processes"
+            )
             yield (
                 name,
                 lambda texts, e=encode, b=batch, p=pool: e(list(texts), batch_size=b, pool=p),
             )
 
 
-def _pipelines(
-    teacher: Path,
-    max_length: int,
-    device: str,
-    precisions: Sequence[str],
-    cores: int,
-    pools: list[tuple[Any, Any]],
-) -> Iterator[tuple[str, Run]]:
+def _pipelines(setup: Setup) -> Iterator[tuple[str, Run]]:
     from transformers import pipeline
 
-    for precision in precisions:
+    # Its answers are Python dictionaries, made one by one.
+    setup.require_cpu()
+    for precision in setup.precisions:
         run = pipeline(
-            "text-classification", str(teacher), dtype=getattr(torch, precision), device=device
+            "text-classification",
+            str(setup.teacher),
+            dtype=getattr(torch, precision),
+            device=setup.device,
         )
-        run = functools.partial(run, truncation=True, max_length=max_length, top_k=None)
+        run = functools.partial(run, truncation=True, max_length=setup.max_length, top_k=None)
         for batch in (1, *BATCHES):
             name = f"pipeline, {precision}, batch {batch}"
             yield name, lambda texts, r=run, b=batch: r(list(texts), batch_size=b)
 
 
-def _openvino(
-    teacher: Path,
-    max_length: int,
-    device: str,
-    precisions: Sequence[str],
-    cores: int,
-    _: list[tuple[Any, Any]],
-) -> Iterator[tuple[str, Run]]:
+def _openvino(setup: Setup) -> Iterator[tuple[str, Run]]:
     """OpenVINO with our tokens and our batches, as many at a time as there are cores."""
     import openvino
 
     from pipeline_lib.models.teacher import load_teacher
 
-    if device != "cpu":
-        raise RuntimeError("on a CPU only")
-    ours = load_teacher(teacher, device, "float32")
+    setup.require_cpu()
+    ours = load_teacher(setup.teacher, setup.device, "float32")
     ours.model.set_attn_implementation("eager")
     example = {name: torch.ones(2, 7, dtype=torch.long) for name in ("input_ids", "attention_mask")}
     graph = openvino.convert_model(_Logits(ours.model), example_input=example)
     graph.reshape({number: [-1, -1] for number in (0, 1)})
-    for precision in precisions:
+    for precision in setup.precisions:
         settings = {
-            "NUM_STREAMS": str(cores),
-            "INFERENCE_NUM_THREADS": str(cores),
+            "NUM_STREAMS": str(setup.cores),
+            "INFERENCE_NUM_THREADS": str(setup.cores),
             "INFERENCE_PRECISION_HINT": {"float32": "f32", "bfloat16": "bf16"}[precision],
         }
         queue = openvino.AsyncInferQueue(
-            openvino.Core().compile_model(graph, "CPU", settings), cores
+            openvino.Core().compile_model(graph, "CPU", settings), setup.cores
         )
         for tokens in (1024, 4096):
             name = f"OpenVINO, {precision}, batches of {tokens:,} tokens"
-            yield name, functools.partial(_infer, queue, ours, max_length, tokens)
+            yield name, functools.partial(_infer, queue, ours, setup.max_length, tokens)
 
 
 class _Logits(torch.nn.Module):
@@ -181,7 +187,7 @@ def defaults_and_best(grid: dict[str, float]) -> dict[str, str]:
     peers = {"encode": "float32, batch 32", "pipeline": "float32, batch 1", "OpenVINO": None}
     for peer, default in peers.items():
         names = [name for name in grid if name.startswith(peer)]
-        if names and default:
+        if f"{peer}, {default}" in names:
             roles.setdefault(f"{peer}, {default}", []).append("defaults")
         for precision in FORMATS:
             same = [name for name in names if format_of(name) == precision]

@@ -89,18 +89,8 @@ def prove_vectors(inputs: ShardSet, outputs: ShardSet, teacher_pass: TeacherPass
     :param teacher_pass: the pass that computed them.
     :raises DistilleryError: if keys differ, or rerunning rows gives other vectors.
     """
-    share, generator = rows_per_shard(outputs), np.random.default_rng(0)
     figures = {"rows": inputs.manifest.rows, "rows_with_equal_key": equal_keys(inputs, outputs)}
-    samples = []
-    for shard, rows, stored in pairs(inputs, outputs):
-        size = min(CANDIDATES, rows.num_rows)
-        candidates = np.sort(generator.choice(rows.num_rows, size, replace=False))
-        for side in teacher_pass.sides(rows):
-            vectors = StoredVectors([(stored, side)], teacher_pass.column)[candidates]
-            vectors = vectors.reshape(size, -1)
-            chosen = different_rows(vectors, share)
-            texts = teacher_pass.texts(rows.take(candidates[chosen]), side)
-            samples.append(Sample(shard, texts, vectors[chosen]))
+    samples = [*different_samples(inputs, outputs, teacher_pass)]
     again = run_again(samples, teacher_pass)
     judge = Judge(inputs, outputs, teacher_pass, VECTOR_TOLERANCE)
     nearest = round(_share_nearest(samples, again), 6)
@@ -117,6 +107,22 @@ class Sample:
     shard: int
     texts: Sequence[Text]
     stored: np.ndarray
+
+
+def different_samples(
+    inputs: ShardSet, outputs: ShardSet, teacher_pass: TeacherPass
+) -> Iterator[Sample]:
+    """Yield the rows to rerun: of every shard some whose outputs differ most."""
+    count, generator = rows_per_shard(outputs), np.random.default_rng(0)
+    for shard, rows, stored in pairs(inputs, outputs):
+        size = min(CANDIDATES, rows.num_rows)
+        candidates = np.sort(generator.choice(rows.num_rows, size, replace=False))
+        for side in teacher_pass.sides(rows):
+            values = StoredVectors([(stored, side)], teacher_pass.column)[candidates]
+            values = values.reshape(size, -1)
+            chosen = different_rows(values, count)
+            texts = teacher_pass.texts(rows.take(candidates[chosen]), side)
+            yield Sample(shard, texts, values[chosen])
 
 
 def rows_per_shard(outputs: ShardSet) -> int:

@@ -3,23 +3,16 @@
 What rounding for storage explains does not count: int8 moves a vector by more than other code may.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from pipeline_lib.outputs.alignment import (
-    CANDIDATES,
-    Sample,
-    different_rows,
+    different_samples,
     equal_keys,
     mean_distance,
-    pairs,
-    rows_per_shard,
     run_again,
 )
 from pipeline_lib.outputs.teacher_pass import TeacherPass
 from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.shards.vectors import StoredVectors
 
 
 def difference(inputs: ShardSet, outputs: ShardSet, teacher_pass: TeacherPass) -> float:
@@ -30,7 +23,7 @@ def difference(inputs: ShardSet, outputs: ShardSet, teacher_pass: TeacherPass) -
     :raises DistilleryError: if the outputs belong to other rows.
     """
     equal_keys(inputs, outputs)
-    samples = [*_samples(inputs, outputs, teacher_pass)]
+    samples = [*different_samples(inputs, outputs, teacher_pass)]
     storage, errors = getattr(teacher_pass, "storage", "float32"), [0.0]
     for sample, again in zip(samples, run_again(samples, teacher_pass), strict=True):
         apart = np.abs(again - sample.stored) - _half_steps(sample.stored, storage)
@@ -39,20 +32,6 @@ def difference(inputs: ShardSet, outputs: ShardSet, teacher_pass: TeacherPass) -
     distances = [mean_distance(sample.stored) for sample in samples if len(sample.stored) > 1]
     error, distance = float(np.max(errors)), float(np.mean(distances or [0.0]))
     return error / distance if distance else (float("inf") if error else 0.0)
-
-
-def _samples(inputs: ShardSet, outputs: ShardSet, teacher_pass: TeacherPass) -> Iterator[Sample]:
-    """Yield the rows to compute again: of every shard some that differ most."""
-    count, generator = rows_per_shard(outputs), np.random.default_rng(0)
-    for number, rows, stored in pairs(inputs, outputs):
-        size = min(CANDIDATES, rows.num_rows)
-        candidates = np.sort(generator.choice(rows.num_rows, size, replace=False))
-        for side in teacher_pass.sides(rows):
-            values = StoredVectors([(stored, side)], teacher_pass.column)[candidates]
-            values = values.reshape(size, -1)
-            chosen = different_rows(values, count)
-            texts = teacher_pass.texts(rows.take(candidates[chosen]), side)
-            yield Sample(number, texts, values[chosen])
 
 
 def _half_steps(stored: np.ndarray, storage: str) -> np.ndarray | float:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lib.base.interrupts import MESSAGE, STATUS, TERMINATED
+from tests.interrupted import start_stage
 
 STAGE = """
 import sys, time
@@ -56,17 +56,7 @@ time.sleep(60)
     ids=["ctrl-c", "terminated"],
 )
 def test_one_line_at_once(tmp_path: Path, script: str, number: int, status: int) -> None:
-    (tmp_path / "stage.py").write_text(script)
-    process = subprocess.Popen(
-        [sys.executable, "stage.py"],
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        # A shell's background jobs ignore it, and so would what they start.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    process = start_stage(tmp_path, script)
     try:
         while not (tmp_path / "a").exists():
             assert process.poll() is None, process.stderr.read()

@@ -98,4 +98,4 @@ def assert_same_bytes(workspace: Workspace, other: Workspace) -> None:
 
 def _files(workspace: Workspace) -> dict[str, str]:
     digests = workspace.digests("data")
-    return {name: own for name, own in digests.items() if not name.startswith(HOLD_TIMES)}
+    return {name: digest for name, digest in digests.items() if not name.startswith(HOLD_TIMES)}

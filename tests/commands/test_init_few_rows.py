@@ -59,8 +59,8 @@ def test_decisions_are_moved_between_two_classes_only(classes: tuple[str, ...]) 
     rows = [[text, classes[n % len(classes)]] for n, text in enumerate(texts)]
     write_csv(Path("few.csv"), ["review", "sentiment"], rows)
     distill("init", "few.csv")
-    found = {row.threshold for row in load_params().methods.values()}
-    assert found == ({"likelihood"} if len(classes) == 2 else {None})
+    thresholds = {row.threshold for row in load_params().methods.values()}
+    assert thresholds == ({"likelihood"} if len(classes) == 2 else {None})
 
 
 def test_pairs_get_none_of_these_and_are_told_nothing() -> None:

@@ -16,7 +16,7 @@ from pipeline_lib.models.teacher import (
 from pipeline_lib.models.vector_model import VectorModel, load_vector_model
 from tests.pretrained import write_model
 
-PACKED = ("bert", "mpnet", "roberta", "distilbert", "electra", "albert")
+PACKED = ("bert", "mpnet", "roberta", "xlm-roberta", "distilbert", "electra", "albert")
 WORDS = ["a", "film", "good", "dull", "plot", "is", "not", "the"]
 TEXTS = [" ".join(WORDS[i % 8] for i in range(start, start + 1 + start % 9)) for start in range(40)]
 PAIRS = [*zip(TEXTS[:20], TEXTS[20:], strict=True)]

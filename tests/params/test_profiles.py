@@ -103,9 +103,9 @@ def test_chapter_3_and_the_paper_before_it(name: str, repeats: dict[str, int]) -
     ours = {"cola", "qnli", "rte"} if name == "thesis" else set()
     assert {*params.tasks} == {*repeats} | ours
     assert next(iter(params.models.values())).model == "google-bert/bert-large-uncased"
-    sizes = {(own.hidden, own.classifier) for own in params.students.values()}
+    sizes = {(student.hidden, student.classifier) for student in params.students.values()}
     assert sizes == {(150, 200), (150, 400), (300, 200), (300, 400)}
-    assert {own.embeddings for own in params.students.values()} == {"multichannel"}
+    assert {student.embeddings for student in params.students.values()} == {"multichannel"}
     batches = {"sst2": 50, "mrpc": 50, "stsb": 50, "mnli": 256, "qqp": 256}
     for task in params.tasks:
         for optimiser in optimisers(params, task):

@@ -154,10 +154,10 @@ def test_lost_outputs_come_back_from_the_cache_or_are_made_again(workspace: Work
 
 @pytest.mark.slow
 def test_changed_code_is_named(workspace: Workspace) -> None:
-    own = workspace.with_own_code()
-    path = own / "pipeline_lib/evaluation/scores.py"
+    edited = workspace.with_own_code()
+    path = edited / "pipeline_lib/evaluation/scores.py"
     path.write_text(path.read_text() + "\nEXTRA = 1\n")
-    text = own.distill("plan").sound().text
+    text = edited.distill("plan").sound().text
     assert "code: pipeline_lib/evaluation/scores.py" in text
 
 
@@ -173,16 +173,16 @@ def test_what_the_data_hold_is_offered_to_an_empty_store(workspace: Workspace) -
 
 @pytest.mark.slow
 def test_answers_of_former_code_are_offered(workspace: Workspace) -> None:
-    own = workspace.with_own_code()
-    path = own / "pipeline_lib/outputs/health.py"
+    edited = workspace.with_own_code()
+    path = edited / "pipeline_lib/outputs/health.py"
     path.write_text(path.read_text() + "\nEXTRA = 1\n")
-    text = own.distill("plan").sound().text
+    text = edited.distill("plan").sound().text
     [line] = [line for line in text.splitlines() if "store import" in line]
     command = "distill store import --adopt"
     assert line == f"data/ has outputs of other code or libraries: {command} checks and takes them."
-    taken = own.distill("store", "import", "--adopt").sound().text
+    taken = edited.distill("store", "import", "--adopt").sound().text
     assert "shards taken" in taken and "made from other" not in taken
-    assert "store import" not in own.distill("plan").sound().text
+    assert "store import" not in edited.distill("plan").sound().text
 
 
 def test_a_folder_that_is_no_workspace_is_refused(workspace: Workspace) -> None:

@@ -3,8 +3,6 @@
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +22,7 @@ from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training import loop
 from pipeline_lib.training.runs import Prepared, TrainingSpec, train_or_find
+from tests.interrupted import start_stage
 
 pytest.importorskip("accelerate", reason="accelerate is not installed (extra `parallel`)")
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("store_home")]
@@ -145,18 +144,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_ends_all(tmp_path: Path, store_home: Path, number: signal.Signals) -> None:
-    (tmp_path / "stage.py").write_text(STAGE)
-    path = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
-    process = subprocess.Popen(
-        [sys.executable, "stage.py"],
-        env=os.environ | {"PYTHONPATH": path},
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        # A shell's background jobs ignore it, and so would what they start.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    process = start_stage(tmp_path, STAGE)
     try:
         while not (tmp_path / "failed").exists():
             assert process.poll() is None, process.stderr.read()

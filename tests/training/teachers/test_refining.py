@@ -389,10 +389,10 @@ def test_two_processes_learn_what_one_does(data: Path, tmp_path: Path, kind: str
     # The last batches are smaller than the others, and a ranked one is divided by questions.
     ranked = {"epochs": 1, "batch_size": 14, "ranking": {"answers": "yes"}}
     refined = make(data, [*TASKS, "answers"], **ranked)
-    own = refined if kind == "refined" else single(data, "moods", epochs=1, batch_size=14)
-    alone = without_dropout(own, tmp_path / "base")
+    training = refined if kind == "refined" else single(data, "moods", epochs=1, batch_size=14)
+    alone = without_dropout(training, tmp_path / "base")
     together = replace(alone, processes=2)
-    records = [train_or_find(training, lambda _: None) for training in (alone, together)]
+    records = [train_or_find(spec, lambda _: None) for spec in (alone, together)]
     assert [record.processes for record in records] == [1, 2]
     assert records[1].steps == records[0].steps > 10
     assert records[1].best_dev == pytest.approx(records[0].best_dev, abs=1e-4)
@@ -402,11 +402,11 @@ def test_two_processes_learn_what_one_does(data: Path, tmp_path: Path, kind: str
     assert len(files) == (6 if kind == "refined" else 1)
     for path in files:
         expected = load_file(path)
-        found = load_file(together.result.folder / path.relative_to(alone.result.folder))
+        trained = load_file(together.result.folder / path.relative_to(alone.result.folder))
         for name, weights in expected.items():
             # A key's bias shifts all of a query's scores alike: its gradient is rounding alone.
             if not name.endswith("key.bias"):
-                torch.testing.assert_close(found[name], weights, rtol=1e-4, atol=1e-5)
+                torch.testing.assert_close(trained[name], weights, rtol=1e-4, atol=1e-5)
 
 
 def test_params_say_how_many_processes_train_a_teacher() -> None:

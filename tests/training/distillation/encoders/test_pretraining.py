@@ -149,6 +149,6 @@ def test_two_processes_learn_what_one_does(run: MakeRow) -> None:
     assert (one.processes, two.processes) == (1, 2) and two.steps == one.steps > 5
     assert two.loss == pytest.approx(one.loss, rel=1e-5)
     [path] = alone.result.folder.rglob("*.safetensors")
-    found = load_file(together.result.folder / path.relative_to(alone.result.folder))
+    trained = load_file(together.result.folder / path.relative_to(alone.result.folder))
     for name, weights in load_file(path).items():
-        torch.testing.assert_close(found[name], weights, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(trained[name], weights, rtol=1e-4, atol=1e-5)

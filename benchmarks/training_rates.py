@@ -39,8 +39,8 @@ import copy
 import functools
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,6 +66,7 @@ from harness import (
     tokens_per_row,
     write_results,
 )
+from training_contestants import WARM_UP, Contestant, Given
 from training_peers import grouped_batches, now, random_batches
 from training_works import Work, matrices, some_pairs, student_work, teacher_work
 
@@ -74,73 +75,14 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.params import load_params
 from pipeline_lib.text.batches import LengthSorted
-from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.loop import Batch, fit
 
 PACKAGES = ("torch", "transformers", "accelerate", "tokenizers", "numpy")
 PRECISIONS = ("float32", "bfloat16")
 PEAK_SIZE, PEAK_TRIES = 2048, 5
-WARM_UP = 2
-"""Steps before the clock starts."""
 CHECKED_STEPS = 3
 TOLERANCES = {"float32": 1e-4, "bfloat16": 2e-2}
 """The relative tolerance between the losses of two loops on equal batches."""
-
-
-@dataclass(frozen=True)
-class Contestant:
-    """One way to train: a loop, its batches, a number format, a number of threads.
-
-    :ivar train: (batches, precision) to the time at the end of each step, in seconds.
-    """
-
-    work: Work
-    loop: str
-    batches: Sequence[np.ndarray]
-    precision: str
-    threads: int
-    train: Callable[[Sequence[np.ndarray], str], Sequence[float]]
-
-    @property
-    def name(self) -> str:
-        """What it is called in the results."""
-        count = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
-        return f"{self.work.name}: {self.loop}, {self.precision}, {count}"
-
-    @property
-    def tokens(self) -> int:
-        """Real tokens of a turn."""
-        return int(tokens_per_row(self.work.sentences)[np.concatenate(self.batches)].sum())
-
-    @property
-    def padding(self) -> float:
-        """The share of padding in its batches."""
-        places = sum(_places(self.work.sentences, rows) for rows in self.batches)
-        return 1 - self.tokens / places
-
-    def rate(self) -> float:
-        """Train from scratch; return tokens per second."""
-        torch.set_num_threads(self.threads)
-        # Some to warm up, and one more at the end, so that the loop's final work is not timed.
-        batches = [*self.batches[:WARM_UP], *self.batches, self.batches[-1]]
-        ends = self.train(batches, self.precision)
-        return self.tokens / (ends[-2] - ends[-2 - len(self.batches)])
-
-
-@dataclass(frozen=True)
-class Given:
-    """Batches given one by one, as the loop expects them."""
-
-    sentences: Sentences
-    batches: Sequence[np.ndarray]
-
-    def epoch(self, number: int) -> Sequence[np.ndarray]:
-        """Return the batches, the same in every epoch."""
-        return self.batches
-
-    def collate(self, rows: np.ndarray) -> Batch:
-        """Return the tensors of one batch."""
-        return self.sentences.batch(rows)
 
 
 def main(
@@ -237,12 +179,6 @@ def _contestants(work: Work, counts: Sequence[int], with_peer: bool) -> list[Con
         for loop, batches, number, train in ways
         for threads in counts
     ]
-
-
-def _places(sentences: Sentences, rows: np.ndarray) -> int:
-    """Return the size of a batch in tokens, with padding; separately read sentences are stacked."""
-    sides = [sentences, *([sentences.second] if sentences.second else [])]
-    return len(rows) * len(sides) * max(int(np.diff(s.offsets)[rows].max()) for s in sides)
 
 
 def _fit(

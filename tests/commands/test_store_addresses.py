@@ -1,12 +1,11 @@
 """``distill store push`` and ``pull``: every entry arrives whole or not at all."""
 
-import io
 import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import fsspec
 import pyarrow as pa
@@ -24,6 +23,7 @@ from pipeline_lib.shards.shard_sets import read_manifest
 from pipeline_lib.shards.store import Store
 from pipeline_lib.shards.trained import Trained
 
+from .bad_lines import Failing, Unreachable
 from .conftest import OUTPUTS
 from .running import Fails, distill
 
@@ -34,38 +34,6 @@ FILES = {path + suffix for path in LOGITS for suffix in (".arrow", ".json")} | {
     f"store/tags/{KEYS[0][:2]}/{KEYS[0]}{suffix}" for suffix in (".arrow", ".json")
 }
 FILES |= {f"students/{STUDENT}/{name}" for name in ("config.json", "0/model.safetensors", SEAL)}
-
-
-class Cut(io.BytesIO):
-    """A file of which half can be read."""
-
-    def read(self, _: int | None = None) -> bytes:
-        if self.tell():
-            raise ConnectionError("the line was cut")
-        return super().read(len(self.getvalue()) // 2)
-
-
-class Failing(MemoryFileSystem):
-    """Fails for good once so many files were copied, and leaves half of the next one."""
-
-    protocol = "failing"
-    store: ClassVar[dict[str, Any]] = {}
-    pseudo_dirs: ClassVar[list[str]] = [""]
-    left = 1000
-
-    def put_file(self, lpath: str, rpath: str, **_: Any) -> None:
-        content = Path(lpath).read_bytes()
-        self.pipe_file(rpath, content[: None if self._count() else len(content) // 2])
-        if type(self).left < 0:
-            raise ConnectionError("the line was cut")
-
-    def _open(self, path: str, mode: str = "rb", **options: Any) -> Any:
-        stream = super()._open(path, mode, **options)
-        return stream if mode != "rb" or self._count() else Cut(stream.getvalue())
-
-    def _count(self) -> bool:
-        type(self).left -= 1
-        return type(self).left >= 0
 
 
 @pytest.fixture(autouse=True)
@@ -345,15 +313,6 @@ def test_what_arrives_with_another_size_does_not_count(
     error = fails("store", "push", "failing://a")
     assert f"failing://a/{LOGITS[0]}.arrow: 4 of {size} bytes arrived. Push again." in error
     assert not Failing.store
-
-
-class Unreachable(MemoryFileSystem):
-    protocol = "unreachable"
-
-    def info(self, path: str, **_: Any) -> Any:
-        raise OSError("no route to host")
-
-    find = info
 
 
 @pytest.mark.parametrize("command", ["push", "pull"])

@@ -67,7 +67,7 @@ def _offered(params: "Params", stages: Sequence["PlannedStage"]) -> str | None:
 
 
 def _seconds(stages: Sequence["PlannedStage"], work: dict[str, "Work | None"]) -> dict[str, float]:
-    """Return about how long each stage takes, by its last time here and what is stored."""
+    """Return about how long each stage takes, by its last rate here and what is to be computed."""
     from pipeline_lib.commands.planning.forecast import Forecast
     from pipeline_lib.params.profiles import read_values
 

@@ -36,7 +36,7 @@ def tf_idf(_: Path | None, train: list[Row], test: list[Row]) -> float:
 def vectors(model: Path, train: list[Row], test: list[Row]) -> float:
     """Return the accuracy of a regression on a sentence encoder's vectors, tuned likewise."""
     encoder = mean_encoder(model)
-    return _regression(lambda texts: encoder.encode(texts, normalize_embeddings=True), train, test)
+    return regression(lambda texts: encoder.encode(texts, normalize_embeddings=True), train, test)
 
 
 def model2vec(model: Path, train: list[Row], test: list[Row]) -> float:
@@ -44,7 +44,7 @@ def model2vec(model: Path, train: list[Row], test: list[Row]) -> float:
     from model2vec.distill import distill
 
     static = distill(model_name=str(model))
-    return _regression(static.encode, train, test)
+    return regression(static.encode, train, test)
 
 
 def setfit(model: Path, train: list[Row], test: list[Row]) -> float:
@@ -66,9 +66,10 @@ SETFIT_PAIRS = 20
 """Pairs per row and kind, SetFit's own setting for few rows."""
 
 
-def _regression(
+def regression(
     encode: Callable[[list[str]], np.ndarray], train: list[Row], test: list[Row]
 ) -> float:
+    """Return the accuracy of a regression on vectors, tuned by cross-validation."""
     from sklearn.linear_model import LogisticRegressionCV
 
     features = [_features(encode, rows) for rows in (train, test)]

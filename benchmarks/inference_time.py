@@ -1,23 +1,27 @@
-"""Inference time of the thesis' students, side by side (Liu 2020, section 4.4.3 and table 4.4).
+"""Size and inference time of the papers' students beside BERT, in one run.
 
-Table 4.4 gives seconds for 100 batches of 128 pairs of QNLI's training set on a V100.  Here the
-same architectures, in the sizes of profiles/thesis_mkd.yaml, answer the same number of pairs by the
-project's own prediction: on one core, and on all.  Weights are random, since they do not change the
-time; layers of BERT are built in their sizes.
+Tang et al. 2019 (table 2), Liu 2020 (table 4.4) and Wu et al. 2020 (table 2) give the seconds that
+their systems take for the same rows on one GPU.  Here the same architectures, in the sizes of
+the papers' profiles, answer the same number of rows by the project's own prediction: on one core,
+and on all.  Weights are random, since they do not change the time; layers of BERT are built in
+their sizes.
 
-    python benchmarks/inference_time.py --task qnli
+    python benchmarks/inference_time.py --paper mkd --task qnli
+    python benchmarks/inference_time.py --paper sra --task qqp
+    python benchmarks/inference_time.py --paper kd --task sst2
 
 Run it where the task is prepared (with glue_base.yaml: `dvc repro prepare@qnli fetch_models`), on a
 machine that does nothing else.
 Seconds are from raw text, and are extrapolated: of the batches of similar length that prediction
-makes of all pairs, a few are timed, evenly from the shortest to the longest.  An LSTM takes one
+makes of all rows, a few are timed, evenly from the shortest to the longest.  An LSTM takes one
 thread and batches of 256 whatever the machine has; layers of BERT take all threads and batches of
-32.  It writes results/inference_time.{json,md}.
+32.  It writes results/inference_time_PAPER.{json,md}.
 """
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,147 +46,216 @@ from harness import (
     write_results,
 )
 
-from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import Text
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.models.students.student import Student, attend_quickly, quick_batch
 from pipeline_lib.models.students.vocabulary import build_tokenizer, count_words, select_words
 from pipeline_lib.params import StudentSettings, load_params
+from pipeline_lib.results.published import read_published
 from pipeline_lib.shards.columns import texts as texts_of
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.training.distillation.initialisation import Start, start_of
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
-BASE = {"width": 768, "heads": 12, "feedforward": 3072}
-OURS = "MKD-LSTM"
-STUDENTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "BERT-base": ("tiny", {"depth": 12, **BASE}),
-    "BERT-PKD, 6 layers": ("tiny", {"depth": 6, **BASE}),
-    "BERT-PKD, 3 layers": ("tiny", {"depth": 3, **BASE}),
-    "MKD-Transformer, 3 layers": ("tiny", {"depth": 3, "pool": "mean", "classifier": 512, **BASE}),
-    "TinyBERT, 4 layers of 312": ("tiny", {}),
-    OURS: ("biattentive", {}),
-    "Distilled BiLSTM": ("bilstm", {}),
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A paper's table of inference times.
+
+    :ivar ours: the paper's own student, by which the others' times are divided.
+    :ivar rows: how many rows the seconds are for.
+    :ivar systems: by the table's name or one of ours: profile, its student, and what differs.
+    """
+
+    table: str
+    ours: str
+    rows: int
+    systems: Mapping[str, tuple[str, str, Mapping[str, Any]]]
+
+
+def _bert(depth: int, *, large: bool = False, **differs: Any) -> tuple[str, str, dict[str, Any]]:
+    width = 1024 if large else 768
+    sizes = {"depth": depth, "width": width, "heads": width // 64, "feedforward": 4 * width}
+    return "thesis_mkd", "tiny", sizes | differs
+
+
+COMPARISONS = {
+    "kd": Comparison(
+        "2",
+        "BiLSTM",
+        67349,
+        {"BERT-large": _bert(24, large=True), "BiLSTM": ("tang", "bilstm", {})},
+    ),
+    "mkd": Comparison(
+        "4.4",
+        "MKD-LSTM",
+        12800,
+        {
+            "BERT-base": _bert(12),
+            "BERT-PKD, 6 layers": _bert(6),
+            "BERT-PKD": _bert(3),
+            "MKD-Transformer": _bert(3, pool="mean", classifier=512),
+            "TinyBERT": ("thesis_mkd", "tiny", {}),
+            "MKD-LSTM": ("thesis_mkd", "biattentive", {}),
+            "Distilled BiLSTM": ("thesis_mkd", "bilstm", {}),
+        },
+    ),
+    "sra": Comparison(
+        "2",
+        "BiLSTM SRA",
+        100000,
+        {
+            "BERT-large": _bert(24, large=True),
+            "BERT-base": _bert(12),
+            "BERT6-PKD": _bert(6),
+            "BERT3-PKD": _bert(3),
+            "BiLSTM KD": ("tang", "bilstm_300x400", {}),
+            "BiLSTM SRA": ("sra", "bilstm_sra", {}),
+        },
+    ),
 }
-"""By name in the results: the student of profiles/thesis_mkd.yaml, and what differs from it."""
-PUBLISHED = {
-    "BERT-PKD, 3 layers": 8.41,
-    "TinyBERT, 4 layers of 312": 3.68,
-    OURS: 2.93,
-    "Distilled BiLSTM": 1.36,
-}
-"""Seconds, from table 4.4; BERT-PKD there has three layers (section 4.3.3)."""
+"""By the papers' keys in published.yaml; the thesis' BERT-PKD has three layers (section 4.3.3)."""
 
 
 def main(
-    task: Annotated[str, typer.Option(help="Prepared task of pairs to take the texts from.")] = (
-        "qnli"
-    ),
-    pairs: Annotated[int, typer.Option(min=1, help="How many pairs the seconds are for.")] = 12800,
+    task: Annotated[str, typer.Option(help="Prepared task to take the texts from.")] = "qnli",
+    paper: Annotated[str, typer.Option(help=f"Whose table: {', '.join(COMPARISONS)}.")] = "mkd",
     batches: Annotated[int, typer.Option(min=1, help="Batches to time.")] = 6,
     model: Annotated[Path, typer.Option(help="Whose word pieces are read.")] = Path(
         "data/raw/models/minilm"
     ),
     repeats: Repeats = 3,
     device: Annotated[str, typer.Option(help="Of the students.")] = "cpu",
-    params_file: Annotated[Path, typer.Option(help="Sizes.")] = Path("profiles/thesis_mkd.yaml"),
     seed: Annotated[int, typer.Option(help="Seed of the weights.")] = 1,
     out: Out = RESULTS,
 ) -> None:
     """Measure and write the results."""
+    if paper not in COMPARISONS:
+        raise typer.BadParameter(f"{paper!r} is none of {', '.join(COMPARISONS)}")
+    comparison = COMPARISONS[paper]
     cores = usable_cores()
     counts = sorted({1, cores}) if device == "cpu" else [cores]
     fact = facts(PACKAGES, cores, " and ".join(map(str, counts)))
     rows = ShardSet.open(Layout().task(task) / "train").table()
-    texts = texts_of(rows)
-    if not isinstance(texts[0], tuple):
-        raise DistilleryError(f"{task}: not a task of pairs. Give one with --task.")
-    words = select_words(count_words([rows]), 1)
-    settings = load_params(params_file).students
+    texts, words = texts_of(rows), select_words(count_words([rows]), 1)
     students: dict[str, Any] = {}
     turns: dict[str, Callable[[], float]] = {}
-    for name, (base, differs) in STUDENTS.items():
+    for name, (profile, base, differs) in comparison.systems.items():
         torch.manual_seed(seed)
-        sizes = settings[base].model_copy(update=differs)
-        student = _student(sizes, model, words, torch.device(device))
-        sentences, size = student.encode(texts), quick_batch(student.model.encoder, student.device)
-        tokens = tokens_per_row(sentences)
-        timed = evenly(LengthSorted(sentences, size, seed=0).epoch(0), tokens, size, batches)
-        turns[name] = functools.partial(
-            _rate, student, [[texts[i] for i in rows] for rows in timed]
-        )
-        students[name] = {
-            "parameters": student.parameters(embeddings=False),
-            "tokens_per_pair": round(float(tokens.mean()), 1),
-            "timed_pairs": sum(map(len, timed)),
-            "timed_tokens_per_pair": round(float(tokens[np.concatenate(timed)].mean()), 1),
-        }
-        student.logits(texts[:1])  # one-off work is not counted
+        settings = load_params(Path(f"profiles/{profile}.yaml")).students[base]
+        sizes = settings.model_copy(update=dict(differs))
+        pair = isinstance(texts[0], tuple)
+        student = _student(sizes, model, words, pair=pair, device=torch.device(device))
+        students[name], timed = _timed(student, texts, batches)
+        turns[name] = functools.partial(_rate, student, timed)
     for threads in counts:
         torch.set_num_threads(threads)
         rates = take_turns(turns, repeats)
         for name, values in rates.items():
             students[name][f"threads {threads}"] = {
-                "pairs_per_second": summary(values),
-                "seconds": summary([pairs / value for value in values], 2),
-                "seconds_divided_by_ours": ratio(rates[OURS], values),
+                "rows_per_second": summary(values),
+                "seconds": summary([comparison.rows / value for value in values], 2),
+                "times_slower": ratio(rates[comparison.ours], values),
             }
     results = {
         "facts": fact | {"seeds": {"weights": seed}, "repeats": repeats, "device": device},
-        "data": f"{pairs:,} pairs like the {len(texts):,} training pairs of {task}",
+        "data": f"{comparison.rows:,} rows like the {len(texts):,} training rows of {task}",
         "batches": batches,
-        "published_seconds": PUBLISHED,
+        "published": _published(paper, comparison),
         "students": students,
     }
-    write_results("inference_time", results, _markdown(results, counts), out)
+    write_results(f"inference_time_{paper}", results, _markdown(results, paper, counts), out)
+
+
+def _published(paper: str, comparison: Comparison) -> dict[str, dict[str, float]]:
+    """Return the table's parameters (millions) and times beside the paper's own, by system."""
+    measured: dict[str, dict[str, float]] = {}
+    for figure in read_published().figures:
+        if (figure.paper, figure.table) == (paper, comparison.table):
+            measured.setdefault(figure.row, {})[figure.measure] = figure.value
+    ours = measured[comparison.ours]["seconds"]
+    return {
+        name: {"times_slower": round(values["seconds"] / ours, 2)} | values
+        if "seconds" in values
+        else values
+        for name, values in measured.items()
+    }
+
+
+def _timed(
+    student: Student, texts: Sequence[Text], batches: int
+) -> tuple[dict[str, Any], list[list[Text]]]:
+    """Return a student's size, and the batches to time."""
+    sentences, size = student.encode(texts), quick_batch(student.model.encoder, student.device)
+    tokens = tokens_per_row(sentences)
+    timed = evenly(LengthSorted(sentences, size, seed=0).epoch(0), tokens, size, batches)
+    student.logits(texts[:1])  # one-off work is not counted
+    described = {
+        "parameters": student.parameters(embeddings=False),
+        "tokens_per_row": round(float(tokens.mean()), 1),
+        "timed_rows": sum(map(len, timed)),
+        "timed_tokens_per_row": round(float(tokens[np.concatenate(timed)].mean()), 1),
+    }
+    return described, [[texts[i] for i in batch] for batch in timed]
 
 
 def _student(
-    settings: StudentSettings, folder: Path, words: Sequence[str], device: torch.device
+    settings: StudentSettings,
+    folder: Path,
+    words: Sequence[str],
+    *,
+    pair: bool,
+    device: torch.device,
 ) -> Student:
-    """Return a student of pairs with random weights."""
+    """Return a student with random weights."""
     if settings.reads == "words":
         tokenizer = build_tokenizer(words, lowercase=True)
         start = Start(tokenizer, tokenizer.get_vocab_size(), width=300)
     else:
         start = start_of(folder, settings, "random")
-    model = start.build(settings, pair=True, labels=["no", "yes"]).to(device).eval()
+    model = start.build(settings, pair=pair, labels=["no", "yes"]).to(device).eval()
     attend_quickly(model, training=False)
     return Student(model, start.tokenizer, device)
 
 
 def _rate(student: Student, batches: Sequence[Sequence[Text]]) -> float:
-    """Return pairs per second, from raw text to logits."""
+    """Return rows per second, from raw text to logits."""
     return sum(map(len, batches)) / seconds(lambda: [student.logits(texts) for texts in batches])
 
 
-def _markdown(results: dict[str, Any], counts: Sequence[int]) -> list[str]:
-    published = results["published_seconds"]
+def _markdown(results: dict[str, Any], paper: str, counts: Sequence[int]) -> list[str]:
+    comparison, published = COMPARISONS[paper], results["published"]
     rows = []
     for name, student in results["students"].items():
-        cells = [name, f"{student['parameters'] / 1e6:,.1f} M", f"{student['tokens_per_pair']}"]
+        printed = published.get(name, {})
+        cells = [name, f"{student['parameters'] / 1e6:,.1f} M", _cell(printed.get("parameters"))]
+        cells.append(f"{student['tokens_per_row']}")
         for threads in counts:
             timed = student[f"threads {threads}"]
             cells.append(spread(timed["seconds"], "{:,.1f}"))
-            cells.append(f"{timed['seconds_divided_by_ours']['median']:.2f}")
-        seconds = published.get(name)
-        cells.append(f"{seconds / published[OURS]:.2f}" if seconds else "")
-        rows.append(cells)
-    lines = [f"{n} thread{'s' if n > 1 else ''}" for n in counts]
-    columns: list[Callable[[str], str]] = ["{}, seconds".format, "{}, ÷ MKD-LSTM".format]
-    header = ["student", "parameters without embeddings", "tokens a pair"]
-    header += [column(line) for line in lines for column in columns]
+            cells.append(f"{timed['times_slower']['median']:.2f}")
+        rows.append([*cells, _cell(printed.get("times_slower"))])
+    header = ["system", "parameters without embeddings", "in the paper (M)", "tokens a row"]
+    for n in counts:
+        line = f"{n} thread{'s' if n > 1 else ''}"
+        header += [f"{line}, seconds", f"{line}, ÷ {comparison.ours}"]
+    source = read_published().papers[paper]
     return [
-        "# Inference time, as in table 4.4 of Liu 2020",
+        f"# Inference time, as in table {comparison.table} of {source.authors} {source.year}",
         "",
         f"Seconds for {results['data']}, extrapolated from {results['batches']} batches; device "
         f"{results['facts']['device']}. Random weights, float32. Median of "
         f"{results['facts']['repeats']} turns (lowest–highest).",
         "",
-        *table([*header, "thesis, V100, ÷ MKD-LSTM"], rows),
+        *table([*header, f"paper, GPU, ÷ {comparison.ours}"], rows),
     ]
+
+
+def _cell(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
 
 
 if __name__ == "__main__":

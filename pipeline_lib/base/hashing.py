@@ -46,7 +46,7 @@ def sequence_keys(item_keys: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Return one key per sequence of items: it depends on the items and their order.
 
     :param item_keys: uint64 keys of all sequences' items, concatenated.
-    :param offsets: int64, shape (sequences + 1,): where each sequence starts; none may be empty.
+    :param offsets: int64, shape (sequences + 1,): where each sequence starts.
     """
     starts = offsets[:-1]
     lengths = np.diff(offsets)
@@ -54,7 +54,9 @@ def sequence_keys(item_keys: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         np.uint64
     )
     mixed = splitmix64(item_keys + positions * GOLDEN)
-    return splitmix64(np.add.reduceat(mixed, starts))
+    # reduceat needs an item at every start, and gives an empty sequence the next one's first item.
+    totals = np.add.reduceat(np.append(mixed, np.uint64(0)), starts)
+    return splitmix64(np.where(lengths > 0, totals, np.uint64(0)))
 
 
 def pair_keys(sides: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:

@@ -76,6 +76,17 @@ def test_sequence_keys_do_not_collide_over_short_sequences() -> None:
     assert len(set(sequence_keys(pairs, np.arange(0, 801, 2)).tolist())) == 400
 
 
+def test_the_key_of_an_empty_sequence_is_its_own() -> None:
+    # Wherever it is, next to whatever: first, in between, twice in a row, last, and alone.
+    offsets = np.array([0, 0, 2, 2, 2, 3, 3])
+    keys = sequence_keys(string_keys(["a", "b", "a"]), offsets).tolist()
+    empty = plain_splitmix64(0)
+    assert [key == empty for key in keys] == [True, False, True, True, False, True]
+    for words, key in ((["a", "b"], keys[1]), (["a"], keys[4]), ([], empty)):
+        alone = sequence_keys(string_keys(words), np.array([0, len(words)]))
+        assert alone.tolist() == [key]
+
+
 def test_uniform_is_uniform_and_independent_of_its_neighbours() -> None:
     keys = np.arange(20_000, dtype=np.uint64)
     first, second = uniform(keys, salt(1, "a")), uniform(keys, salt(1, "b"))

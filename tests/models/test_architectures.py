@@ -49,6 +49,8 @@ def test_logits_are_those_of_transformers(tmp_path: Path, family: str) -> None:
         expected = transformers_logits(folder, texts)
         assert np.abs(expected).max() > 0.05
         np.testing.assert_allclose(teacher.predict(texts, 64, 4096), expected, atol=1e-4)
+    assert np.isfinite(teacher.predict(["", "a film"], 64, 4096)).all()
+    assert np.isfinite(teacher.predict([("", ""), ("a film", "")], 64, 4096)).all()
 
 
 def test_a_models_vectors_are_those_of_transformers(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.base.probabilities import answered, confidence
+from pipeline_lib.base.text import MASK
 from pipeline_lib.models.students.tokenise import load_tokenizer
 from pipeline_lib.params import Reads
 from pipeline_lib.results.metrics import decide, label_array
@@ -381,6 +382,9 @@ def _sequence_lists(rows: pa.Table, pieces: Pieces, limit: int) -> dict[str, Lis
 def _words(column: pa.ChunkedArray, tokenizer: Tokenizer, max_words: int) -> Lists:
     """Return the ids of all words, and each row's length."""
     lists = whole(column)
+    # A text without a word is one unknown word, as where texts are read.
+    unknown = pa.scalar([MASK], lists.type)
+    lists = pc.if_else(pc.equal(pc.list_value_length(lists), 0), unknown, lists)
     encoded = lists.flatten().dictionary_encode()
     numbers, counts = WordNumbers(tokenizer).of_words(encoded.dictionary.to_pylist())
     # A word that is read by its pieces has several ids.

@@ -22,7 +22,7 @@ from pipeline_lib.shards.shard_sets import (
 from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.distillation.encoded_sets import EncodedInput, EncodingPass
-from tests.encoded import training_sentences
+from tests.encoded import dev_sentences, training_sentences
 from tests.pretrained import write_model
 
 pytestmark = pytest.mark.usefixtures("store_home")
@@ -82,6 +82,16 @@ def read(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, *settings: float
 
 def sentences(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, *settings: float) -> Sentences:
     return training_sentences(*sets, tokenizer, 10, *settings)
+
+
+def test_a_text_without_words_is_one_unknown_word(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    table = _rows(["a", "b", "c"], 0, [1, 0, 1])
+    table = table.set_column(table.column_names.index("words"), "words", [[["a"], [], ["c", "d"]]])
+    shard = write_shard(tmp_path / "dev" / "b000.arrow", table)
+    write_manifest(tmp_path / "dev", Manifest("prepared", schema_of(table), [shard]))
+    read = dev_sentences(ShardSet.open(tmp_path / "dev"), tokenizer, 10)
+    rows = [read.ids[slice(*read.offsets[row : row + 2])].tolist() for row in range(3)]
+    assert [[WORDS[i] for i in row] for row in rows] == [["a"], ["[MASK]"], ["c", "d"]]
 
 
 def test_a_synthetic_row_that_is_an_original_is_left_out(

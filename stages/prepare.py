@@ -17,7 +17,7 @@ from pipeline_lib.base.terminal import say
 from pipeline_lib.corpora.tasks.labelled import read_examples
 from pipeline_lib.corpora.tasks.preparation import prepare_task
 from pipeline_lib.params import load_params
-from pipeline_lib.results.splits import prepared_line
+from pipeline_lib.results.splits import empty_texts_line, prepared_line
 from pipeline_lib.shards.engine import make_engine
 
 
@@ -30,6 +30,8 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     engine = make_engine(params, "cpu")
     folder = fresh_folder(layout.task(task))
     manifests = prepare_task(splits, dropped, settings, params.tagger, folder, engine)
+    if warning := empty_texts_line(task, dropped):
+        say(warning)
     say(prepared_line(task, manifests))
 
 

@@ -1,8 +1,12 @@
-"""Tiny random classifiers of several architectures, in folders as the hub lays them out."""
+"""Tiny random classifiers of several architectures, and data sets, in folders as on the hub."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import datasets
 
 WORDS = ["a", "film", "good", "dull", "plot", "is", "not", "long", "short", "the", "lamp"]
 WORDS += ["bright", "shines", "lot", "and"]
@@ -39,6 +43,17 @@ def write_classifier(
             parameter.data.normal_(0.0, 0.3)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    return folder
+
+
+def write_data_set(folder: Path, config: str, splits: "Mapping[str, datasets.Dataset]") -> Path:
+    """Write a data set as the hub's repository has it: a card with its files, and Parquet."""
+    (folder / config).mkdir(parents=True)
+    lines = ["---", "configs:", f"- config_name: {config}", "  data_files:"]
+    for split, rows in splits.items():
+        rows.to_parquet(folder / config / f"{split}-00000-of-00001.parquet")
+        lines += [f"  - split: {split}", f"    path: {config}/{split}-*"]
+    (folder / "README.md").write_text("\n".join([*lines, "---", ""]))
     return folder
 
 

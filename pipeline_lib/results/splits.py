@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 REASONS = {"outside_label_ranges": "outside the label ranges", "empty_text": "with empty text"}
 """Reasons for leaving rows out, in words, in the order of the line."""
+_SHOWN = 20
 
 
 def prepared_line(task: str, manifests: "Mapping[str, Manifest]") -> str:
@@ -16,7 +17,7 @@ def prepared_line(task: str, manifests: "Mapping[str, Manifest]") -> str:
     rows = ", ".join(f"{name} {manifest.rows:,}" for name, manifest in manifests.items())
     total: Counter[str] = Counter()
     for counts in manifests["train"].counts["dropped"].values():
-        total.update(counts)
+        total.update({name: counts.get(name, 0) for name in (*REASONS, "hidden_label")})
     left_out = [f"{total[reason]:,} {words}" for reason, words in REASONS.items() if total[reason]]
     parts = [f"{task}: {rows} rows", f"left out: {', '.join(left_out) or 'none'}"]
     if total["hidden_label"]:
@@ -33,6 +34,25 @@ def prepared_line(task: str, manifests: "Mapping[str, Manifest]") -> str:
             f"{counts['repeated']:,} repeated" + (f", {later:,} labelled later" if later else "")
         )
     return "; ".join(parts)
+
+
+def empty_texts_line(task: str, dropped: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Return a warning that names the held-out rows with an empty text, or None if there are none.
+
+    :param dropped: the counts of rows by split, as a manifest has them.
+    """
+    named = []
+    for split, counts in dropped.items():
+        if rows := counts.get("kept_empty_text"):
+            more = f" and {len(rows) - _SHOWN:,} more" if len(rows) > _SHOWN else ""
+            listed = ", ".join(map(str, rows[:_SHOWN]))
+            named.append(f"{split}, row{'s' * (len(rows) > 1)} {listed}{more}")
+    if not named:
+        return None
+    return (
+        f"warning: {task}: an empty text in {'; '.join(named)}. These rows are kept and answered "
+        "like any other."
+    )
 
 
 def _added_line(counts: Mapping[str, int]) -> str:

@@ -7,30 +7,50 @@ from typing import Any
 
 import numpy as np
 import pytest
+from datasets import Dataset
 from safetensors.numpy import load_file
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import computed_on
+from pipeline_lib.exports.submission import answers
 from pipeline_lib.models.serving import Router, open_teacher, student_in_use
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.word_importance import word_importance
+from pipeline_lib.params import load_params
+from pipeline_lib.results.diagrams import read_predictions
 from pipeline_lib.results.schema import RetrievalScores, SimilarityScores
 from pipeline_lib.shards.columns import matrix, texts
 from pipeline_lib.shards.shard_sets import ShardSet, read_shard
+from tests.hub_folders import write_data_set
 
 from .corpus import sentences
 from .workspace import Workspace
 
+EMPTY = {"train": [(None, "", 1), ("The plot is dull.", " ", 0)]}
+EMPTY |= {"dev": [("The plot is dull.", "", 0)], "test": [(None, "The film is very good.", -1)]}
+"""Pairs of which one sentence is empty, or both."""
+
+
+def _write_praise(folder: Path) -> None:
+    """Write pairs of sentences in the hub's layout: does the second praise?"""
+    splits = {}
+    for split, rows in sentences().items():
+        pairs = zip(rows, rows[1:] + rows[:1], strict=True)
+        values = [(a, b, -1 if split == "test" else other) for (_, a), (other, b) in pairs]
+        columns = zip(*values, *EMPTY[split], strict=True)
+        named = dict(zip(("first", "second", "praise"), map(list, columns), strict=True))
+        splits[split] = Dataset.from_dict(named)
+    write_data_set(folder / "pairs", "praise", splits)
+
 
 def _write_pairs(folder: Path) -> None:
-    """Write pairs of sentences: does the second praise, and how many of the two do."""
+    """Write pairs of sentences: how many of the two praise."""
     for split, rows in sentences().items():
-        lines = ["first,second,praise,score"]
+        lines = ["first,second,score"]
         for (one, a), (other, b) in zip(rows, rows[1:] + rows[:1], strict=True):
-            hidden = split == "test"
-            labels = ",," if hidden else f",{other},{2.0 * (one + other) + 0.5}"
-            lines.append(f'"{a}","{b}"{labels}')
+            score = "" if split == "test" else 2.0 * (one + other) + 0.5
+            lines.append(f'"{a}","{b}",{score}')
         (folder / f"pairs-{split}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -114,7 +134,9 @@ def _tasks(template: dict[str, Any]) -> dict[str, Any]:
         "columns": None,
     }
     common = template | {"source": source, "text": ["first", "second"], "blocks": 2}
+    hub = {"kind": "hub", "dataset": "pairs", "config": "praise", "revision": "0" * 40}
     praise = {
+        "source": hub | {"splits": {split: split for split in ("train", "dev", "test")}},
         "label": "praise",
         "labels": {"no": ["0"], "yes": ["1"]},
         "metrics": ["f1", "accuracy"],
@@ -137,6 +159,7 @@ def finished_pairs(
     """Run the whole pipeline on both tasks."""
     workspace = new_workspace(tmp_path_factory.mktemp("pairs") / "workspace")
     _write_pairs(workspace / "data/input")
+    _write_praise(workspace / "data/input")
 
     def edit(values: Any) -> None:
         template = dict(next(iter(values["tasks"].values())))
@@ -216,6 +239,35 @@ def test_scores_name_every_metric_and_hide_the_test(finished_pairs: Workspace) -
         scores = workspace.scores(task)
         assert "test" in scores.rows and scores.scored_splits == ["dev"]
     assert metrics["warmth"]["methods"]["bilstm"]["dev"]["pearson"]["mean"] > 0.2
+
+
+def test_pairs_with_an_empty_sentence_are_left_out_or_answered(
+    finished_pairs: Workspace, tmp_path: Path
+) -> None:
+    layout, params = Layout(finished_pairs / "data"), load_params(finished_pairs / "params.yaml")
+    sets = {name: ShardSet.open(layout.split("praise", name)) for name in ("train", "dev", "test")}
+    rows = {name: one.manifest.rows for name, one in sets.items()}
+    assert rows == {"train": 240, "dev": 61, "test": 61}
+    dropped = sets["train"].manifest.counts["dropped"]
+    assert (dropped["train"]["rows"], dropped["train"]["empty_text"]) == (242, 2)
+    kept = [dropped[name].get("kept_empty_text") for name in ("train", "dev", "test")]
+    assert kept == [None, [61], [61]]
+    # Every system answers them, and a submission has a line for each row.
+    predictions = read_predictions(layout, "praise", "test")
+    systems = predictions.column_names[3:]
+    assert {"minilm", "bilstm-1", "mkd_lstm-1", "dse-1"} <= {*systems}
+    for system in systems:
+        outputs = matrix(predictions[system])
+        assert outputs.shape == (61, 2) and np.isfinite(outputs).all()
+        assert len(answers(params.task("praise"), "QQP.tsv", outputs)) == 61
+    workspace = finished_pairs.copy(tmp_path / "workspace")
+    workspace.distill("shards", "show", "data/tasks/praise/dev", "--rows", "60").sound()
+    *_, warning, line = workspace.stage("prepare", "--task", "praise").sound().text.splitlines()
+    assert warning == (
+        "warning: praise: an empty text in dev, row 61; test, row 61. These rows are kept and "
+        "answered like any other."
+    )
+    assert line.startswith("praise: train 240, dev 61, test 61 rows; left out: 2 with empty text;")
 
 
 def test_every_stage_takes_the_f1_of_the_class_that_params_name(

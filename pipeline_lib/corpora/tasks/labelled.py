@@ -22,6 +22,7 @@ from pipeline_lib.params import (
     HubDataset,
     Multilabel,
     NeighbourPairs,
+    OwnFiles,
     Range,
     Source,
     Task,
@@ -175,7 +176,8 @@ def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], d
     :param task: its parameters.
     :return: the examples of each split that the source names (train, dev, test, or all), and those
         that were labelled later or are of a pool, in the files' order, and per split the counts of
-        rows read, kept, and left out by reason.
+        rows read, kept, and left out by reason, and the numbers of the rows that were kept though
+        they have an empty text.
     :raises DistilleryError: for a value or text that cannot be used, naming file and row; or if a
         class has no training example.
     """
@@ -223,16 +225,18 @@ def file_format(source: Source) -> str:
 
 def _read_split(
     path: Path, split: str, task: Task, labels: Meaning
-) -> tuple[list[Example], dict[str, int]]:
+) -> tuple[list[Example], dict[str, Any]]:
     column = task.label_of(split)
     optional = task.labels_of(split) if split.startswith("test") else []
     wanted = [*task.text, *task.labels_of(split)]
     examples: list[Example] = []
+    empty: list[int] = []
     counts = Counter(rows=0, kept=0, empty_text=0, outside_label_ranges=0, hidden_label=0)
     options = ReadOptions() if split == ADDED else read_options(task.source, split)
     for batch in read_batches(path, wanted, optional, options):
         counts["rows"] += len(batch)
-        for where, texts, raw in _rows(batch, task, column):
+        rows = zip(batch.numbers, _rows(batch, task, column), strict=True)
+        for number, (where, texts, raw) in rows:
             label = None if column is None else labels.classify(raw)
             example = Example(texts, label)
             reason = _reason_to_drop(example, raw, where, split, task, labels)
@@ -240,11 +244,12 @@ def _read_split(
                 counts[reason] += 1
                 continue
             counts["hidden_label"] += example.label is None
+            empty += [] if all(texts) else [number]
             examples.append(example)
     if not counts["rows"]:
         raise no_rows(str(path))
     counts["kept"] = len(examples)
-    return examples, dict(counts)
+    return examples, dict(counts) | ({"kept_empty_text": empty} if empty else {})
 
 
 def read_options(source: Source, split: str) -> ReadOptions:
@@ -280,13 +285,15 @@ def _reason_to_drop(
     example: Example, raw: Raw, where: str, split: str, task: Task, labels: Meaning
 ) -> str | None:
     if not all(example.texts):
-        # Dropping a row of dev or test would change what is scored, or a submission's rows.
-        if split.startswith(("dev", "test")):
+        # Dropping a row of dev or test would change what is scored, or a submission's rows.  Only
+        # users' own files are theirs to correct.
+        if not split.startswith(("dev", "test")):
+            return "empty_text"
+        if isinstance(task.source, OwnFiles):
             names = ", ".join(map(repr, task.text))
             raise DistilleryError(
                 f"{where}, column {names}: empty text. Fill it in or take it out."
             )
-        return "empty_text"
     if example.label is not None or task.label_of(split) is None:
         return None
     column = f"{where}, column {task.label_of(split)!r}"

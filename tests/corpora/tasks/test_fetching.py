@@ -5,9 +5,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from datasets import Dataset
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, sha256_file
@@ -21,8 +21,10 @@ from pipeline_lib.params import (
     PackageFiles,
     VectorFile,
 )
+from pipeline_lib.results.splits import empty_texts_line
 from pipeline_lib.sources.files import fetch_vectors
 from tests.archives import tar_bytes, write_files
+from tests.hub_folders import write_data_set
 
 TSV = b'sentence\tlabel\r\n"good\t1\ndull\t0\n'
 REVISION = "0" * 40
@@ -76,27 +78,23 @@ def test_missing_file_names_its_key(tmp_path: Path) -> None:
         fetch_data("mine", source, tmp_path, tmp_path / "out")
 
 
-HUB_README = """---
-configs:
-- config_name: plain
-  data_files:
-  - split: train
-    path: plain/train.parquet
-  - split: validation
-    path: plain/validation.parquet
----
-"""
-
-
 @pytest.fixture
 def hub_folder(tmp_path: Path) -> Path:
     """Return inputs with a data set in the hub's layout."""
-    folder = write_files(tmp_path / "inputs" / "reviews", {"README.md": HUB_README.encode()})
-    (folder / "plain").mkdir()
-    for split, texts in (("train", ["good", "dull"]), ("validation", ["fine", "poor"])):
-        table = pa.table({"sentence": texts, "label": [1, 0], "idx": [0, 1]})
-        pq.write_table(table, folder / "plain" / f"{split}.parquet")
-    return folder.parent
+    texts = {"train": ["good", "dull"], "validation": ["fine", "poor"]}
+    return write_hub(
+        tmp_path / "inputs", **{split: (rows, [1, 0]) for split, rows in texts.items()}
+    )
+
+
+def write_hub(inputs: Path, **splits: tuple[list[str | None], list[int]]) -> Path:
+    """Write the texts and labels of each split in the hub's layout, and return the inputs."""
+    named = {
+        split: Dataset.from_dict({"sentence": texts, "label": labels})
+        for split, (texts, labels) in splits.items()
+    }
+    write_data_set(inputs / "reviews", "plain", named)
+    return inputs
 
 
 def hub_source(**changes: object) -> dict[str, object]:
@@ -112,6 +110,61 @@ def test_local_hub_folder(tmp_path: Path, hub_folder: Path, make_task: Callable)
     splits, _ = read_examples(tmp_path / "out", task)
     assert splits["train"] == [Example(("good",), 1), Example(("dull",), 0)]
     assert splits["dev"] == [Example(("fine",), 1), Example(("poor",), 0)]
+
+
+def test_empty_texts_of_the_hub(tmp_path: Path, make_task: Callable) -> None:
+    inputs = write_hub(
+        tmp_path / "inputs",
+        train=(["good", None, "dull", " "], [1, 1, 0, 0]),
+        validation=(["fine", "", "poor"], [1, 0, 0]),
+        test=([None, "so so", "\t", ""], [-1, -1, -1, -1]),
+    )
+    names = {"train": "train", "dev": "validation", "test": "test"}
+    task = make_task(source=hub_source(splits=names))
+    fetch_data("mine", task.source, inputs, tmp_path / "out")
+    splits, counts = read_examples(tmp_path / "out", task)
+    # Left out where they would be learned from; all are kept where they are counted.
+    assert splits["train"] == [Example(("good",), 1), Example(("dull",), 0)]
+    assert splits["dev"] == [Example(("fine",), 1), Example(("",), 0), Example(("poor",), 0)]
+    assert [example.texts for example in splits["test"]] == [("",), ("so so",), ("",), ("",)]
+    kept = {"outside_label_ranges": 0, "hidden_label": 0}
+    assert counts == {
+        "train": kept | {"rows": 4, "kept": 2, "empty_text": 2},
+        "dev": kept | {"rows": 3, "kept": 3, "empty_text": 0, "kept_empty_text": [2]},
+        "test": {"rows": 4, "kept": 4, "empty_text": 0, "kept_empty_text": [1, 3, 4]}
+        | {"outside_label_ranges": 0, "hidden_label": 4},
+    }
+    assert empty_texts_line("mine", counts) == (
+        "warning: mine: an empty text in dev, row 2; test, rows 1, 3, 4. These rows are kept and "
+        "answered like any other."
+    )
+    assert empty_texts_line("mine", {"train": counts["train"]}) is None
+
+
+@pytest.mark.parametrize("kind", ["glue", "package", "files"])
+def test_only_the_users_own_files_are_to_be_corrected(
+    tmp_path: Path, make_task: Callable, kind: str
+) -> None:
+    files = {"train": "train.tsv", "dev": "dev.tsv"}
+    one = {"folder": "X"} if kind == "glue" else {"format": "tsv"}
+    if kind == "package":
+        one |= {"requirement": "a==1", "artifact": "sdist", "sha256": "0" * 64}
+    task = make_task(source={"kind": kind, "files": files, "columns": None} | one)
+    lines = b"sentence\tlabel\ngood\t1\n \t1\ndull\t0\n"
+    write_files(tmp_path, {name: lines for name in files.values()})
+    if kind == "files":
+        with pytest.raises(DistilleryError, match=r"dev.tsv: row 3, .*: empty text. Fill it in"):
+            read_examples(tmp_path, task)
+        return
+    splits, counts = read_examples(tmp_path, task)
+    assert [len(splits[name]) for name in files] == [2, 3]
+    assert (counts["train"]["empty_text"], counts["dev"]["kept_empty_text"]) == (1, [3])
+
+
+def test_many_empty_texts_are_counted() -> None:
+    line = empty_texts_line("mine", {"test": {"kept_empty_text": [*range(1, 1023)]}})
+    assert "in test, rows 1, 2, 3," in line and line.count(",") < 30
+    assert "19, 20 and 1,002 more. These rows" in line
 
 
 def test_local_hub_folder_lacks_split(tmp_path: Path, hub_folder: Path) -> None:

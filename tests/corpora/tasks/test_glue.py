@@ -17,6 +17,7 @@ from pipeline_lib.corpora.tasks.labelled import Example, read_examples
 from pipeline_lib.params import Task, check_params
 from pipeline_lib.params.profiles import read_values
 from tests.archives import write_files
+from tests.hub_folders import write_data_set
 
 ROOT = Path(__file__).parents[3]
 
@@ -163,25 +164,19 @@ def hub_split(task: Task, rows: list[tuple[str, Any]]) -> datasets.Dataset:
 
 
 def hub_layout(folder: Path, task: Task) -> None:
-    """Write a task as the hub's repository does: a card with its files, Parquet below its name."""
-    config = task.source.config
-    lines = ["---", "configs:", f"- config_name: {config}", "  data_files:"]
+    """Write a task as the hub's repository has it."""
     known = [(f"row {n}", float(n) if task.is_regression else n) for n in range(3)]
     known = known[: len(task.label_names)] if not task.is_regression else known
-    for split in task.source.splits.values():
-        rows = [("row", -1.0 if task.is_regression else -1)] if "test" in split else known
-        path = f"{config}/{split}-00000-of-00001.parquet"
-        hub_split(task, rows).to_parquet(folder / path)
-        lines += [f"  - split: {split}", f"    path: {config}/{split}-*"]
-    (folder / "README.md").write_text("\n".join([*lines, "---", ""]))
+    hidden = [("row", -1.0 if task.is_regression else -1)]
+    names = task.source.splits.values()
+    splits = {name: hub_split(task, hidden if "test" in name else known) for name in names}
+    write_data_set(folder, task.source.config, splits)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_hubs_layout(tmp_path: Path, name: str) -> None:
     task = HUB[name]
-    folder = tmp_path / "inputs" / task.source.dataset
-    (folder / task.source.config).mkdir(parents=True)
-    hub_layout(folder, task)
+    hub_layout(tmp_path / "inputs" / task.source.dataset, task)
     fetch_data(name, task.source, tmp_path / "inputs", tmp_path / "raw")
     splits, counts = read_examples(tmp_path / "raw", task)
     assert set(splits) == set(task.source.splits)

@@ -287,8 +287,9 @@ def _oddities(inspection: "Inspection") -> Iterator[str]:
         yield f"{odd.split}: {_count(odd.places)} {odd.reason} ({what}): {named_rows(odd.places)}"
     for name in inspection.understood.empty:
         yield f"column {name!r}: no row has this label, so it is left out"
-    for split in ("dev", "test"):
-        counts = findings.classes.get(split, {})
+    for split, counts in findings.classes.items():
+        if split == "train":
+            continue
         few = [f"{name} ({count})" for name, count in counts.items() if count < FEW]
         if few:
             what = "labels" if inspection.understood.kind == "multilabel" else "classes"

@@ -18,14 +18,15 @@ SIGNIFICANT = 0.05
 
 def task_checks(task: str, scores: TaskScores, layout: Layout) -> list[Check]:
     """Return the checks of one task's data, teachers and methods."""
-    shared = shared_line(scores.shared_texts)
+    shared, splits = shared_line(scores.shared_texts), [scores.decisive_split]
+    splits += scores.further_splits
     split_check = _check("No text is in two splits", shared or "none", "none", not shared)
     return [
         split_check,
         *_alignment(task, layout),
         *_answers(scores),
-        *_gains(scores),
-        *_routes(scores),
+        *(check for split in splits for check in _gains(scores, split)),
+        *(check for split in splits for check in _routes(scores, split)),
     ]
 
 
@@ -57,8 +58,7 @@ def _answers(scores: TaskScores) -> Iterator[Check]:
         yield _check(f"Teacher {name} answered every row", result, "0", not missing)
 
 
-def _gains(scores: TaskScores) -> Iterator[Check]:
-    split = scores.decisive_split
+def _gains(scores: TaskScores, split: str) -> Iterator[Check]:
     for name, method in scores.methods.items():
         gain = method.gain[split]
         if gain is None:
@@ -78,8 +78,7 @@ def _gains(scores: TaskScores) -> Iterator[Check]:
         )
 
 
-def _routes(scores: TaskScores) -> Iterator[Check]:
-    split = scores.decisive_split
+def _routes(scores: TaskScores, split: str) -> Iterator[Check]:
     for name, method in scores.methods.items():
         accuracy = method.routing and method.routing.best.accuracy[split]
         if not accuracy:

@@ -17,6 +17,7 @@ from pipeline_lib.results.captions import caption, speed_notes
 from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.detail_tables import CHANGED, calibration, notes, routing, speeds, steps
 from pipeline_lib.results.diagrams import confusion_of, label_table, read_outputs, reliability_of
+from pipeline_lib.results.further_tables import further_tables
 from pipeline_lib.results.headline import headline
 from pipeline_lib.results.published import compare, published_table
 from pipeline_lib.results.schema import Gain, TaskScores
@@ -96,6 +97,7 @@ def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
             "steps": _plain(steps(result)),
             "calibration": _plain(calibration(result)),
             "routing": _plain(routing(result, timed=True)),
+            "further": [table.plain() for table in further_tables(result, timed=True)],
             "labels": None
             if outputs is None or not several
             else label_table(by_label, *outputs, scores.labels).plain(),

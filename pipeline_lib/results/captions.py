@@ -32,7 +32,7 @@ def caption(result: TaskResult, params: Params) -> list[str]:
         )
     if shared := shared_line(scores.shared_texts):
         lines.append(f"{shared[0].upper()}{shared[1:]}.")
-    lines += [*_unanswered(scores), *_further(scores)]
+    lines += _unanswered(scores)
     return [line.strip() for line in lines] + _missing(result, params)
 
 
@@ -55,26 +55,6 @@ def _rates(scores: TaskScores) -> str:
         rate for method in scores.methods.values() for rate in method.training.best_dev_by_rate
     }
     return ", ".join(sorted(tried, key=float)) or NONE
-
-
-def _further(scores: TaskScores) -> list[str]:
-    """Return the scores on splits that have no column of their own."""
-    metric = scores.metric
-    lines = []
-    for split in scores.scored_splits:
-        if split in ("dev", "test"):
-            continue
-        each = [
-            f"{name} {100 * teacher.scores[split][metric]:.1f}"
-            for name, teacher in scores.teachers.items()
-            if teacher.scores[split] is not None
-        ]
-        each += [
-            f"{name} {100 * method.scores[split][metric].mean:.1f}"
-            for name, method in scores.methods.items()
-        ]
-        lines.append(f"{split}, {metric}: {', '.join(each)}.")
-    return lines
 
 
 def _unanswered(scores: TaskScores) -> list[str]:

@@ -87,12 +87,13 @@ def _rate(form: Form, hardware: Place) -> str:
     return significant(form.rates[hardware].median) if hardware in form.rates else NONE
 
 
-def calibration(result: TaskResult) -> Table | None:
-    """Return the measures besides the metrics, for teachers and methods on the decisive split.
+def calibration(result: TaskResult, split: str | None = None) -> Table | None:
+    """Return the measures besides the metrics, for teachers and methods.
 
+    :param split: by default the decisive one.
     :returns: None if nothing is scored, because no split has labels.
     """
-    scores, split = result.scores, result.scores.decisive_split
+    scores, split = result.scores, split or result.scores.decisive_split
     systems: list[TeacherScores | MethodScores] = [
         *scores.teachers.values(),
         *scores.methods.values(),
@@ -119,13 +120,14 @@ def calibration(result: TaskResult) -> Table | None:
     return Table.of_columns(title, names, columns, more)
 
 
-def routing(result: TaskResult, timed: bool) -> Table | None:
+def routing(result: TaskResult, timed: bool, split: str | None = None) -> Table | None:
     """Return the smallest share that each method routes to its teacher, and the resulting accuracy.
 
     :param timed: whether cost may be given in time.
+    :param split: by default the decisive one; the share is that of dev in any case.
     :returns: None if nothing is routed: for a regression, or without methods.
     """
-    scores, split = result.scores, result.scores.decisive_split
+    scores, split = result.scores, split or result.scores.decisive_split
     routed = {name: method for name, method in scores.methods.items() if method.routing}
     if not routed:
         return None
@@ -143,15 +145,17 @@ def routing(result: TaskResult, timed: bool) -> Table | None:
         f"{_timed_cost(result, method, split) if timed else method.routing.best.cost[split]:.2f}"
         for method in routed.values()
     ]
-    return Table.of_columns(f"{result.task}: routing", [*routed], columns)
+    title = f"{result.task}: routing" + f" on {split}" * (split in scores.further_splits)
+    return Table.of_columns(title, [*routed], columns)
 
 
-def steps(result: TaskResult) -> Table | None:
-    """Return what each step adds to the first metric on the decisive split.
+def steps(result: TaskResult, split: str | None = None) -> Table | None:
+    """Return what each step adds to the first metric.
 
+    :param split: by default the decisive one.
     :returns: None if no row is one step from another, or nothing is scored.
     """
-    scores, split = result.scores, result.scores.decisive_split
+    scores, split = result.scores, split or result.scores.decisive_split
     gains = [(step, gain) for step in scores.steps if (gain := step.gain[split]) is not None]
     if not gains:
         return None

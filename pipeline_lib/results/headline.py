@@ -29,7 +29,7 @@ def headline(result: TaskResult, timed: bool = True) -> str:
     if best is None:
         return f"{result.task}: no student has been evaluated."
     student = scores.methods[best]
-    sentences = [_quality(scores, best), *_agreement(scores, student)]
+    sentences = [_quality(scores, best), *_agreement(scores, student), *_further(scores, student)]
     if timed:
         sentences[1:1] = _speed(result.speed, scores, student)
     return f"{result.task}: {' '.join(sentences)}"
@@ -47,13 +47,13 @@ def _quality(scores: TaskScores, best: str) -> str:
     seeds = len(scored[metric].by_seed)
     mean = f" (mean of {seeds} seeds)" if seeds > 1 else ""
     value = f"{METRICS[metric]} of {percent(scored[metric].mean)} % on {split}{chosen}{mean}"
-    return f"{which} has {value}; {_teacher_quality(scores, student)}."
+    return f"{which} has {value}; {_teacher_quality(scores, student, split)}."
 
 
-def _teacher_quality(scores: TaskScores, student: MethodScores) -> str:
-    taught = scores.teachers[student.teacher].scores[scores.decisive_split]
+def _teacher_quality(scores: TaskScores, student: MethodScores, split: str) -> str:
+    taught = scores.teachers[student.teacher].scores[split]
     if taught is None:
-        return f"teacher {student.teacher} did not answer {scores.decisive_split}"
+        return f"teacher {student.teacher} did not answer {split}"
     return f"teacher {student.teacher} has {percent(taught[scores.metric])} %"
 
 
@@ -67,6 +67,12 @@ def _agreement(scores: TaskScores, student: MethodScores) -> Iterator[str]:
         yield f"The scores of the two on {split} have a correlation of {percent(agreement)} %."
     else:
         yield f"The two agree on {percent(agreement)} % of {split}."
+
+
+def _further(scores: TaskScores, student: MethodScores) -> Iterator[str]:
+    for split in scores.further_splits:
+        value = percent(student.scores[split][scores.metric].mean)
+        yield f"On {split} it has {value} %; {_teacher_quality(scores, student, split)}."
 
 
 def _speed(speed: TaskSpeed | None, scores: TaskScores, student: MethodScores) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pipeline_lib.params import Params
 from pipeline_lib.results.captions import caption
 from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.detail_tables import calibration, notes, routing, steps
+from pipeline_lib.results.further_tables import further_tables
 from pipeline_lib.results.headline import headline
 from pipeline_lib.results.markdown import bullets, escape
 from pipeline_lib.results.table import Table
@@ -39,7 +40,9 @@ def _details(result: TaskResult) -> list[str]:
     """Return the tables besides the scores, without timings, which differ from run to run."""
     tables = [steps(result), calibration(result), routing(result, timed=False)]
     lines = [line for table in tables if table for line in _section("###", table)]
-    return [*lines, *bullets(map(escape, notes(result, timed=False))), ""]
+    lines += [*bullets(map(escape, notes(result, timed=False))), ""]
+    further = further_tables(result, timed=False)
+    return [*lines, *(line for table in further for line in _section("###", table))]
 
 
 def _section(marks: str, table: Table) -> list[str]:

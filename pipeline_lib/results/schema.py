@@ -268,6 +268,11 @@ class TaskScores(RecordFile):
         """The split for reporting gain and distance: test, or dev if test is not labelled."""
         return "test" if "test" in self.scored_splits else "dev"
 
+    @property
+    def further_splits(self) -> list[str]:
+        """The labelled splits besides dev and test, such as MNLI's mismatched ones."""
+        return [split for split in self.scored_splits if split not in ("dev", "test")]
+
     def best_on_dev(self, methods: Iterable[str] | None = None) -> str | None:
         """Return the method with the best mean score on dev; of equals, the smallest student's.
 

@@ -29,11 +29,15 @@ TRAINING = {"rate": "Rate", "steps": "Steps × batch", "rows": "Rows"}
 
 @dataclass(frozen=True)
 class TableLine:
-    """One system's cells, ready to print; scores are in percent."""
+    """One system's cells, ready to print; scores are in percent.
+
+    :ivar score: on the split of the gain.
+    """
 
     system: str
     dev: str
     test: str
+    score: str
     gain: str = NONE
     interval: str = NONE
     p: str = NONE
@@ -53,21 +57,30 @@ class TableLine:
         return self.gain if self.interval == NONE else f"{self.gain} p {self.p}\n{self.interval}"
 
 
-def rows(result: TaskResult) -> list[TableLine]:
-    """Return the table of one task, in the order floor, teachers, methods."""
-    teachers = [_teacher(result, name) for name in result.scores.teachers]
-    methods = [_method(result, name) for name in result.scores.methods]
-    floor = [] if result.scores.floor.answer is None else [_floor(result.scores)]
+def rows(result: TaskResult, split: str | None = None) -> list[TableLine]:
+    """Return the table of one task, in the order floor, teachers, methods.
+
+    :param split: of gains, distances and agreement; by default the decisive one.
+    """
+    scores, split = result.scores, split or result.scores.decisive_split
+    teachers = [_teacher(result, name, split) for name in scores.teachers]
+    methods = [_method(result, name, split) for name in scores.methods]
+    floor = [] if scores.floor.answer is None else [_floor(scores, split)]
     return [*floor, *teachers, *methods]
 
 
-def scores_table(result: TaskResult, title: str, *groups: Mapping[str, str]) -> Table:
+def scores_table(
+    result: TaskResult, title: str, *groups: Mapping[str, str], split: str | None = None
+) -> Table:
     """Return some columns of the table of one task, without lines that are empty in all of them.
 
     :param groups: fields of :class:`TableLine` to their heads; see :meth:`Table.of_columns`.
+    :param split: see :func:`rows`.
     """
     fields = [name for group in groups for name in group]
-    lines = [one for one in rows(result) if {getattr(one, name) for name in fields} != {NONE}]
+    lines = [
+        one for one in rows(result, split) if {getattr(one, name) for name in fields} != {NONE}
+    ]
     columns = [
         {head: [getattr(line, name) for line in lines] for name, head in group.items()}
         for group in groups
@@ -75,35 +88,33 @@ def scores_table(result: TaskResult, title: str, *groups: Mapping[str, str]) -> 
     return Table.of_columns(title, [one.system for one in lines], *columns)
 
 
-def _floor(scores: TaskScores) -> TableLine:
+def _floor(scores: TaskScores, split: str) -> TableLine:
     answer = scores.floor.answer
     name = f"always {answer:.2f}" if isinstance(answer, float) else f"always {answer}"
-    return TableLine(
-        name, *(_scores(scores.floor.scores, split, scores) for split in ("dev", "test"))
-    )
+    splits = ("dev", "test", split)
+    return TableLine(name, *(_scores(scores.floor.scores, one, scores) for one in splits))
 
 
-def _teacher(result: TaskResult, name: str) -> TableLine:
+def _teacher(result: TaskResult, name: str, split: str) -> TableLine:
     scores, teacher = result.scores, result.scores.teachers[name]
     speed = rate(result, "teachers", name)
     return TableLine(
         f"teacher {name}",
-        *(_scores(teacher.scores, split, scores) for split in ("dev", "test")),
+        *(_scores(teacher.scores, one, scores) for one in ("dev", "test", split)),
         parameters=or_dash(_millions, teacher.parameters),
         speed=or_dash(significant, speed),
         speed_up="1×" if speed else NONE,
     )
 
 
-def _method(result: TaskResult, name: str) -> TableLine:
+def _method(result: TaskResult, name: str, split: str) -> TableLine:
     scores, method = result.scores, result.scores.methods[name]
-    split, gain = scores.decisive_split, method.gain[scores.decisive_split]
-    training = method.training
+    gain, training = method.gain[split], method.training
     speed = rate(result, "students", method.student)
     teacher_speed = rate(result, "teachers", method.teacher)
     return TableLine(
         name,
-        *(_seed_scores(method.scores, split, scores) for split in ("dev", "test")),
+        *(_seed_scores(method.scores, one, scores) for one in ("dev", "test", split)),
         gain=signed(gain.difference) if gain else NONE,
         interval=interval(gain),
         p=p_value(gain.p_holm) if gain and gain.p_holm is not None else NONE,

@@ -12,6 +12,7 @@ from pipeline_lib.params import Params
 from pipeline_lib.results.captions import caption, speed_notes
 from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.detail_tables import calibration, notes, routing, speeds, steps
+from pipeline_lib.results.further_tables import further_tables
 from pipeline_lib.results.headline import headline
 from pipeline_lib.results.table import Table
 from pipeline_lib.results.table_rows import TRAINING, scores_table
@@ -52,6 +53,8 @@ def print_result(console: Console, result: TaskResult, params: Params) -> None:
         if table is not None:
             print_table(console, table)
     _print_lines(console, notes(result, timed=True))
+    for table in further_tables(result, timed=True):
+        print_table(console, table)
 
 
 def print_table(console: Console, table: Table) -> None:

@@ -225,6 +225,31 @@ def test_routing_and_temperature_are_chosen_on_dev(params: Params, data: Path) -
     assert routing.best.cost["test"] == 2.0
 
 
+def test_further_splits_are_scored_and_decide_nothing(params: Params, data: Path) -> None:
+    row = params.methods["distilled"].model_copy(update={"temperature": "dev"})
+    params = params.model_copy(update={"methods": {**params.methods, "distilled": row}})
+    before = evaluate_task(params, "movies", Layout(data))
+    # Of the other labels, each answer is right where it was wrong.
+    save_split(data, "dev_b", [1 - label for label in LABELS])
+    after = evaluate_task(params, "movies", Layout(data))
+    assert after.further_splits == ["dev_b"] and after.decisive_split == "test"
+    plain, distilled = after.methods["plain"], after.methods["distilled"]
+    assert after.teachers["minilm"].scores["dev_b"] == {"accuracy": 0.1}
+    means = [own.scores["dev_b"]["accuracy"].mean for own in (plain, distilled)]
+    assert means == [0.5, 0.125] and distilled.against_teacher["dev_b"] == 0.025
+    gain = distilled.gain["dev_b"]
+    assert gain.difference == -0.375 and gain.low < -0.375 < gain.high < 0 and gain.p < 0.05
+    assert after.floor.scores["dev_b"] == {"accuracy": 0.5}
+    # What was chosen, and every other score, is what it was.
+    assert distilled.details.temperature == before.methods["distilled"].details.temperature
+    assert distilled.routing.best.thresholds == before.methods["distilled"].routing.best.thresholds
+    written = metrics([TaskResult("movies", after)])["movies"]
+    assert {*written["teachers"]["minilm"]} == {"dev", "test", "dev_b"}
+    for by_split in (*written["teachers"].values(), *written["methods"].values()):
+        del by_split["dev_b"]
+    assert written == metrics([TaskResult("movies", before)])["movies"]
+
+
 @pytest.mark.parametrize(("positive", "f1"), [(None, 40 / 45), ("negative", 30 / 35)])
 def test_f1_is_that_of_the_label_that_params_name(
     params: Params, data: Path, positive: str | None, f1: float

@@ -10,6 +10,7 @@ from huggingface_hub import ModelCard
 from ruamel.yaml import YAML
 
 from pipeline_lib.base.files import read_json, sha256_file, write_json
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.exports.card.card import model_card
 from pipeline_lib.models.networks.student import StudentConfig
 from pipeline_lib.models.students.student import build_student, load_student, save_student
@@ -17,10 +18,17 @@ from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import PackageModel, check_params, student_settings
 from pipeline_lib.params.base import PinnedPackage
 from pipeline_lib.results.markdown import code, escape, fenced
+from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.sources.licences import card_licences, package_licences
 from tests.archives import tar_bytes, write_files, zip_bytes
 from tests.commands.running import PARAMS
-from tests.made_up import made_up_method, made_up_scores, made_up_speed, made_up_training
+from tests.made_up import (
+    made_up_method,
+    made_up_scores,
+    made_up_speed,
+    made_up_training,
+    with_split,
+)
 
 STATIC = {"architecture": "static", "embeddings": "trained", "classifier": 3}
 STATIC |= {"dropout": 0.0, "max_words": 8}
@@ -87,6 +95,23 @@ def test_a_student_in_its_place_has_all_that_is_known(workspace: Path) -> None:
     assert f"SHA-256 of `model.safetensors`: `{sha256_file(workspace / 'model.safetensors')}`" in (
         card.text
     )
+
+
+def test_further_splits_have_columns(workspace: Path) -> None:
+    path = Layout().scores("movies")
+    with_split(TaskScores.read(path), "test_b").write(path)
+    card = card_of(workspace)
+    for line in (
+        "| System | Learned from | Dev | Test | Gain (test) | To teacher | Agreement | test_b | "
+        "Gain (test_b) |",
+        "| teacher minilm | – | 91.0 | 91.0 | – | – | – | 91.0 | – |",
+        "| bilstm_kd_ts | teacher | 83.0 ± 0.4 | 83.0 ± 0.4 | +3.1 [+1.2, +5.0], p 0.004 | "
+        "+0.0 | 92.0 | 83.0 ± 0.4 | +3.1 [+1.2, +5.0], p 0.004 |",
+        "| this file (seed 2) | teacher | 83.1 | 83.1 | – | – | – | 83.1 | – |",
+    ):
+        assert line in card.text, line
+    splits = [one.dataset_split for one in card.data.eval_results]
+    assert splits == ["dev", "test", "test_b"]
 
 
 def test_the_rows_in_the_card_are_those_of_the_file(workspace: Path) -> None:

@@ -30,6 +30,8 @@ from .workspace import Workspace
 EMPTY = {"train": [(None, "", 1), ("The plot is dull.", " ", 0)]}
 EMPTY |= {"dev": [("The plot is dull.", "", 0)], "test": [(None, "The film is very good.", -1)]}
 """Pairs of which one sentence is empty, or both."""
+MORE = 30
+"""Rows of one more labelled split: those of dev but for the last."""
 
 
 def _write_praise(folder: Path) -> None:
@@ -52,6 +54,8 @@ def _write_pairs(folder: Path) -> None:
             score = "" if split == "test" else 2.0 * (one + other) + 0.5
             lines.append(f'"{a}","{b}",{score}')
         (folder / f"pairs-{split}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    more = "\n".join((folder / "pairs-dev.csv").read_text().splitlines()[:MORE])
+    (folder / "pairs-dev_more.csv").write_text(f'{more}\n"dull","The film is good.",4.5\n')
 
 
 STUDENTS = {
@@ -129,7 +133,7 @@ SIMILARITY = {"task": "praise", "encoders": [], "model": "minilm", "poolings": [
 def _tasks(template: dict[str, Any]) -> dict[str, Any]:
     source = {
         "kind": "files",
-        "files": {split: f"pairs-{split}.csv" for split in ("train", "dev", "test")},
+        "files": {split: f"pairs-{split}.csv" for split in ("train", "dev", "dev_more", "test")},
         "format": "csv",
         "columns": None,
     }
@@ -232,13 +236,38 @@ def test_the_teacher_answers_every_pair(finished_pairs: Workspace) -> None:
 def test_scores_name_every_metric_and_hide_the_test(finished_pairs: Workspace) -> None:
     workspace = finished_pairs
     metrics = json.loads((workspace / "metrics.json").read_text())
+    scored = {"praise": ["dev"], "warmth": ["dev", "dev_more"]}
     for task, names in (("praise", {"f1", "accuracy"}), ("warmth", {"pearson", "spearman"})):
-        assert set(metrics[task]["teachers"]["minilm"]) == {"dev"}
+        assert list(metrics[task]["teachers"]["minilm"]) == scored[task]
         found = metrics[task]["methods"]["bilstm_kd_ts"]["dev"]
         assert names <= set(found)
         scores = workspace.scores(task)
-        assert "test" in scores.rows and scores.scored_splits == ["dev"]
+        assert "test" in scores.rows and scores.scored_splits == scored[task]
     assert metrics["warmth"]["methods"]["bilstm"]["dev"]["pearson"]["mean"] > 0.2
+
+
+def test_a_further_split_is_scored_by_every_system(finished_pairs: Workspace) -> None:
+    scores = finished_pairs.scores("warmth")
+    rows = read_predictions(Layout(finished_pairs / "data"), "warmth", "dev_more")
+    assert scores.rows["dev_more"] == rows.num_rows == MORE
+    labels = rows["label"].to_numpy()
+    assert labels[-1] == 4.5 and scores.decisive_split == "dev"
+    outputs = {name: matrix(rows[name])[:, 0] for name in rows.column_names[3:]}
+    correlations = {name: np.corrcoef(labels, one)[0, 1] for name, one in outputs.items()}
+    for name, teacher in scores.teachers.items():
+        found = teacher.scores["dev_more"]["pearson"]
+        assert found == pytest.approx(correlations[name], abs=1e-5)
+    for name, method in scores.methods.items():
+        found = method.scores["dev_more"]["pearson"].mean
+        assert found == pytest.approx(correlations[f"{name}-1"], abs=1e-5)
+    gain = scores.methods["bilstm_kd_ts"].gain["dev_more"].difference
+    expected = correlations["bilstm_kd_ts-1"] - correlations["bilstm-1"]
+    assert gain == pytest.approx(expected, abs=1e-5)
+    report = (finished_pairs / "data/report/results.md").read_text()
+    assert "### warmth: pearson on dev_more" in report
+    assert "### warmth: mean error on dev_more" in report
+    shown = finished_pairs.distill("results").sound().text
+    assert "warmth: pearson on dev_more" in shown and "praise: f1 on" not in shown
 
 
 def test_pairs_with_an_empty_sentence_are_left_out_or_answered(

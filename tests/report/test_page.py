@@ -13,8 +13,9 @@ from pipeline_lib.report import page
 from pipeline_lib.report.page import heat, pieces, seconds, write_content, write_page
 from pipeline_lib.report.svg import Axis
 from pipeline_lib.results.table import Table
+from tests.made_up import made_up_method, made_up_scores, with_split
 
-from .made_up import HOSTILE, LABELS, METHODS, TASK
+from .made_up import HOSTILE, LABELS, METHODS, TASK, made_up_content
 
 HERE = Path(page.__file__).parent
 TAGS = {
@@ -190,6 +191,23 @@ def test_a_task_without_scored_rows_has_a_page(content: dict[str, Any], tmp_path
     text = (tmp_path / "index.html").read_text()
     assert "None is known." in text and "not in a git repository" in text
     assert "<h3>Routing</h3>" not in text and "data-words" not in text
+
+
+def test_further_splits_are_shown_if_there_are_any(
+    content: dict[str, Any], html: str, tmp_path: Path
+) -> None:
+    [task] = content["tasks"]
+    assert task["tables"]["further"] == [] and "Further labelled splits" not in html
+    scores = made_up_scores({name: made_up_method(0.9) for name in METHODS})
+    further = made_up_content(tmp_path, **dict(with_split(scores, "test_b")))
+    titles = [one["title"] for one in further["tasks"][0]["tables"]["further"]]
+    assert titles == [
+        f"{TASK}: {what} on test_b" for what in ("accuracy", "calibration", "routing")
+    ]
+    write_page(tmp_path / "index.html", further)
+    shown = (tmp_path / "index.html").read_text()
+    assert "<h3>Further labelled splits</h3>" in shown and "rows of test_b, with" in shown
+    assert f"<caption>{TASK}: accuracy on test_b</caption>" in shown
 
 
 def test_published_figures_are_there_if_there_are_counterparts(

@@ -13,11 +13,18 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.report.checks import task_checks
 from pipeline_lib.results.collect import TaskResult, metrics, read_finished, read_results
+from pipeline_lib.results.further_tables import further_tables
 from pipeline_lib.results.report_markdown import write_report
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.table_rows import rows
 from pipeline_lib.results.terminal import print_result
-from tests.made_up import made_up_form, made_up_method, made_up_scores, made_up_speed
+from tests.made_up import (
+    made_up_form,
+    made_up_method,
+    made_up_scores,
+    made_up_speed,
+    with_split,
+)
 from tests.tour import TOUR
 
 SPEED = made_up_speed()
@@ -108,6 +115,76 @@ def test_a_gain_is_checked_by_its_interval_and_the_corrected_p(
     own = checks["bilstm_kd_mask_pos is better than bilstm on test"]
     assert own["holds"] is holds
     assert f"p {p_holm}" in own["found"] if low is not None else "one seed" in own["found"]
+
+
+@pytest.fixture
+def further(scores: TaskScores) -> TaskScores:
+    """Return scores with one more labelled split, on which a row's are other than on test."""
+    scores = with_split(scores, "test_b")
+    row = "methods/bilstm_kd_mask_pos"
+    gain = {"difference": -0.051, "low": -0.083, "high": -0.019, "p": 0.001, "p_holm": 0.003}
+    by_seed = {"1": 0.61, "2": 0.65}
+    for path, value in (
+        ("rows/test_b", 1234),
+        ("teachers/minilm/scores/test_b", {"accuracy": 0.685}),
+        (f"{row}/scores/test_b", {"accuracy": {"mean": 0.63, "std": 0.028, "by_seed": by_seed}}),
+        (f"{row}/gain/test_b", gain),
+        (f"{row}/against_teacher/test_b", -0.055),
+        (f"{row}/agreement/test_b", 0.777),
+    ):
+        scores = changed(scores, path, value)
+    assert scores.further_splits == ["test_b"] and scores.decisive_split == "test"
+    return scores
+
+
+def test_further_splits_have_tables_of_their_own(
+    scores: TaskScores, further: TaskScores, params: Params, tmp_path: Path
+) -> None:
+    assert further_tables(TaskResult("movies", scores, SPEED), timed=True) == []
+    result = TaskResult("movies", further, SPEED)
+    quality, *others = further_tables(result, timed=False)
+    assert quality.title == "movies: accuracy on test_b"
+    head = ["System", "test_b", "Gain", "Interval", "p (Holm)", "To teacher", "Agreement"]
+    assert quality.header == head
+    assert quality.lines[1:] == [
+        ["teacher minilm", "68.5", "–", "–", "–", "–", "–"],
+        ["bilstm", "88.0 ± 0.4", "–", "–", "–", "+0.0", "92.0"],
+        ["bilstm_kd_mask_pos", "63.0 ± 2.8", "-5.1", "[-8.3, -1.9]", "0.003", "-5.5", "77.7"],
+    ]
+    assert "on the 1,234 rows of test_b, with which nothing was chosen" in quality.caption[0]
+    names = ["what each step adds on test_b", "calibration on test_b", "routing on test_b"]
+    assert [table.title for table in others] == [f"movies: {name}" for name in names]
+    assert "Routed\n(test_b)" in others[-1].header
+    # The tables of dev and test are as they were, wherever they are shown.
+    for width in (80, 200):
+        text, before = (
+            printed(TaskResult("movies", one, SPEED), params, width) for one in (further, scores)
+        )
+        assert "accuracy on test_b" in text and "test_b" not in before
+        assert text.startswith(before.split("Data:")[0])
+    write_report(tmp_path / "a.md", [result], params)
+    write_report(tmp_path / "b.md", [TaskResult("movies", scores)], params)
+    report, before = ((tmp_path / name).read_text() for name in ("a.md", "b.md"))
+    assert "### movies: accuracy on test_b\n" in report and "test_b" not in before
+    named = [line for line in before.splitlines() if line.startswith(("|", "#"))]
+    assert [line for line in report.splitlines() if line in named][: len(named)] == named
+
+
+def test_further_splits_are_among_the_checks_and_the_metrics(
+    scores: TaskScores, further: TaskScores, tmp_path: Path
+) -> None:
+    checks = {one["check"]: one for one in task_checks("movies", further, Layout(tmp_path))}
+    worse = checks["bilstm_kd_mask_pos is better than bilstm on test_b"]
+    assert worse["found"] == "-5.1 points [-8.3, -1.9], p 0.003" and not worse["holds"]
+    assert checks["bilstm_kd_mask_pos is better than bilstm on test"]["holds"]
+    assert "bilstm, routing to its teacher, keeps the teacher's accuracy on test_b" in checks
+    written, before = (metrics([TaskResult("movies", one)])["movies"] for one in (further, scores))
+    own = written["methods"]["bilstm_kd_mask_pos"].pop("test_b")
+    assert own["accuracy"] == {"mean": 0.63, "std": 0.028}
+    assert own["gain"] == {"difference": -0.051, "p": 0.001, "p_holm": 0.003}
+    assert written["teachers"]["minilm"].pop("test_b")["accuracy"] == 0.685
+    written["methods"]["bilstm"].pop("test_b")
+    assert written == before
 
 
 def test_hidden_test_falls_back_to_dev_and_says_so(scores: TaskScores, params: Params) -> None:

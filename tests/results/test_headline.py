@@ -8,7 +8,13 @@ from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.headline import headline
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.speed import TaskSpeed
-from tests.made_up import made_up_form, made_up_method, made_up_scores, made_up_speed
+from tests.made_up import (
+    made_up_form,
+    made_up_method,
+    made_up_scores,
+    made_up_speed,
+    with_split,
+)
 
 GAIN = {"difference": 0.019, "low": 0.004, "high": 0.033, "p": 0.006, "p_holm": 0.012}
 QUALITY = (
@@ -50,6 +56,19 @@ def regression() -> TaskScores:
         ("teachers/minilm/scores", {split: {"pearson": 0.898} for split in splits}),
         ("floor/scores", {split: {"pearson": 0.0} for split in splits}),
     )
+
+
+def test_further_splits_come_last() -> None:
+    scores = with_split(made(), "test_b")
+    scores = changed(
+        scores,
+        ("*/scores/test_b", {"accuracy": {"mean": 0.704, "std": 0.0, "by_seed": {"1": 0.704}}}),
+        ("teachers/minilm/scores/test_b", {"accuracy": 0.75}),
+    )
+    last = "On test_b it has 70.4 %; teacher minilm has 75.0 %."
+    assert told(scores, timed=False) == f"{QUALITY} {AGREEMENT} {last}"
+    scores = changed(scores, ("teachers/minilm/scores/test_b", None))
+    assert told(scores).endswith("On test_b it has 70.4 %; teacher minilm did not answer test_b.")
 
 
 def test_quality_speed_size_and_agreement_are_told_in_this_order() -> None:

@@ -23,7 +23,7 @@ from pipeline_lib.results.published import (
 )
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.terminal import print_table
-from tests.made_up import made_up_method, made_up_scores
+from tests.made_up import made_up_method, made_up_scores, with_split
 from tests.tour import TOUR
 
 PUBLISHED = read_published()
@@ -215,16 +215,31 @@ def test_a_gain_is_over_the_row_of_the_paper_s_baseline() -> None:
 
 
 def test_the_mismatched_part_is_a_split_here() -> None:
-    method = made_up_method(0.70)
-    scores = made_up_scores({"bilstm_256": method}).model_dump()
-    scores["methods"]["bilstm_256"]["scores"]["dev_mismatched"] = method["scores"]["dev"]
-    scores["floor"]["scores"]["dev_mismatched"] = {"accuracy": 0.3}
+    methods = {
+        "bilstm_256": made_up_method(0.70),
+        "bilstm_kd_ts_256": made_up_method(0.73, GAIN) | {"baseline": "bilstm_256"},
+    }
+    scores = with_split(made_up_scores(methods), "dev_mismatched").model_dump()
+    distilled = scores["methods"]["bilstm_kd_ts_256"]
+    distilled["scores"]["dev_mismatched"]["accuracy"] |= {"mean": 0.72}
+    distilled["gain"]["dev_mismatched"] |= {"low": 0.011, "high": 0.029}
     result = TaskResult("mnli", TaskScores.model_validate(scores))
-    compared = compare([result], _profile("thesis"))
+    compared = compare([result], _profile("tang"))
     assert {(one.published.task, one.split) for one in compared} == {
         ("mnli", "test"),
         ("mnli_mismatched", "dev_mismatched"),
     }
+    [one] = [
+        one
+        for one in compared
+        if (one.system, one.published.paper) == ("bilstm_kd_ts_256", "kd")
+        and one.published.task == "mnli_mismatched"
+    ]
+    # Tang et al., table 1: 72.6, over 68.3.
+    assert (one.published.value, one.published_gain) == (72.6, 4.3)
+    assert (one.score, one.gain) == (pytest.approx(72.0), pytest.approx(2.0))
+    assert (one.low, one.high) == (pytest.approx(1.1), pytest.approx(2.9))
+    assert one.difference == pytest.approx(-2.3)
 
 
 def test_other_settings_are_named(paper: Params) -> None:

@@ -6,7 +6,15 @@ from pipeline_lib.results.captions import speed_notes
 from pipeline_lib.results.detail_tables import calibration, notes, routing
 from pipeline_lib.results.markdown import bullets, code, escape, table
 from pipeline_lib.results.schema import SeedScores
-from pipeline_lib.results.table_rows import NONE, percent, rate, rows, signed, significant
+from pipeline_lib.results.table_rows import (
+    NONE,
+    TableLine,
+    percent,
+    rate,
+    rows,
+    signed,
+    significant,
+)
 
 MAX_CLASSES = 30
 """With more classes, only those in which student and teacher differ most are shown."""
@@ -28,21 +36,28 @@ def scores_section(facts: Facts) -> list[str]:
         ]
     split, cells = scores.decisive_split, []
     sources = {name: one.learned_from for name, one in scores.methods.items()}
-    for row in rows(facts.result):
-        gain = row.gain if row.interval == NONE else f"{row.gain} {row.interval}, p {row.p}"
+    further = [rows(facts.result, one) for one in scores.further_splits]
+    for row, *others in zip(rows(facts.result), *further, strict=True):
         source = sources.get(row.system, NONE)
-        values = (row.dev, row.test, gain, row.to_teacher, row.agreement)
-        cells.append([escape(row.system), source, *values])
+        values = (row.dev, row.test, _gain(row), row.to_teacher, row.agreement)
+        more = (cell for other in others for cell in (other.score, _gain(other)))
+        cells.append([escape(row.system), source, *values, *more])
     seed = str(facts.place.seed)
-    one = [
+    dev, test, *others = (
         " / ".join(percent(split_scores[metric].by_seed[seed]) for metric in scores.metrics)
         if (split_scores := method.scores.get(name))
         else NONE
-        for name in ("dev", "test")
-    ]
-    cells.append([f"this file (seed {seed})", method.learned_from, *one, NONE, NONE, NONE])
+        for name in ("dev", "test", *scores.further_splits)
+    )
+    one = [dev, test, NONE, NONE, NONE, *(cell for score in others for cell in (score, NONE))]
+    cells.append([f"this file (seed {seed})", method.learned_from, *one])
     head = ["System", "Learned from", "Dev", "Test", f"Gain ({split})", "To teacher", "Agreement"]
+    head += [cell for name in scores.further_splits for cell in (name, f"Gain ({name})")]
     return [*table(head, cells), "", *bullets(_caption(facts))]
+
+
+def _gain(row: TableLine) -> str:
+    return row.gain if row.interval == NONE else f"{row.gain} {row.interval}, p {row.p}"
 
 
 def _caption(facts: Facts) -> list[str]:

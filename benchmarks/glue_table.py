@@ -36,7 +36,12 @@ def main(
     for folder in data or [Path("data")]:
         for path in sorted((folder / "results").glob("*/scores.json")):
             scores[path.parent.name] = TaskScores.read(path)
-    tasks = {task: _task(one) for task, one in scores.items()}
+    tasks = {task: _task(one, one.decisive_split) for task, one in scores.items()}
+    further = {
+        f"{task} {split}": _task(one, split)
+        for task, one in scores.items()
+        for split in one.further_splits
+    }
     if not tasks:
         raise typer.BadParameter("no scores in these folders. Run `dvc repro evaluate` first.")
     gains = {
@@ -47,6 +52,8 @@ def main(
     results = {
         "facts": facts(("torch", "transformers"), usable_cores(), 1),
         "tasks": tasks,
+        # A second set of a task's rows does not count in the means over the tasks.
+        "further": further,
         "mean_gain": {method: round(sum(v) / len(v), 6) for method, v in gains.items()},
         "tasks_with_gain": {method: sum(g > 0 for g in v) for method, v in gains.items()},
         "tasks_with_row": {method: len(v) for method, v in gains.items()},
@@ -61,8 +68,8 @@ def _published(scores: dict[str, TaskScores]) -> list[dict[str, Any]]:
     return [one.model_dump() for one in compared if one.difference is not None]
 
 
-def _task(scores: TaskScores) -> dict[str, Any]:
-    metric, split = scores.metric, scores.decisive_split
+def _task(scores: TaskScores, split: str) -> dict[str, Any]:
+    metric = scores.metric
     teachers = {
         name: teacher_scores.scores[split] for name, teacher_scores in scores.teachers.items()
     }
@@ -72,9 +79,9 @@ def _task(scores: TaskScores) -> dict[str, Any]:
         "train_rows": scores.rows["train"],
         "scored_rows": scores.rows[split],
         "floor": scores.floor.scores[split][metric],
-        "teachers": {name: values[metric] for name, values in teachers.items()},
+        "teachers": {name: values[metric] for name, values in teachers.items() if values},
         "other_metrics": {
-            name: {teacher: values[name] for teacher, values in teachers.items()}
+            name: {teacher: values[name] for teacher, values in teachers.items() if values}
             | {
                 method: method_scores.scores[split][name].mean
                 for method, method_scores in scores.methods.items()
@@ -122,16 +129,16 @@ def _has(task: dict[str, Any], method: str) -> bool:
 
 
 def _lines(results: dict[str, Any]) -> list[str]:
-    tasks = results["tasks"]
-    names = [f"{t} (subset)" if t in SUBSETS else t for t in tasks]
-    columns = zip(names, tasks.values(), strict=True)
-    head = ["system", *[f"{name}, {task['metric']}" for name, task in columns]]
-    rows = [["constant prediction", *[f"{100 * t['floor']:.1f}" for t in tasks.values()]]]
+    tasks, sets = results["tasks"], results["tasks"] | results["further"]
+    names = [f"{t} (subset)" if t.split()[0] in SUBSETS else t for t in sets]
+    columns = zip(names, sets.values(), strict=True)
+    head = ["system", *[f"{name}, {one['metric']}" for name, one in columns]]
+    rows = [["constant prediction", *[f"{100 * one['floor']:.1f}" for one in sets.values()]]]
     for teacher in _teachers(tasks):
-        cells = [task["teachers"].get(teacher) for task in tasks.values()]
+        cells = [one["teachers"].get(teacher) for one in sets.values()]
         rows.append([f"teacher {teacher}", *["" if c is None else f"{100 * c:.1f}" for c in cells]])
     for method in _methods(tasks):
-        rows.append([method, *[_cell(task["methods"].get(method)) for task in tasks.values()]])
+        rows.append([method, *[_cell(one["methods"].get(method)) for one in sets.values()]])
     gained, had = results["tasks_with_gain"], results["tasks_with_row"]
     gains = [
         (name, _baseline(tasks, name), f"{100 * gain:+.1f}", f"{gained[name]} of {had[name]}")
@@ -152,11 +159,11 @@ def _lines(results: dict[str, Any]) -> list[str]:
         "",
         *table(["method", "baseline", "mean gain", "positive"], gains),
         "",
-        *_other_metrics(tasks),
+        *_other_metrics(sets),
         *_published_lines(results["published"]),
         *_rates(tasks),
         "Rows to train on and scored: "
-        + ", ".join(f"{n} {t['train_rows']:,}, {t['scored_rows']:,}" for n, t in tasks.items())
+        + ", ".join(f"{n} {t['train_rows']:,}, {t['scored_rows']:,}" for n, t in sets.items())
         + ".",
     ]
 

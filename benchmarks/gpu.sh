@@ -13,40 +13,7 @@
 # Also: PROFILE (gpu), DEVICE (cuda), INPUT (a folder copied to data/input), MODEL (an encoder's folder, by
 # default the pipeline's), TEXTS, GRID_TEXTS, SHARD_ROWS, STEPS, PAIRS, REPEATS: sizes of the benchmarks; SIZES
 # (benchmarks/mtl.yaml): the parameters of what is trained; PATIENCE (1): how many times 13 minutes there are.
-set -u
-code=$(cd "$(dirname "$0")/.." && pwd)
-mkdir -p "${1:?"give the folder for the results: benchmarks/gpu.sh OUT"}"
-out=$(cd "$1" && pwd)
-device=${DEVICE:-cuda}
-export PYTHONUNBUFFERED=1 PYTHONPATH="$code${PYTHONPATH:+:$PYTHONPATH}"
-
-if [ -n "${WHEELS:-}" ]; then
-    python3 -m venv --system-site-packages "$out/venv"
-    . "$out/venv/bin/activate"
-    python -m pip install --quiet --no-index --no-deps "$WHEELS"/*.whl || exit 1
-fi
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-parts=()
-failed=0
-
-part() { # NAME SECONDS COMMAND...: run a part of the list within its time, and note how it ended
-    local name=$1 limit=$(($2 * ${PATIENCE:-1})) start=$SECONDS status
-    shift 2
-    timeout --signal=INT --kill-after=10 "$limit" "$@" >"$out/$name.log" 2>&1
-    status=$?
-    [ $status = 0 ] || failed=1
-    parts+=("\"$name\": {\"status\": $status, \"seconds\": $((SECONDS - start)), \"limit\": $limit}")
-    echo "$name: exit status $status after $((SECONDS - start)) s"
-}
-
-distill() { python -m pipeline_lib.cli "$@"; }
-
-workspace() {
-    distill new --no-scm --profile "${PROFILE:-gpu}" . || return
-    [ -z "${INPUT:-}" ] || cp -r "$INPUT"/. data/input/
-}
+. "$(dirname "$0")/on_card.sh" "$@"
 
 transfer_texts() { # TASK: a line per row of its transfer set: the task itself has too few to fill a card
     python - "$1" <<'PY'
@@ -60,7 +27,7 @@ PY
 }
 
 cd "$work" || exit 1
-workspace >"$out/workspace.log" 2>&1 || { cat "$out/workspace.log"; exit 1; }
+workspace "${PROFILE:-gpu}" >"$out/workspace.log" 2>&1 || { cat "$out/workspace.log"; exit 1; }
 part repro 480 python -m dvc repro
 distill account --json >"$out/account.json" 2>>"$out/repro.log"
 [ -f metrics.json ] && cp metrics.json "$out/"
@@ -73,5 +40,4 @@ part teacher_pass 150 python "$code/benchmarks/teacher_pass.py" --device "$devic
 part training_rates 120 python "$code/benchmarks/training_rates.py" --device "$device" --task "$task" \
     --model "$model" --pairs "${PAIRS:-12800}" --steps "${STEPS:-50}" --teacher-steps "${STEPS:-50}" \
     --repeats "${REPEATS:-2}" --params-file "${SIZES:-$code/benchmarks/mtl.yaml}" --out "$out"
-(IFS=,; echo "{${parts[*]}}") >"$out/summary.json"
 exit $failed

@@ -135,7 +135,8 @@ def summary(params: "Params") -> list[str]:
         f"retrieval {name}: {', '.join(row.systems)}" for name, row in params.retrieval.items()
     ]
     # Other sources are local.
-    online = [source for source in params.sources().values() if source.packages or source.hub]
+    inputs, sources = Path(params.inputs), params.sources().values()
+    online = [one for one in sources if one.packages or (one.hub and not one.files(inputs))]
     fetched = dict.fromkeys(map(_where, online))
     return [*lines, f"fetched   {', '.join(fetched) or 'nothing'}"]
 

@@ -9,7 +9,7 @@ from pipeline_lib.base.collect_errors import faults_of
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.teacher import load_classifier, load_pretrained
 from pipeline_lib.models.vector_model import load_vector_model
-from pipeline_lib.params import Finished, LocalModel, Params, SentenceVectors
+from pipeline_lib.params import Finished, Params, SentenceVectors
 
 CLASSES = ["no", "yes"]
 """Stand for the labels of a task that is not known yet."""
@@ -22,12 +22,9 @@ def loading_faults(params: Params, layout: Layout | None = None) -> list[str]:
         folders are loaded, from there.
     """
     inputs, faults = Path(params.inputs), []
-    for name, source in params.models.items():
-        key = f"params.yaml: models.{name}"
-        if layout is not None:
-            faults += _faults(key, params, name, layout.model(name))
-        elif isinstance(source, LocalModel):
-            faults += _faults(key, params, name, inputs / source.path)
+    fetched = None if layout is None else {name: layout.model(name) for name in params.models}
+    for name, folder in (fetched or params.local_models()).items():
+        faults += _faults(f"params.yaml: models.{name}", params, name, folder)
     folders: dict[Path, str] = {}
     for name, teacher in params.teachers.items():
         for task in (task for task in params.tasks if teacher.knows(task)):

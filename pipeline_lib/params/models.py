@@ -52,7 +52,7 @@ class LocalModel(Section):
 
 
 class HubModel(Section):
-    """A model on the Hugging Face hub at a pinned revision."""
+    """A model on the Hugging Face hub at a pinned revision, or a local folder of its name."""
 
     kind: Literal["hub"]
     model: str

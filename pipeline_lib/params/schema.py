@@ -20,7 +20,7 @@ from pipeline_lib.params.joint import Joint
 from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
 from pipeline_lib.params.models import ModelSource, Precompute, Teacher, Vocabulary
 from pipeline_lib.params.retrieval import Retrieval, Similarity
-from pipeline_lib.params.sources import MODELS, WIKIPEDIA, InputFile, RunSource
+from pipeline_lib.params.sources import MODELS, WIKIPEDIA, InputFile, RunSource, model_folder
 from pipeline_lib.params.students import AnyStudent, holds_students
 from pipeline_lib.params.tasks import Task
 from pipeline_lib.params.transfer import Recipe, Tagger
@@ -88,6 +88,12 @@ class Params(Section):
         """Return the user's own files that are named."""
         inputs = Path(self.inputs)
         return [file for source in self.sources().values() for file in source.files(inputs)]
+
+    def local_models(self) -> dict[str, Path]:
+        """Return the folders of those models that need no fetching, by their rows."""
+        inputs = Path(self.inputs)
+        folders = {name: model_folder(source, inputs) for name, source in self.models.items()}
+        return {name: folder for name, folder in folders.items() if folder is not None}
 
     def task(self, name: str) -> Task:
         """Return one task; an unknown name raises an error that lists them."""

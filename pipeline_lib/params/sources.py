@@ -11,6 +11,7 @@ from pipeline_lib.params.models import (
     Finished,
     HubModel,
     LocalModel,
+    ModelSource,
     PackageParts,
     VectorFile,
 )
@@ -117,7 +118,7 @@ class RunSource:
     def files(self, inputs: Path) -> list[InputFile]:
         """Return the files of its paths; an absolute path is taken as it is.
 
-        A data set's local folder is included if it exists: otherwise the hub's is meant.
+        Of what is on the hub, the folder is included if it exists: see :func:`hub_folder`.
         """
         files = [(f"{self.key}.{rest}", inputs / path) for rest, path in self.paths]
         if isinstance(self.settings, CorpusFiles):
@@ -127,10 +128,27 @@ class RunSource:
                 for key, path in files
                 for match in sorted(glob.glob(str(path), recursive=True)) or [path]
             ]
-        if isinstance(self.settings, HubDataset | HubCorpus) and (inputs / self.hub).is_dir():
-            files = [(f"{self.key}.dataset", inputs / self.hub)]
-        holds = CONFIG if isinstance(self.settings, LocalModel | Finished) else None
+        if self.hub and (folder := hub_folder(self.hub, inputs)):
+            is_model = isinstance(self.settings, HubModel)
+            files = [(f"{self.key}.{'model' if is_model else 'dataset'}", folder)]
+        holds = CONFIG if isinstance(self.settings, LocalModel | HubModel | Finished) else None
         return [InputFile(self.reader, key, path, holds) for key, path in files]
+
+
+def hub_folder(name: str, inputs: Path) -> Path | None:
+    """Return the folder of a data set or a model of the hub below ``inputs``, if it is there.
+
+    It is read in place of the hub, which a machine may not reach.
+    """
+    folder = inputs / name
+    return folder if folder.is_dir() else None
+
+
+def model_folder(source: ModelSource, inputs: Path) -> Path | None:
+    """Return the folder of a model that needs no fetching."""
+    if isinstance(source, HubModel):
+        return hub_folder(source.model, inputs)
+    return inputs / source.path if isinstance(source, LocalModel) else None
 
 
 def _numbered(paths: list[str]) -> list[tuple[str, str]]:

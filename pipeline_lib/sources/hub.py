@@ -4,17 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.params.sources import hub_folder
 
 
 def hub_location(dataset: str, revision: str | None, inputs: Path) -> dict[str, Any]:
-    """Return where a data set is: below ``inputs`` if it is there, else on the hub.
-
-    A folder in the hub's layout serves machines that cannot reach it.
-    """
-    local = inputs / dataset
-    if local.is_dir():
-        return {"path": str(local.resolve())}
-    return {"path": dataset, "revision": revision}
+    """Return where a data set is: below ``inputs`` if it is there, else on the hub."""
+    local = hub_folder(dataset, inputs)
+    return {"path": str(local.resolve())} if local else {"path": dataset, "revision": revision}
 
 
 def load_hub(options: dict[str, Any], where: str) -> Any:

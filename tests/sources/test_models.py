@@ -179,6 +179,33 @@ def test_hub(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
     assert names(tmp_path / "out") == NAMES
 
 
+def test_the_hubs_cache_serves_the_pinned_revision(
+    tmp_path: Path, model_files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    for revision in ("1" * 40, "2" * 40):
+        config = json.loads(model_files["config.json"]) | {"revision": revision}
+        files = model_files | {"config.json": json.dumps(config).encode()}
+        write_files(tmp_path / "models--org--model/snapshots" / revision, files)
+    source = HubModel(kind="hub", model="org/model", revision="2" * 40)
+    fetch_model("base", source, tmp_path, tmp_path / "out")
+    assert json.loads((tmp_path / "out/config.json").read_text())["revision"] == "2" * 40
+    absent = source.model_copy(update={"revision": "3" * 40})
+    with pytest.raises(DistilleryError, match=r"models.base.model: org/model could not be fetched"):
+        fetch_model("base", absent, tmp_path, tmp_path / "out")
+
+
+def test_a_folder_of_its_name_is_taken_for_the_hubs_model(
+    tmp_path: Path, model_files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    write_files(tmp_path / "inputs/org/model", model_files)
+    source = HubModel(kind="hub", model="org/model", revision="1" * 40)
+    fetch_model("base", source, tmp_path / "inputs", tmp_path / "out")
+    assert names(tmp_path / "out") == NAMES
+
+
 @pytest.mark.parametrize(
     ("removed", "message"),
     [

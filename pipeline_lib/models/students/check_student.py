@@ -53,15 +53,11 @@ def _rows_beside(params: Params) -> Iterator[tuple[str, Method | GeneralEncoder,
 
 def _models_at_hand(params: Params, layout: Layout) -> dict[str, Path]:
     """Return the folders of those models that need no fetching, by name."""
-    inputs, record = Path(params.inputs), layout.models / "source.json"
+    record = layout.models / "source.json"
     fetched = read_record(record, "source")["source"] if record.exists() else {}
-    folders = {}
-    for name, source in params.models.items():
-        if source.kind == "path":
-            folders[name] = inputs / source.path
-        elif source.model_dump(mode="json") == fetched.get(name):
-            folders[name] = layout.model(name)
-    return folders
+    rows = {name: source.model_dump(mode="json") for name, source in params.models.items()}
+    known = {name: layout.model(name) for name, row in rows.items() if row == fetched.get(name)}
+    return known | params.local_models()
 
 
 def check_fits(key: str, student: StudentSettings, folder: Path) -> None:

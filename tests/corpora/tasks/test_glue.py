@@ -6,18 +6,16 @@ Where ``POTSTILL_GLUE`` names the folder that holds the official files, those ar
 import os
 import re
 from pathlib import Path
-from typing import Any
 
-import datasets
 import pytest
 from ruamel.yaml import YAML
 
 from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import Example, read_examples
-from pipeline_lib.params import Task, check_params
+from pipeline_lib.params import Task, check_params, load_params
 from pipeline_lib.params.profiles import read_values
 from tests.archives import write_files
-from tests.hub_folders import write_data_set
+from tests.papers import PAPERS, ROWS, write_glue
 
 ROOT = Path(__file__).parents[3]
 
@@ -151,43 +149,34 @@ def test_the_official_files(tmp_path: Path, name: str) -> None:
         assert found["hidden_label"] == hidden
 
 
-def hub_split(task: Task, rows: list[tuple[str, Any]]) -> datasets.Dataset:
-    """Return a split as the hub has it: named columns, class labels by number, -1 where hidden."""
-    label = datasets.Value("float32")
-    if not task.is_regression:
-        label = datasets.ClassLabel(names=sorted(task.label_names))
-    text = datasets.Value("string")
-    features = dict.fromkeys(task.text, text) | {"label": label, "idx": datasets.Value("int32")}
-    columns = {column: [f"{text} {column}" for text, _ in rows] for column in task.text}
-    columns |= {"label": [value for _, value in rows], "idx": list(range(len(rows)))}
-    return datasets.Dataset.from_dict(columns, datasets.Features(features))
-
-
-def hub_layout(folder: Path, task: Task) -> None:
-    """Write a task as the hub's repository has it."""
-    known = [(f"row {n}", float(n) if task.is_regression else n) for n in range(3)]
-    known = known[: len(task.label_names)] if not task.is_regression else known
-    hidden = [("row", -1.0 if task.is_regression else -1)]
-    names = task.source.splits.values()
-    splits = {name: hub_split(task, hidden if "test" in name else known) for name in names}
-    write_data_set(folder, task.source.config, splits)
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return inputs with GLUE as the hub has it."""
+    folder = tmp_path_factory.mktemp("inputs")
+    write_glue(folder / "nyu-mll/glue")
+    return folder
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_hubs_layout(tmp_path: Path, name: str) -> None:
+def test_the_hubs_layout(tmp_path: Path, hub: Path, name: str) -> None:
     task = HUB[name]
-    hub_layout(tmp_path / "inputs" / task.source.dataset, task)
-    fetch_data(name, task.source, tmp_path / "inputs", tmp_path / "raw")
-    splits, counts = read_examples(tmp_path / "raw", task)
-    assert set(splits) == set(task.source.splits)
-    expected = [0.0, 1.0, 2.0] if task.is_regression else list(range(len(task.label_names)))
+    fetch_data(name, task.source, hub, tmp_path)
+    splits, counts = read_examples(tmp_path, task)
+    assert {*splits} == {*task.source.splits} and {*task.submission} <= {*splits}
+    classes = 6 if task.is_regression else len(task.label_names)
     for split, rows in splits.items():
-        if split.startswith("test"):
-            assert [row.label for row in rows] == [None]
-            assert counts[split]["hidden_label"] == 1
-        else:
-            assert [row.label for row in rows] == expected
-            assert rows[1].texts == tuple(f"row 1 {column}" for column in task.text)
+        known = list(range(classes)) if not split.startswith("test") else [None] * classes
+        assert [row.label for row in rows[:classes]] == known
+        assert counts[split]["rows"] == len(rows) == ROWS[task.source.splits[split].split("_")[0]]
+        assert all(len({*row.texts}) == len(task.text) for row in rows)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_all_papers_read_a_task_alike(paper: str) -> None:
+    tasks = load_params(ROOT / f"profiles/{paper}.yaml").tasks
+    for key in ("source", "text", "label", "labels", "metrics", "positive", "submission"):
+        for name, task in tasks.items():
+            assert getattr(task, key) == getattr(HUB[name], key)
 
 
 def test_submissions_cover_every_official_file() -> None:

@@ -3,13 +3,13 @@
     python -m pipeline_lib.stages.augment --task movies
 
 Reads data/tasks/<task>/train, with the unlabelled texts in it, and the lexicon that params.yaml
-names, if any; writes data/lexicons/<task>/lexicon.arrow, how often each word occurs as each part of
-speech; data/transfer/<task>/<recipe>: a shard per block and iteration; and
+names, if any; for recipes with `substitution` also the model and the word vectors in data/raw.
+Writes data/lexicons/<task>/lexicon.arrow, how often each word occurs as each part of speech;
+data/transfer/<task>/<recipe>: a shard per block and iteration; and
 data/digests/encoders/<task>.json, on which the stages of encoders depend: the sets that they read.
 """
 
 import time
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,6 +17,7 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import fresh_folder, link_or_copy, write_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.progress import show_progress
 from pipeline_lib.base.seals import check_sealed, write_seal
 from pipeline_lib.base.terminal import say
 from pipeline_lib.corpora.augmentation.lexicon import count_words, read_lexicon, write_lexicon
@@ -24,8 +25,16 @@ from pipeline_lib.corpora.augmentation.transfer_sets import AugmentationPass, ch
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.columns import sentences
 from pipeline_lib.shards.engine import make_engine
-from pipeline_lib.shards.engine.passes import run_pass
+from pipeline_lib.shards.engine.passes import (
+    PassStats,
+    Piece,
+    ShardPass,
+    run_pass,
+    run_pieces,
+    stored_outputs,
+)
 from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.store import Store
 from pipeline_lib.shards.training_texts import labelled_at_first, training_texts
 
 
@@ -36,13 +45,14 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     recipes = params.recipes_of(task)
     sets = {recipe: examples_of(params, task, recipe, layout) for recipe in recipes}
     check_cap(task, settings, max((rows.manifest.rows for rows in sets.values()), default=0))
-    lexicon = make_lexicon(params, task, layout)
+    make_lexicon(params, task, layout)
     engine = make_engine(params, "cpu")
     fresh_folder(layout.transfer_sets(task))
     for recipe in recipes:
         start = time.monotonic()
         examples = sets[recipe]
-        augmentation = pass_of(params, task, recipe, examples, lexicon)
+        augmentation = pass_of(params, task, recipe, examples, layout)
+        find_candidates(params, augmentation, examples, f"candidates {task} {recipe}")
         manifest, report = run_pass(augmentation, examples, layout.transfer(task, recipe), engine)
         seconds = time.monotonic() - start
         say(
@@ -60,13 +70,58 @@ def examples_of(params: Params, task: str, recipe: str, layout: Layout) -> Shard
 
 
 def pass_of(
-    params: Params, task: str, recipe: str, examples: ShardSet, lexicon: Path
+    params: Params, task: str, recipe: str, examples: ShardSet, layout: Layout
 ) -> AugmentationPass:
     """Return the pass that augments a task's examples by a recipe."""
     # The cap is divided among all blocks; `unlabelled` adds blocks and changes nothing within one.
     blocks = {"blocks": len(examples.manifest.shards)}
     rules = params.recipe(recipe).model_copy(update={"unlabelled": False})
-    return AugmentationPass.of(rules, params.task(task).model_copy(update=blocks), lexicon)
+    of_blocks = params.task(task).model_copy(update=blocks)
+    candidates = candidate_passes(params, recipe, layout)
+    return AugmentationPass.of(rules, of_blocks, layout.lexicon(task), *candidates)
+
+
+def candidate_passes(params: Params, recipe: str, layout: Layout) -> list[ShardPass]:
+    """Return the passes that find what words can be substituted by: nearest, and predicted ones."""
+    rule = params.recipe(recipe).substitution
+    if rule is None:
+        return []
+    # Importing torch takes seconds.
+    from pipeline_lib.models.students.vocabulary import vector_source
+    from pipeline_lib.retrieval.nearest_words import NearestWordsPass
+
+    source = vector_source(params.vocabulary, layout)
+    passes: list[ShardPass] = [NearestWordsPass.of(params.vocabulary, source, rule.candidates)]
+    if rule.model is not None:
+        from pipeline_lib.outputs.predictions import PredictionPass
+
+        model = layout.model(rule.model)
+        passes.append(PredictionPass.of(params, model, rule.max_length, count=rule.candidates))
+    return passes
+
+
+def find_candidates(
+    params: Params, augmentation: AugmentationPass, examples: ShardSet, title: str
+) -> None:
+    """Find the candidates of the blocks that are still to be augmented; the store keeps them."""
+    if not augmentation.candidate_passes:
+        return
+    store = Store(augmentation.kind)
+    pieces = [
+        Piece(shard.sha256, examples.path(shard), shard.name)
+        for shard in examples.manifest.shards
+        if not augmentation.is_complete(stored_outputs(augmentation, shard.sha256, store))
+    ]
+    for shard_pass in augmentation.candidate_passes if pieces else ():
+        engine = make_engine(params, getattr(shard_pass, "device", "cpu"))
+        name = f"{title}, {shard_pass.kind}"
+        with show_progress(name, "blocks") as advance:
+
+            def on_done(report: PassStats) -> None:
+                advance(report.computed + report.reused, len(pieces), counted=report.computed)
+
+            _, report = run_pieces(shard_pass, pieces, engine, on_done)
+        say(f"{name}: computed {report.computed} blocks, reused {report.reused}")
 
 
 def read_by_encoders(params: Params, task: str, layout: Layout) -> dict[str, str]:
@@ -78,7 +133,7 @@ def read_by_encoders(params: Params, task: str, layout: Layout) -> dict[str, str
     return {folder.name: training_texts(folder).manifest.digest for folder in folders}
 
 
-def make_lexicon(params: Params, task: str, layout: Layout) -> Path:
+def make_lexicon(params: Params, task: str, layout: Layout) -> None:
     """Count the training words per part of speech, or use the table that params.yaml names."""
     target = layout.lexicon(task)
     fresh_folder(target.parent)
@@ -92,7 +147,6 @@ def make_lexicon(params: Params, task: str, layout: Layout) -> Path:
     write_seal(target.parent)
     lexicon = read_lexicon(target)
     say(f"{task}: {len(lexicon.words):,} words under {len(lexicon.tag_numbers)} tags")
-    return target
 
 
 if __name__ == "__main__":

@@ -28,10 +28,14 @@ PIECES = {
 """Settings of a student that reads such an encoder's word pieces."""
 
 
-def write_model(folder: Path, family: str) -> Path:
-    """Write a random encoder of three layers and 32 positions with its tokenizer."""
+def write_model(folder: Path, family: str, auto_class: str = "AutoModel") -> Path:
+    """Write a random model of three layers and 32 positions with its tokenizer.
+
+    :param auto_class: of transformers: an encoder, or with a head.
+    """
     import torch
-    from transformers import AutoConfig, AutoModel
+    import transformers
+    from transformers import AutoConfig
 
     signs = _signs(family)
     tokenizer = _tokenizer(family, signs)
@@ -46,7 +50,7 @@ def write_model(folder: Path, family: str) -> Path:
     )  # fmt: skip
     with torch.random.fork_rng():
         torch.manual_seed(1)
-        AutoModel.from_config(config).save_pretrained(folder)
+        getattr(transformers, auto_class).from_config(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 

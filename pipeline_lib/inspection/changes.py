@@ -1,16 +1,21 @@
 """What augmentation changed in a sentence: which characters, by which rule, and the original word.
 
-A transfer set's rows store their words and the rule of each (Tang et al. 2019, section 3.3).
+A transfer set's rows store their words and the rule of each (Tang et al. 2019, section 3.3; Jiao et
+al. 2020, algorithm 1).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeline_lib.shards.columns import FIRST, MASKED, REPLACED, SECOND
+from pipeline_lib.shards.columns import FIRST, MASKED, REPLACED, SECOND, SUBSTITUTED
 
-RuleName = Literal["mask", "replace", "ngram", "original"]
-WORD_RULES: dict[int, RuleName] = {MASKED: "mask", REPLACED: "replace"}
+RuleName = Literal["mask", "replace", "substitute", "ngram", "original"]
+WORD_RULES: dict[int, RuleName] = {
+    MASKED: "mask",
+    REPLACED: "replace",
+    SUBSTITUTED: "substitute",
+}
 
 
 @dataclass(frozen=True)
@@ -88,11 +93,11 @@ def rules_of(record: Mapping[str, Any], sentences: Sequence[Sentence]) -> list[R
 
 def in_words(sentence: Sentence) -> str:
     """Describe what was changed in a sentence."""
-    replaced = [sentence.text[s.start : s.end] for s in sentence.spans if s.rule == "replace"]
     masked = sum(span.rule == "mask" for span in sentence.spans)
     parts = [f"masked {masked}"] if masked else []
-    if replaced:
-        parts.append(f"replaced {len(replaced)} ({', '.join(replaced)})")
+    for rule, done in (("replace", "replaced"), ("substitute", "substituted")):
+        if new := [sentence.text[s.start : s.end] for s in sentence.spans if s.rule == rule]:
+            parts.append(f"{done} {len(new)} ({', '.join(new)})")
     if sentence.ngram:
         first, last = sentence.ngram
         parts.append(f"n-gram: words {first}–{last} of the source")

@@ -31,6 +31,7 @@ def totals(
             "originals": rules["original"].rows,
             "words masked": rules["mask"].changes,
             "words replaced": rules["replace"].changes,
+            "words substituted": rules["substitute"].changes,
             "rows with an n-gram": rules["ngram"].rows,
         }
         # Synthetic rows can change the class balance: a question with a word replaced is no

@@ -33,7 +33,7 @@ from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.text.pieces import Pieces, load_config, load_fast_tokenizer, tokenizer_files
 from pipeline_lib.text.ragged import Sentences, to_device
 
-_TOKENISING, _COMPUTING = threading.Lock(), threading.Lock()
+TOKENISING, _COMPUTING = threading.Lock(), threading.Lock()
 """Of a process's threads one tokenises and one computes at a time; a tokenizer has its own."""
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
 
@@ -88,7 +88,7 @@ class Transformer(ABC):
                 f"max_length: {max_length}, but the model has {positions} positions. Set it to at "
                 f"most {positions} in params.yaml."
             )
-        with _TOKENISING:
+        with TOKENISING:
             return self.pieces.number(texts, max_length)
 
     def predict(self, texts: Sequence[Text], max_length: int, batch_tokens: int) -> np.ndarray:
@@ -102,7 +102,7 @@ class Transformer(ABC):
         on the same machine, however often it is interrupted.  Several threads may call: one
         computes while another's outputs are on their way from the device.
         """
-        batches = [*length_sorted_batches(sentences.lengths, batch_tokens, padded=not self.packs)]
+        batches = [*self.batches(sentences.lengths, batch_tokens)]
         if not batches:
             return np.empty((0, self.width), np.float32)
         with _COMPUTING, torch.inference_mode():
@@ -111,6 +111,10 @@ class Transformer(ABC):
         outputs = np.empty((len(sentences), self.width), np.float32)
         outputs[np.concatenate(batches)] = arrived()
         return outputs
+
+    def batches(self, lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
+        """Yield the row numbers of each batch of :meth:`answer`; rows may repeat."""
+        return length_sorted_batches(lengths, batch_tokens, padded=not self.packs)
 
     def _outputs(self, sentences: Sentences, rows: np.ndarray) -> torch.Tensor:
         batch = to_device(sentences.batch(rows), self.device)

@@ -94,12 +94,13 @@ def _answers(
             model(**model_inputs(sentences.batch(chosen))) for chosen in (rows[:1], rows)
         )
     if "logits" in alone:
-        return alone.logits[0], beside.logits[0]
+        # One per class, or as many per token as there are word pieces.
+        return alone.logits[0], beside.logits[0, : len(alone.logits[0])]
     return alone.last_hidden_state[0], beside.last_hidden_state[0, :length]
 
 
 def _answers_of(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return the logits of a batch, (rows, classes), or its tokens' states, (tokens, width)."""
+    """Return a classifier's logits, (rows, classes), or an encoder's states, (tokens, width)."""
     output = model(**model_inputs(batch))
     if "logits" in output:
         return output.logits

@@ -29,15 +29,13 @@ from pipeline_lib.shards.vectors import StoredVectors, pack
 
 
 @dataclass(frozen=True)
-class TeacherPass(ShardPass):
-    """A teacher pass: everything that its outputs depend on besides the input shard.
+class ModelPass(ShardPass):
+    """A pass that runs a model: everything that its outputs depend on besides the input shard.
 
-    :cvar column: the column that holds its outputs.
-    :ivar folder: the teacher's model folder.
+    :ivar folder: the model's folder.
     :ivar digest: of its weights, tokenizer, configuration.
     """
 
-    column: ClassVar[str]
     folder: Path
     digest: str
     device: str
@@ -47,7 +45,7 @@ class TeacherPass(ShardPass):
 
     @classmethod
     def of(cls, params: Params, folder: Path, max_length: int, **fields: Any) -> Self:
-        """Resolve device and dtype from params for the teacher in ``folder``.
+        """Resolve device and dtype from params for the model in ``folder``.
 
         :param max_length: the tokens kept of a text; :param fields: the subclass's own fields.
         """
@@ -80,7 +78,34 @@ class TeacherPass(ShardPass):
 
     @abstractmethod
     def teacher(self) -> Transformer:
-        """Load the teacher; the process caches the last one."""
+        """Load the model; the process caches the last one."""
+
+    @property
+    def computed_on(self) -> str:
+        """The processor or accelerator: floating point differs in the last digits."""
+        return computed_on(self.device)
+
+    def load(self) -> None:
+        """Load the model, so that forked workers, or threads, share it."""
+        self.teacher()
+
+    @property
+    def in_flight(self) -> int:
+        """How many shards a process has in hand: on an accelerator one computes at a time.
+
+        Meanwhile the next one's texts are tokenised, and the last one's outputs are written.
+        """
+        return 1 if self.device == "cpu" else 3
+
+
+@dataclass(frozen=True)
+class TeacherPass(ModelPass):
+    """A pass over a teacher, with outputs for every row.
+
+    :cvar column: the column that holds its outputs.
+    """
+
+    column: ClassVar[str]
 
     def sides(self, rows: pa.Table) -> tuple[str, ...]:
         """Return the suffixes of the output columns for ``rows``."""
@@ -128,23 +153,6 @@ class TeacherPass(ShardPass):
             f"{self.folder}, set `precompute.precision` in params.yaml to float32, or tune the "
             "teacher at a lower learning rate, and run `dvc repro`."
         )
-
-    @property
-    def computed_on(self) -> str:
-        """The processor or accelerator: floating point differs in the last digits."""
-        return computed_on(self.device)
-
-    def load(self) -> None:
-        """Load the teacher, so that forked workers, or threads, share it."""
-        self.teacher()
-
-    @property
-    def in_flight(self) -> int:
-        """How many shards a process has in hand: on an accelerator one computes at a time.
-
-        Meanwhile the next one's texts are tokenised, and the last one's outputs are written.
-        """
-        return 1 if self.device == "cpu" else 3
 
 
 @dataclass(frozen=True)

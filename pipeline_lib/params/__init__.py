@@ -111,6 +111,7 @@ from pipeline_lib.params.tasks import (
 )
 from pipeline_lib.params.transfer import (
     Recipe,
+    Substitution,
     Tagger,
 )
 from pipeline_lib.params.wikipedia import (
@@ -202,6 +203,7 @@ __all__ = [
     "Static",
     "StudentSettings",
     "StudentSystem",
+    "Substitution",
     "Tagger",
     "Task",
     "TaskPairs",

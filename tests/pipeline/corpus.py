@@ -44,13 +44,16 @@ def write_rows(path: Path, rows: list[tuple[int, str]]) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def write_encoder(folder: Path, labels: int | None = None, mask: str | None = "[MASK]") -> None:
+def write_encoder(
+    folder: Path, labels: int | None = None, mask: str | None = "[MASK]", masked: int | None = None
+) -> None:
     """Write a random BERT of two layers with its tokenizer; ``labels`` gives it a head.
 
     :param mask: the tokenizer's mask token.
+    :param masked: the seed of a masked language model; None: it is none.
     """
     import torch
-    from transformers import BertConfig, BertForSequenceClassification, BertModel
+    from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel
 
     tokenizer = _tokenizer(mask)
     config = BertConfig(
@@ -65,8 +68,9 @@ def write_encoder(folder: Path, labels: int | None = None, mask: str | None = "[
         num_labels=labels or 2,
     )
     with torch.random.fork_rng():
-        torch.manual_seed(0)
-        model = BertModel(config) if labels is None else BertForSequenceClassification(config)
+        torch.manual_seed(masked or 0)
+        kind = BertModel if labels is None else BertForSequenceClassification
+        model = (kind if masked is None else BertForMaskedLM)(config)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 

@@ -27,7 +27,7 @@ class Count:
 def augmented(params: Params, stage: PlannedStage) -> Iterator[Count]:
     """Yield the rows of all blocks of a task's transfer sets."""
     for recipe in params.recipes_of(stage.item):
-        for shards, missing in _blocks(params, stage.item, recipe):
+        for shards, missing in _blocks(params, stage, recipe):
             yield Count(sum(shard.rows for shard in shards), missing, missing > 0)
 
 
@@ -41,7 +41,7 @@ def answered(params: Params, stage: PlannedStage) -> Iterator[Count]:
         is_stored = _nothing if is_tuned else _stored_answers(params, task, name)
         shards: list[Shard] = []
         for recipe in filter(row.answers, params.recipes_of(task)):
-            for made, missing in _blocks(params, task, recipe):
+            for made, missing in _blocks(params, stage, recipe):
                 shards += made
                 yield Count(0, missing, missing > 0)
         for split in layout.heldout_splits(task):
@@ -64,17 +64,21 @@ def _stored_answers(params: Params, task: str, teacher: str) -> Callable[[Shard]
     return lambda shard: bool(stored_outputs(answers, shard.sha256, store))
 
 
-def _blocks(params: Params, task: str, recipe: str) -> Iterator[tuple[list[Shard], int]]:
-    """Yield the stored shards of each block of a transfer set, and about how many rows it lacks."""
+def _blocks(params: Params, stage: PlannedStage, recipe: str) -> Iterator[tuple[list[Shard], int]]:
+    """Yield the stored shards of each block of a transfer set, and about how many rows it lacks.
+
+    It lacks all of them if what its words are substituted by may be fetched again.
+    """
     from pipeline_lib.stages.augment import examples_of, pass_of
 
-    layout = Layout()
+    layout, task = Layout(), stage.item
     examples = examples_of(params, task, recipe, layout)
-    augmentation = pass_of(params, task, recipe, examples, layout.lexicon(task))
+    augmentation = pass_of(params, task, recipe, examples, layout)
+    is_known = not (augmentation.candidate_passes and "fetch_models" in stage.after)
     store = Store(augmentation.kind)
     iterations = 0 if params.recipe(recipe).changes_nothing else augmentation.n_iter
     for block in examples.manifest.shards:
-        shards = stored_outputs(augmentation, block.sha256, store)
+        shards = stored_outputs(augmentation, block.sha256, store) if is_known else []
         if augmentation.is_complete(shards):
             yield shards, 0
             continue

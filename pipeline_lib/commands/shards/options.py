@@ -16,6 +16,7 @@ class Rule(StrEnum):
 
     mask = "mask"
     replace = "replace"
+    substitute = "substitute"
     ngram = "ngram"
     original = "original"
 

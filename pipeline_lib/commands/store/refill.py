@@ -109,10 +109,9 @@ def _made_sets(
 def _transfer_sets(params: Params, task: str, layout: Layout) -> Iterator[_Made]:
     from pipeline_lib.stages.augment import examples_of, pass_of
 
-    lexicon = layout.lexicon(task)
-    for recipe in params.recipes_of(task) if lexicon.exists() else ():
+    for recipe in params.recipes_of(task) if layout.lexicon(task).exists() else ():
         examples = examples_of(params, task, recipe, layout)
-        made_by = pass_of(params, task, recipe, examples, lexicon)
+        made_by = pass_of(params, task, recipe, examples, layout)
         yield _Made(layout.transfer(task, recipe), examples, made_by)
 
 

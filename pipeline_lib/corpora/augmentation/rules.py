@@ -1,13 +1,14 @@
-"""The three rules that turn a small labelled corpus into a transfer set.
+"""The rules that turn a small labelled corpus into a transfer set.
 
-Tang et al. 2019, section 3.3: masking, POS-guided word replacement, n-gram sampling.  A synthetic
-example is a pure function of (seed, the example's words, iteration, recipe, lexicon): every draw is
-a hash of those, so neither order, batch size nor worker count can change it.  All examples of a
-block are processed at once, as flat numpy arrays of word ids.  In sentence pairs the first sentence
-is changed, then the second, then both, in turn.
+Tang et al. 2019, section 3.3: masking, POS-guided word replacement, n-gram sampling; and Jiao et
+al. 2020, algorithm 1: substitution by words that fit.  A synthetic example is a pure function of
+(seed, the example's words, iteration, recipe, lexicon, the words' candidates): every draw is a hash
+of those, so neither order, batch size nor worker count can change it.  All examples of a block are
+processed at once, as flat numpy arrays of word ids.  In sentence pairs the first sentence is
+changed, then the second, then both, in turn.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +17,18 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.hashing import GOLDEN, pair_keys, salt, string_keys, uniform
 from pipeline_lib.base.text import MASK
+from pipeline_lib.corpora.augmentation.candidates import Candidates
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon, WordStrings
 from pipeline_lib.params import Recipe
-from pipeline_lib.shards.columns import FIRST, KEPT, MASKED, REPLACED, column_suffixes, for_sides
+from pipeline_lib.shards.columns import (
+    FIRST,
+    KEPT,
+    MASKED,
+    REPLACED,
+    SUBSTITUTED,
+    column_suffixes,
+    for_sides,
+)
 
 _SENTENCE = [
     ("text", pa.string()),
@@ -48,6 +58,7 @@ class Counts:
     over_cap: int = 0
     masked: int = 0
     replaced: int = 0
+    substituted: int = 0
     ngrams: int = 0
 
     def add(self, other: "Counts") -> None:
@@ -65,7 +76,9 @@ def augment_block(
     the iterations before it and on none after.
 
     :param examples: prepared rows in a stable order, with the columns of
-        :func:`pipeline_lib.corpora.tasks.preparation.prepared_schema`.
+        :func:`pipeline_lib.corpora.tasks.preparation.prepared_schema`; for a recipe with
+        substitution, also those of
+        :func:`~pipeline_lib.corpora.augmentation.candidates.with_candidates`.
     :param lexicon: what replacement draws from.
     :param recipe: the rules' probabilities.
     :param n_iter: synthetic examples per example, before duplicates are dropped.
@@ -73,7 +86,7 @@ def augment_block(
         once it is reached.
     """
     yield 0, _originals(examples), Counts(rows=examples.num_rows)
-    if recipe.changes_nothing or not examples.num_rows:
+    if recipe.changes_nothing or not examples.num_rows or not n_iter:
         return
     label = examples.schema.field("label").type
     room = np.inf if cap is None else max(0, cap - examples.num_rows)
@@ -124,7 +137,8 @@ class _BlockWords:
     """One sentence of each of a block's distinct examples, as flat arrays of word ids.
 
     A word id is an index into ``strings``: the lexicon's entries, then the block's own words, then
-    the mask.  So replacement can write the number of an entry as it was drawn.
+    the mask, then what words can be substituted by.  So replacement can write the number of an
+    entry as it was drawn.
     """
 
     def __init__(self, examples: pa.Table, side: str, lexicon: Lexicon) -> None:
@@ -151,7 +165,8 @@ class _BlockWords:
             pc.index_in(tags, value_set=pa.array(list(lexicon.tag_numbers))), -1
         ).to_numpy()
         self.mask_id = len(lexicon.words) + len(vocabulary)
-        texts = [*vocabulary, MASK]
+        self.candidates = Candidates.of(examples, side, first_id=self.mask_id + 1)
+        texts = [*vocabulary, MASK, *self.candidates.words]
         self.string_keys = np.concatenate([lexicon.keys, string_keys(texts)])
         self.strings = lexicon.strings.then(WordStrings.of(texts))
         # Bare, and again with a trailing space: text is then one `take` and one join.
@@ -170,19 +185,15 @@ class _Drawn:
     ngram_lengths: np.ndarray
 
 
+Draw = Callable[[np.ndarray, str], np.ndarray]
+"""Keys and a purpose to a number in [0, 1) for each key."""
+
+
 def _draw(words: _BlockWords, lexicon: Lexicon, recipe: Recipe, iteration: int) -> _Drawn:
     def draw(keys: np.ndarray, purpose: str) -> np.ndarray:
         return uniform(keys, salt(recipe.seed, iteration, purpose))
 
-    x = draw(words.counters, "rule")
-    rules = np.zeros(len(x), np.int8)
-    rules[x < recipe.p_mask] = MASKED
-    chosen = np.nonzero((x >= recipe.p_mask) & (x < recipe.p_mask + recipe.p_pos))[0]
-    ids = np.where(rules == MASKED, words.mask_id, words.ids)
-    chosen, drawn = _replacements(
-        words, lexicon, chosen, draw(words.counters[chosen], "replacement")
-    )
-    ids[chosen], rules[chosen] = drawn, REPLACED
+    ids, rules = _change_words(words, lexicon, recipe, draw)
     spaces = words.spaces | _would_run_together(words, ids, rules)
 
     size = draw(words.draw_keys, "ngram size")
@@ -202,6 +213,29 @@ def _draw(words: _BlockWords, lexicon: Lexicon, recipe: Recipe, iteration: int) 
         ngram_starts=starts,
         ngram_lengths=np.where(cut, lengths, 0),
     )
+
+
+def _change_words(
+    words: _BlockWords, lexicon: Lexicon, recipe: Recipe, draw: Draw
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return all words' ids after the rules for single words, and the rule of each."""
+    x = draw(words.counters, "rule")
+    rules = np.zeros(len(x), np.int8)
+    rules[x < recipe.p_mask] = MASKED
+    ids = np.where(rules == MASKED, words.mask_id, words.ids)
+    end = recipe.p_mask + recipe.p_pos
+    chosen = np.nonzero((x >= recipe.p_mask) & (x < end))[0]
+    chosen, drawn = _replacements(
+        words, lexicon, chosen, draw(words.counters[chosen], "replacement")
+    )
+    ids[chosen], rules[chosen] = drawn, REPLACED
+    if recipe.substitution:
+        chosen = np.nonzero((x >= end) & (x < end + recipe.substitution.p))[0]
+        chosen, drawn = words.candidates.draw(chosen, draw(words.counters[chosen], "substitution"))
+        # A word can be among its own candidates: it is then kept.
+        differs = words.string_keys[drawn] != words.string_keys[words.ids[chosen]]
+        ids[chosen[differs]], rules[chosen[differs]] = drawn[differs], SUBSTITUTED
+    return ids, rules
 
 
 def _unchanged(words: _BlockWords) -> _Drawn:
@@ -307,5 +341,6 @@ def _count(table: pa.Table, duplicates: int, over_cap: int) -> Counts:
         rules = table[f"rules{side}"].combine_chunks().flatten().to_numpy()
         counts.masked += int((rules == MASKED).sum())
         counts.replaced += int((rules == REPLACED).sum())
+        counts.substituted += int((rules == SUBSTITUTED).sum())
         counts.ngrams += int((table[f"ngram_length{side}"].to_numpy() > 0).sum())
     return counts

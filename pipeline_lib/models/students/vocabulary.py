@@ -48,6 +48,16 @@ def vector_source(params: Vocabulary, layout: Layout) -> Path:
     return layout.model(vectors.model) if vectors.kind == "model" else layout.raw_vectors
 
 
+def vector_file(source: Path) -> Path:
+    """Return the file of word vectors in the folder of a fetched one.
+
+    :raises DistilleryError: if it was altered.
+    """
+    path = next(p for p in sorted(source.iterdir()) if p.stem == "vectors")
+    check_sealed(path)
+    return path
+
+
 def write_vocabulary(
     sets: Sequence[ShardSet], min_count: int, params: Vocabulary, source: Path, target: Path
 ) -> tuple[int, int]:
@@ -77,7 +87,7 @@ def build_vocabulary(
     :param selected: the training text's words, from :func:`select_words`.
     :param source: the folder from :func:`vector_source`.
     """
-    usable = partial(_is_one_word, lowercase=params.lowercase)
+    usable = partial(is_one_word, lowercase=params.lowercase)
     if params.vectors.kind == "model":
         known = set(selected)
         whole = (word for word in model_words(source) if word not in known and usable(word))
@@ -88,8 +98,7 @@ def build_vocabulary(
         )
         selected += pieces
     else:
-        path = next(p for p in sorted(source.iterdir()) if p.stem == "vectors")
-        check_sealed(path)
+        path = vector_file(source)
         wanted = selected, params.extra_words, usable
         words, rows = read_vectors(path, params.vectors.format, *wanted)
         places = {word: number for number, word in enumerate(words)}
@@ -129,10 +138,9 @@ def _script(sign: str) -> str:
     return unicodedata.name(sign, "").partition(" ")[0]
 
 
-def _is_one_word(word: str, lowercase: bool) -> bool:
+def is_one_word(word: str, lowercase: bool) -> bool:
     """Whether the tokenizer can produce a word: it is not split, and keeps its case."""
-    normalised = normalizers.Lowercase().normalize_str(word) if lowercase else word
-    return word == normalised and split_words(word)[0] == [word]
+    return word == normaliser(lowercase)(word) and split_words(word)[0] == [word]
 
 
 def reduce_vectors(vectors: np.ndarray, dimensions: int) -> np.ndarray:
@@ -195,11 +203,16 @@ def count_normalised(words: Iterable[str], lowercase: bool) -> Counter[str]:
 
     :param words: the words, or how often each occurs.
     """
-    normalise = normalizers.Lowercase().normalize_str if lowercase else str
+    normalise = normaliser(lowercase)
     counted: Counter[str] = Counter()
     for word, count in Counter(words).items():
         counted[normalise(word)] += count
     return counted
+
+
+def normaliser(lowercase: bool) -> Callable[[str], str]:
+    """Return what the tokenizer does to a word's case."""
+    return normalizers.Lowercase().normalize_str if lowercase else str
 
 
 def complete_vectors(words: Sequence[str], vectors: np.ndarray) -> np.ndarray:

@@ -96,6 +96,15 @@ class ShardPass(ABC):
         """Return what an input's outputs are computed from: usually its shard's path."""
         return inputs.path(shard)
 
+    def opened(self, content: Any, digest: str) -> Any:
+        """Return what :meth:`outputs` gets for an input: a shard's rows, or the content itself.
+
+        :param digest: of the input.
+        :raises DistilleryError: if the shard was altered.
+        """
+        # Or a damaged input's outputs would be found for the sound one, too.
+        return read_checked(content, digest) if isinstance(content, Path) else content
+
     def output_name(self, name: str, part: int) -> str:
         """Return the file name of an input's output number ``part``."""
         return name
@@ -280,10 +289,7 @@ def _find(shard_pass: ShardPass, piece: Piece, store: Store) -> PieceResult | No
 
 def _compute(job: tuple[ShardPass, Piece], _: Report) -> PieceResult:
     shard_pass, piece = job
-    content = piece.content
-    if isinstance(content, Path):
-        # Or a damaged input's outputs would be found for the sound one, too.
-        content = read_checked(content, piece.digest)
+    content = shard_pass.opened(piece.content, piece.digest)
     store, source = Store(shard_pass.kind), piece.digest if shard_pass.row_for_row else None
     shards = []
     for part, (table, counts) in enumerate(shard_pass.outputs(content)):

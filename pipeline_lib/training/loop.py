@@ -21,6 +21,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.shards.training_records import Settings
 from pipeline_lib.text.ragged import to_device
 from pipeline_lib.training.checkpoint import Progress, State
+from pipeline_lib.training.optimisers import make_optimiser, set_rate
 
 Batch = Mapping[str, Any]
 """Tensors by name; with several tasks, also the name of the batch's task, under ``task``."""
@@ -116,7 +117,7 @@ def fit(
     losses = Losses(progress, settings, 1 if device.type == "cpu" else SYNC_STEPS)
     model.train()
     for step, rows in _remaining(batches, progress.step, per_epoch, total):
-        _set_rate(optimiser, settings, step, total)
+        set_rate(optimiser, settings, step, total)
         batch = to_device(batches.collate(rows), device)
         if team:
             team.seed_step(step)
@@ -177,33 +178,6 @@ class Losses:
         self._unread = []
 
 
-def make_optimiser(model: torch.nn.Module, settings: Settings) -> torch.optim.Optimizer:
-    """Return the optimiser over the trainable parameters.
-
-    Adam has decoupled weight decay (AdamW), as BERT's does.  AdaDelta has ρ = 0.95, as in Tang et
-    al. 2019, section 4.2.
-    """
-    trained = [p for p in model.parameters() if p.requires_grad]
-    if settings.optimiser == "adadelta":
-        return torch.optim.Adadelta(
-            trained, lr=settings.learning_rate, rho=0.95, weight_decay=settings.weight_decay
-        )
-    return torch.optim.AdamW(
-        trained, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
-    )
-
-
-def rate_factor(schedule: str, warmup: float, step: int, total: int) -> float:
-    """Return the learning rate's multiplier at ``step`` (from 0) of ``total``.
-
-    It rises linearly over the first ``warmup`` fraction of the steps, then stays or decays to 0.
-    """
-    rising = warmup * total
-    if step < rising:
-        return (step + 1) / (rising + 1)
-    return 1.0 if schedule == "constant" else (total - step) / max(1.0, total - rising)
-
-
 def autocast(device: torch.device, precision: str) -> Any:
     """Return the mixed-precision context: float32 weights, matrix products in ``precision``."""
     if precision == "float32":
@@ -227,12 +201,6 @@ def _remaining(
             step = epoch * per_epoch + index
             if done <= step < total:
                 yield step, rows
-
-
-def _set_rate(optimiser: torch.optim.Optimizer, settings: Settings, step: int, total: int) -> None:
-    factor = rate_factor(settings.schedule, settings.warmup, step, total)
-    for group in optimiser.param_groups:
-        group["lr"] = settings.learning_rate * factor
 
 
 def _step(

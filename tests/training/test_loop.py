@@ -13,15 +13,8 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.training import loop as training
 from pipeline_lib.training.checkpoint import generator_states, set_generators
-from pipeline_lib.training.loop import (
-    Batch,
-    Progress,
-    ScoresByTask,
-    Settings,
-    fit,
-    make_optimiser,
-    rate_factor,
-)
+from pipeline_lib.training.loop import Batch, Progress, ScoresByTask, Settings, fit
+from pipeline_lib.training.optimisers import make_optimiser
 
 STEPS_PER_EPOCH, EPOCHS = 4, 3
 
@@ -306,39 +299,6 @@ def test_frozen_parameters_stay(tmp_path: Path) -> None:
     assert torch.equal(model[0].weight, before["0.weight"])
     assert not torch.equal(model[2].weight, before["2.weight"])
     assert not model.training
-
-
-def test_optimisers() -> None:
-    adadelta = make_optimiser(make_model(), make_settings(optimiser="adadelta", learning_rate=1.0))
-    assert isinstance(adadelta, torch.optim.Adadelta)
-    assert adadelta.defaults["rho"] == 0.95 and adadelta.defaults["lr"] == 1.0
-    adam = make_optimiser(make_model(), make_settings())
-    assert isinstance(adam, torch.optim.AdamW)
-    assert adam.defaults["weight_decay"] == 0.01
-
-
-@pytest.mark.parametrize("total", [1, 2, 10, 97])
-@pytest.mark.parametrize("warmup", [0.0, 0.1, 0.5, 0.95])
-@pytest.mark.parametrize("schedule", ["constant", "linear"])
-def test_rates(schedule: str, warmup: float, total: int) -> None:
-    factors = [rate_factor(schedule, warmup, step, total) for step in range(total)]
-    assert all(0 < factor <= 1 for factor in factors)
-    peak = math.ceil(warmup * total)
-    rising, rest = factors[:peak], factors[peak:]
-    assert rising == sorted(rising) and len(set(rising)) == len(rising)
-    if schedule == "constant":
-        assert set(rest) <= {1.0}
-    else:
-        assert rest == sorted(rest, reverse=True)
-        steps = np.diff(rest)
-        assert np.allclose(steps, -1 / max(1.0, total - warmup * total))
-
-
-def test_rates_by_hand() -> None:
-    linear = [rate_factor("linear", 0.0, step, 4) for step in range(4)]
-    assert linear == [1.0, 0.75, 0.5, 0.25]
-    warm = [rate_factor("linear", 0.5, step, 4) for step in range(4)]
-    assert warm == pytest.approx([1 / 3, 2 / 3, 1.0, 0.5])
 
 
 def test_of_several_tasks_the_mean_over_their_rows_is_what_chooses(tmp_path: Path) -> None:

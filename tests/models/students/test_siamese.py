@@ -31,8 +31,9 @@ from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.distillation.frozen import with_vectors
 from pipeline_lib.training.distillation.initialisation import start_from_layers
-from pipeline_lib.training.loop import Batch, Settings, fit, make_optimiser
+from pipeline_lib.training.loop import Batch, Settings, fit
 from pipeline_lib.training.objectives import objective_loss
+from pipeline_lib.training.optimisers import make_optimiser
 from tests.pretrained import WORDS, write_model
 
 CPU = torch.device("cpu")

@@ -197,7 +197,8 @@ class SiameseTransformer(StudentSettings):
 
     ``model`` is a name in ``models``; ``layers`` are those of the model to use, counted from 0
     (null: all of them).  The sentence vector concatenates the ``last`` layers' states, each
-    averaged over the tokens; with a ``width``, a linear map projects it to that size (Vujanic and
+    averaged over the tokens except [CLS], or with ``pooling: cls`` that of [CLS], which the paper
+    advises against; with a ``width``, a linear map projects it to that size (Vujanic and
     Rueckstiess 2025, LEAF), so that an encoder can have its teacher's width.  ``classifier`` is the
     number of units of the ReLU layer before the outputs.  ``dropout`` null: the model's own.
     ``frozen``: the model is not trained, only the layers above it are.  ``max_words`` counts the
@@ -211,6 +212,7 @@ class SiameseTransformer(StudentSettings):
     model: str
     layers: Annotated[list[Count], Field(min_length=1)] | None
     last: Positive
+    pooling: Literal["mean", "cls"] = "mean"
     width: Positive | None = None
     classifier: Positive
     dropout: Fraction | None

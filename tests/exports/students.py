@@ -48,6 +48,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "dse": COMMON
     | {"architecture": "dse", "model": "mini", "layers": None, "last": 2, "frozen": False},
 }
+VALUES["dse-cls"] = VALUES["dse"] | {"pooling": "cls"}
 
 
 def write_student(

@@ -51,6 +51,8 @@ VALUES: dict[str, dict[str, Any]] = {
     "biattentive": TWO | {"tokens": "words", "model": None, "embedding_size": None},
     "biattentive pieces": TWO | {"tokens": "pieces", "model": "mini", "embedding_size": 5},
     "dse": COMMON | {"model": "mini", "layers": None, "last": 2, "frozen": False},
+    "dse cls": COMMON
+    | {"model": "mini", "layers": None, "last": 2, "frozen": False, "pooling": "cls"},
     "transformer": CUT,
     "transformer last": CUT | {"pool": "last", "classifier": None},
     "bert": COMMON

@@ -38,7 +38,7 @@ CASES = [
     *(("cnn", False, "bert"), ("static", True, "bert"), ("linear", False, "bert")),
     *(("biattentive", False, "bert"), ("biattentive", True, "bert")),
     *(("biattentive-pieces", True, "bert"), ("bert", False, "bert")),
-    *(("transformer", True, "bert"), ("dse", True, "mpnet")),
+    *(("transformer", True, "bert"), ("dse", True, "mpnet"), ("dse-cls", True, "bert")),
 ]
 """Architecture, whether it compares pairs, and the family that its layers or word pieces are of."""
 

@@ -45,17 +45,19 @@ VALUES: dict[str, dict[str, Any]] = {
     "static": COMMON,
     "static open": COMMON,
     "dse": COMMON | {"model": "mini", "layers": None, "last": 2, "frozen": False},
+    "dse cls": COMMON
+    | {"model": "mini", "layers": None, "last": 2, "frozen": False, "pooling": "cls"},
     "linear": {"ngrams": 3, "buckets": 97, "dimensions": 4, "dropout": 0.1, "max_words": MAX_WORDS},
 }
 CHANNELS = {name: ["trained", "static", "multichannel"] for name in VALUES}
-CHANNELS |= {"linear": ["trained"], "dse": ["bert", "mpnet", "distilbert"]}
+CHANNELS |= {"linear": ["trained"], "dse": ["bert", "mpnet", "distilbert"], "dse cls": ["bert"]}
 ENCODERS = [(name, channels) for name in VALUES for channels in CHANNELS[name]]
 
 
 def write_student(folder: Path, name: str, channels: str) -> Path:
     """Write a siamese student with random weights; of a transformer, ``channels`` is a family."""
-    if name == "dse":
-        return write_transformer(folder, channels)
+    if name.startswith("dse"):
+        return write_transformer(folder, channels, name)
     own = {} if name == "linear" else {"embeddings": channels}
     settings = student_settings({"architecture": name.split()[0]} | VALUES[name] | own)
     torch.manual_seed(3)
@@ -67,8 +69,8 @@ def write_student(folder: Path, name: str, channels: str) -> Path:
     return folder
 
 
-def write_transformer(folder: Path, family: str) -> Path:
-    settings = student_settings({"architecture": "dse"} | VALUES["dse"])
+def write_transformer(folder: Path, family: str, name: str) -> Path:
+    settings = student_settings({"architecture": "dse"} | VALUES[name])
     start = start_from_layers(write_model(folder.with_name("model"), family), settings)
     save_student(folder, start.build(settings, True, ["no", "yes"]), start.tokenizer)
     return folder

@@ -16,7 +16,6 @@ from torch import nn
 
 from pipeline_lib.exports.onnx.graphs import COLUMNS, OPSET, ROWS
 from pipeline_lib.exports.onnx.student import FIRST, SECOND
-from pipeline_lib.models.networks.layers import mean
 from pipeline_lib.models.networks.siamese import SiameseTransformerEncoder
 from pipeline_lib.models.networks.student import StudentNetwork
 from pipeline_lib.models.networks.transformer import TransformerReader
@@ -129,9 +128,7 @@ def _sentence_vectors(
 ) -> torch.Tensor:
     """Compute the encoder's sentence vectors, with no step that depends on the example."""
     outputs = encoder.model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
-    counted = torch.cat([torch.zeros_like(mask[:, :1]), mask[:, 1:]], dim=1).float()
-    states = outputs.hidden_states[-encoder.last :]
-    return encoder.projection(torch.cat([mean(layer, counted) for layer in states], -1))
+    return encoder.vectors(outputs.hidden_states, mask.float())
 
 
 def _first_state(

@@ -4,7 +4,7 @@ Barkan et al. 2019, section 3.4 (DSE, distilled sentence embedding); Vujanic and
 (LEAF) if the vector is mapped to a teacher's width.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -20,8 +20,9 @@ class SiameseTransformerEncoder(PretrainedLayers):
     """The last layers' states, each averaged over the sentence's tokens, concatenated.
 
     Only [CLS], the first token, is left out, since the authors saw degradations with it; [SEP]
-    counts like any other token.  There is no dropout between the vectors and their comparison, only
-    the model's own.  Settings with a ``width`` add a linear map after the means.
+    counts like any other token.  With ``pooling: cls``, the states of [CLS] take the place of the
+    means.  There is no dropout between the vectors and their comparison, only the model's own.
+    Settings with a ``width`` add a linear map after the concatenation.
 
     :param words, width: of the model's input embeddings; its configuration has them too.
     :param pretrained: see :class:`PretrainedLayers`.
@@ -31,11 +32,11 @@ class SiameseTransformerEncoder(PretrainedLayers):
         self, words: int, width: int, settings: Settings, pretrained: Mapping[str, Any]
     ) -> None:
         super().__init__(pretrained)
-        self.last = settings.last
+        self.last, self.pooling = settings.last, settings.pooling
         self.frozen = settings.frozen
-        means = self.last * self.model.config.hidden_size
-        self.width = settings.width or means
-        self.projection = nn.Linear(means, self.width) if settings.width else nn.Identity()
+        pooled = self.last * self.model.config.hidden_size
+        self.width = settings.width or pooled
+        self.projection = nn.Linear(pooled, self.width) if settings.width else nn.Identity()
         if self.frozen:
             self.model.requires_grad_(False)
             self.eval()
@@ -45,18 +46,29 @@ class SiameseTransformerEncoder(PretrainedLayers):
 
         :param ids: int64 (rows, longest), padded at the end, special tokens included.
         :param lengths: int64 (rows,), at least 1; a sentence that is only [CLS] gets zero means.
-        :returns: float (rows, width); without a map float32, with the top layer's mean last.
+        :returns: float (rows, width); without a map float32, with the top layer's values last.
         """
         inputs = model_inputs({"ids": ids, "lengths": lengths})
         with torch.no_grad() if self.frozen else nullcontext():
-            states = self.model(**inputs, output_hidden_states=True).hidden_states[-self.last :]
-        counted = inside(ids, lengths)
-        counted[:, 0] = False
+            states = self.model(**inputs, output_hidden_states=True).hidden_states
+        return self.vectors(states, inside(ids, lengths))
+
+    def vectors(self, states: Sequence[torch.Tensor], mask: torch.Tensor) -> torch.Tensor:
+        """Return sentence vectors; see :meth:`forward`.
+
+        :param states: of the embeddings and of each layer, (rows, longest, width).
+        :param mask: 0 or False for padding, (rows, longest).
+        """
         # A long sum in bfloat16 would lose precision.
-        means = torch.cat([mean(layer.float(), counted) for layer in states], dim=-1)
+        last = [layer.float() for layer in states[-self.last :]]
+        if self.pooling == "cls":
+            pooled = torch.cat([layer[:, 0] for layer in last], dim=-1)
+        else:
+            counted = torch.cat([torch.zeros_like(mask[:, :1]), mask[:, 1:]], dim=1)
+            pooled = torch.cat([mean(layer, counted) for layer in last], dim=-1)
         if isinstance(self.projection, nn.Linear):  # which half() and bfloat16() convert
-            means = means.to(self.projection.weight.dtype)
-        return self.projection(means)
+            pooled = pooled.to(self.projection.weight.dtype)
+        return self.projection(pooled)
 
     def train(self, mode: bool = True) -> "SiameseTransformerEncoder":
         """Set training or evaluation mode; a frozen encoder always stays in evaluation mode."""

@@ -65,7 +65,9 @@ def make_student(
     return Student(model, start.tokenizer, CPU)
 
 
-def plain_vectors(folder: Path, texts: Sequence[str], last: int) -> np.ndarray:
+def plain_vectors(
+    folder: Path, texts: Sequence[str], last: int, pooling: str = "mean"
+) -> np.ndarray:
     """Return vectors by the paper's words, (texts, width): a sentence, a layer, a token a time."""
     model = AutoModel.from_pretrained(folder).eval()
     tokenizer, found = AutoTokenizer.from_pretrained(folder), []
@@ -77,20 +79,22 @@ def plain_vectors(folder: Path, texts: Sequence[str], last: int) -> np.ndarray:
             states = model(**encoded, output_hidden_states=True).hidden_states
         vector = []
         for layer in range(len(states) - last, len(states)):
-            tokens = [states[layer][0, place].double() for place in range(1, len(ids))]
+            places = range(1, len(ids)) if pooling == "mean" else [0]
+            tokens = [states[layer][0, place].double() for place in places]
             vector += (sum(tokens) / len(tokens)).tolist()
         found.append(vector)
     return np.array(found)
 
 
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
 @pytest.mark.parametrize("last", [1, 3])
 def test_vectors_are_the_papers_whatever_stands_beside_them(
-    family: Path, last: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    family: Path, last: int, pooling: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw = np.random.default_rng(last)
     texts = [" ".join(draw.choice(WORDS, size)) for size in draw.integers(0, 20, 12)]
-    expected = plain_vectors(family, texts, last)
-    student = make_student(family, last=last)
+    expected = plain_vectors(family, texts, last, pooling)
+    student = make_student(family, last=last, pooling=pooling)
     save_student(tmp_path, student.model, student.tokenizer)
     encoder = load_encoder(str(tmp_path))
     assert encoder.width == expected.shape[1] == 16 * last
@@ -99,33 +103,38 @@ def test_vectors_are_the_papers_whatever_stands_beside_them(
         found = encoder.encode(texts)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, expected, atol=2e-6)
-    assert np.ptp(expected, axis=0).max() > 0.1
+    assert np.ptp(expected, axis=0).max() > (0.1 if pooling == "mean" else 1e-3)
 
 
-def test_a_width_puts_a_linear_map_behind_the_means(family: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_a_width_puts_a_linear_map_behind_the_pooled_states(
+    family: Path, pooling: str, tmp_path: Path
+) -> None:
     texts = [first for first, _ in PAIRS]
-    settings = settings_of(width=5)
+    settings = settings_of(width=5, pooling=pooling)
     start = start_from_layers(family, settings)
     torch.manual_seed(4)
     model = start.encoder(settings).eval()
     map_ = model.projection
-    expected = plain_vectors(family, texts, 2) @ map_.weight.detach().numpy().T.astype(float)
+    vectors = plain_vectors(family, texts, 2, pooling)
+    expected = vectors @ map_.weight.detach().numpy().T.astype(float)
     expected += map_.bias.detach().numpy()
     save_encoder(tmp_path / "encoder", model, start.tokenizer, settings, start.pretrained)
     encoder = load_encoder(tmp_path / "encoder")
     assert encoder.width == settings.sentence_width == 5
     np.testing.assert_allclose(encoder.encode(texts), expected, atol=2e-6)
-    assert np.ptp(expected, axis=0).max() > 1e-2
+    assert np.ptp(expected, axis=0).max() > (1e-2 if pooling == "mean" else 1e-3)
     export_onnx(tmp_path / "encoder", tmp_path / "onnx")
     found = load_onnx_student(tmp_path / "onnx").outputs(texts)
     np.testing.assert_allclose(found, expected, atol=5e-6)
 
 
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
 @pytest.mark.parametrize("pair", [True, False])
-def test_what_compares_sees_sentences_read_apart(family: Path, pair: bool) -> None:
-    student, texts = make_student(family, pair), PAIRS if pair else SINGLES
+def test_what_compares_sees_sentences_read_apart(family: Path, pair: bool, pooling: str) -> None:
+    student, texts = make_student(family, pair, pooling=pooling), PAIRS if pair else SINGLES
     sides = zip(*texts, strict=True) if pair else [texts]
-    vectors = [torch.from_numpy(plain_vectors(family, side, 2)).float() for side in sides]
+    vectors = [torch.from_numpy(plain_vectors(family, side, 2, pooling)).float() for side in sides]
     features = vectors[0]
     if pair:
         u, v = vectors
@@ -270,11 +279,12 @@ def test_tasks_of_pairs_and_of_sentences_share_one_encoder(bert: Path, frozen: b
     assert moved == {"hidden", "logits", *(() if frozen else ("encoder",))}
 
 
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
 def test_an_encoder_that_is_not_frozen_learns(
-    family: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    family: Path, pooling: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    model = (student := make_student(family)).model
+    model = (student := make_student(family, pooling=pooling)).model
     before = {name: weight.clone() for name, weight in model.named_parameters()}
     attend_quickly(model, training=True)
     losses = train(model, training_set(student, TARGETS), {"labels": 1.0})
@@ -325,6 +335,14 @@ def test_what_a_model_lacks_is_refused(
         return
     with pytest.raises(DistilleryError, match=message):
         check_fits("students.new", settings_of(**changes), family)
+
+
+def test_a_student_saved_before_pooling_was_a_choice_has_the_mean() -> None:
+    values = settings_of().model_dump()
+    assert values.pop("pooling") == "mean"
+    assert student_settings(values) == settings_of(pooling="mean")
+    with pytest.raises(ValueError, match="pooling"):
+        settings_of(pooling="pooler")
 
 
 def test_settings_that_contradict_themselves_are_refused() -> None:

@@ -221,7 +221,7 @@ def _fitted(
     dev_scores: list[float] = []
 
     def evaluate(_: torch.nn.Module) -> float:
-        dev_scores.append(part.dev_score())
+        dev_scores.append(part.dev_score("metric").score)
         last.update({name: value.clone() for name, value in model.state_dict().items()})
         return dev_scores[-1]
 
@@ -238,7 +238,7 @@ def _fitted(
     if progress.best_step < progress.step:
         model.load_state_dict(last)
         at_last = scored(test)
-    scores = {"dev": progress.best_score, "test": best, "dev_last": dev_scores[-1]}
+    scores = {"dev": progress.best_merit, "test": best, "dev_last": dev_scores[-1]}
     return scores | {"test_last": at_last, "best_step": progress.best_step}
 
 

@@ -130,7 +130,7 @@ def _distilled(
     best = fit(model, LengthSorted(train, 64, seed), loss, evaluate, settings, checkpoint)
     checkpoint.unlink()
     encoder = SentenceEncoder(model.encoder, tokenizer, STUDENT.max_words, torch.device("cpu"))
-    return best.best_score, rate, encoder.encode
+    return best.best_merit, rate, encoder.encode
 
 
 def _select(sides: list[Sentences], wanted: np.ndarray, rows: np.ndarray) -> Sentences:

@@ -25,6 +25,8 @@ from pipeline_lib.shards.training_records import AnswersRecord, LabelsRecord, Te
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Tune one task's teachers on its original training set, or take finished ones."""
+    from pipeline_lib.training.progress import on_dev
+
     params, layout = load_params(), Layout()
     kinds = {name: teacher.tuning.kind for name, teacher in params.teachers_of(task).items()}
     target = fresh_folder(layout.teachers(task))
@@ -44,8 +46,8 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     for name in (name for name in kinds if kinds[name] in ("finished", "answers", "average")):
         write_seal(target / name)
     for name, record in records.items():
-        best = record.best_dev
-        scored = "no answers to score" if best is None else f"{record.metric} {best:.4f}"
+        unscored = record.best_dev is None
+        scored = "no answers to score" if unscored else f"{record.metric} {on_dev(record)}"
         say(f"{task} {name}: {scored} on dev")
 
 
@@ -54,7 +56,7 @@ def finetune(
 ) -> dict[str, TeacherRecord | AnswersRecord]:
     """Fine-tune teachers at every learning rate; link the best of each below ``target``."""
     from pipeline_lib.base.devices import resolve_device
-    from pipeline_lib.training.progress import show_training
+    from pipeline_lib.training.progress import losses, show_training
     from pipeline_lib.training.search import train_rows
     from pipeline_lib.training.teachers.finetuning import (
         TeacherTask,
@@ -68,7 +70,7 @@ def finetune(
     engine = make_engine(params, device, single_threaded=False)
 
     def note(training: TeacherTraining, loss: float, best: float) -> str:
-        return f"rate {training.rate:g}: loss {loss:.3f} best dev {max(best, 0):.4f}"
+        return f"rate {training.rate:g}: {losses(training, loss, best)}"
 
     with show_training(f"fine-tuning {task}", rows, note) as shown:
         searched = train_rows(rows, engine, shown.on_progress, shown.on_done)

@@ -21,7 +21,7 @@ from pipeline_lib.shards.engine import make_engine
 def main(teacher: Annotated[str, typer.Option(help="A name in `refined`.")]) -> None:
     """Tune a teacher of kind ``refined`` on all of its tasks."""
     from pipeline_lib.base.devices import resolve_device
-    from pipeline_lib.training.progress import show_training
+    from pipeline_lib.training.progress import losses, on_dev, show_training
     from pipeline_lib.training.search import train_rows
     from pipeline_lib.training.teachers.refining import RefinedTraining, refined_row
 
@@ -32,7 +32,7 @@ def main(teacher: Annotated[str, typer.Option(help="A name in `refined`.")]) -> 
     fresh_folder(layout.refined_teachers(teacher))
 
     def note(training: RefinedTraining, loss: float, best: float) -> str:
-        return f"rate {training.rate:g}: loss {loss:.3f} best dev {max(best, 0):.4f}"
+        return f"rate {training.rate:g}: {losses(training, loss, best)}"
 
     with show_training(f"refining {teacher}", [row], note) as shown:
         searched = train_rows([row], engine, shown.on_progress, shown.on_done)[teacher]
@@ -41,7 +41,7 @@ def main(teacher: Annotated[str, typer.Option(help="A name in `refined`.")]) -> 
     training.write(folders, record)
     for folder in folders.values():
         searched.write(folder)
-    say(f"{teacher}: {record.best_dev:.4f} on dev, over {len(folders)} tasks")
+    say(f"{teacher}: {on_dev(record)} on dev, over {len(folders)} tasks")
 
 
 if __name__ == "__main__":

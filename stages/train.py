@@ -39,7 +39,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         student_row,
         take_students,
     )
-    from pipeline_lib.training.progress import show_training
+    from pipeline_lib.training.progress import on_dev, show_training
     from pipeline_lib.training.search import train_rows
 
     params, layout = load_params(), Layout()
@@ -50,7 +50,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     target = fresh_folder(layout.students(task))
     for plan in (plan for plan in plans if plan.optimiser is None):
         records = take_students(plan, params.seeds, target / plan.method)
-        scores = ", ".join(f"{record.best_dev:.4f}" for record in records.values())
+        scores = ", ".join(map(on_dev, records.values()))
         say(f"{task} {plan.method}: dev {scores} (seeds {params.seeds}, from {plan.start})")
 
     def rows_of(turn: list[Plan]) -> "list[TrainingRow[StudentTraining]]":
@@ -83,9 +83,9 @@ def make_vocabulary(params: Params, task: str, layout: Layout) -> None:
 
 
 def _note(training: "StudentTraining", loss: float, best: float) -> str:
-    of_layers = training.plan.objective.is_of_layers
-    score = f"loss on dev {-best:.4f}" if of_layers else f"best dev {max(best, 0):.4f}"
-    return f"{training.plan.method} {training.seed}: loss {loss:.3f} {score}"
+    from pipeline_lib.training.progress import losses
+
+    return f"{training.plan.method} {training.seed}: {losses(training, loss, best)}"
 
 
 def _link(result: "Searched[StudentTraining]", folder: Path) -> None:
@@ -95,10 +95,14 @@ def _link(result: "Searched[StudentTraining]", folder: Path) -> None:
 
 
 def _tell(name: str, result: "Searched[StudentTraining]") -> None:
+    from pipeline_lib.training.progress import on_dev
+
     [(first, record), *_] = result.trainings.values()
-    what, sign = ("loss on dev", -1) if first.plan.objective.is_of_layers else ("dev", 1)
-    scores = ", ".join(f"{sign * seed_record.best_dev:.4f}" for seed_record in result.records)
-    say(f"{name}: {what} {scores} (seeds {[*result.trainings]}, rate {result.rate:g})")
+    if first.plan.objective.is_of_layers:
+        what, scores = "loss on dev", [f"{-one.best_dev:.4f}" for one in result.records]
+    else:
+        what, scores = "dev", [on_dev(one) for one in result.records]
+    say(f"{name}: {what} {', '.join(scores)} (seeds {[*result.trainings]}, rate {result.rate:g})")
     if missing := record.unanswered:
         say(f"  trained on {record.rows:,} rows: {missing:,} have no answer from the teacher")
 

@@ -30,7 +30,7 @@ def main(joint: Annotated[str, typer.Option(help="A row of `joint`.")]) -> None:
         write_joint_vocabulary,
         write_students,
     )
-    from pipeline_lib.training.progress import show_training
+    from pipeline_lib.training.progress import losses, on_dev, show_training
     from pipeline_lib.training.search import train_rows
 
     params, layout = load_params(), Layout()
@@ -43,14 +43,13 @@ def main(joint: Annotated[str, typer.Option(help="A row of `joint`.")]) -> None:
     encode_sets([row], make_engine(params, "cpu"))
 
     def note(training: JointTraining, loss: float, best: float) -> str:
-        label = f"{training.name} {training.seed}"
-        return f"{label}: loss {loss:.3f} best dev {max(best, 0):.4f}"
+        return f"{training.name} {training.seed}: {losses(training, loss, best)}"
 
     with show_training(f"training jointly {joint}", [row], note) as shown:
         engine = make_engine(params, device)
         searched = train_rows([row], engine, shown.on_progress, shown.on_done)[joint]
     write_students(searched, layout)
-    scores = ", ".join(f"{record.best_dev:.4f}" for record in searched.records)
+    scores = ", ".join(map(on_dev, searched.records))
     say(f"{joint}: mean dev {scores} (seeds {params.seeds}, rate {searched.rate:g})")
 
 

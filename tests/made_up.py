@@ -43,6 +43,7 @@ def made_up_training(**changes: Any) -> dict[str, Any]:
     settings = {"optimiser": "adam", "learning_rate": 0.002, "schedule": "linear", "warmup": 0.1}
     settings |= {"batch_size": 4, "epochs": 1, "max_steps": None, "evaluate_every": None}
     settings |= {"clip_norm": 1.0, "weight_decay": 0.0, "precision": "float32", "seed": 1}
+    settings |= {"select": "metric"}
     look = {"step": 20, "epoch": 1.0, "loss": 0.5, "dev": 0.9}
     values = {"best_dev": 0.9, "best_step": 20, "steps": 20, "selection": "evaluation that is best"}
     values |= {"settings": settings, "history": [look], "computed_on": "Fast CPU"}

@@ -28,6 +28,7 @@ from pipeline_lib.shards.kept import kept_json, kept_table
 from pipeline_lib.shards.shard_sets import read_manifest, write_shard
 from pipeline_lib.shards.training_records import (
     LabelsRecord,
+    ModelRecord,
     SearchRecord,
     StudentRecord,
     TeacherRecord,
@@ -61,6 +62,7 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
         systems,
         params.evaluate,
         shared_texts(layout, task),
+        [name for name in teachers if _is_by_loss(layout.teacher(task, name))],
     )
     table = predictions_table(
         heldout, systems, label_type(settings.kind, len(settings.label_names))
@@ -70,6 +72,11 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
     write_shard(layout.predictions(task), table)
     scores.write(layout.scores(task))
     return scores
+
+
+def _is_by_loss(teacher: Path) -> bool:
+    """Whether the lowest loss on dev chose a teacher's epoch and learning rate."""
+    return ModelRecord.read(teacher / "training.json").best_dev_loss is not None
 
 
 @dataclass(frozen=True)
@@ -154,6 +161,7 @@ def read_training(folder: Path, seeds: Sequence[int]) -> Training:
     return Training(
         learning_rate=search.learning_rate,
         best_dev_by_rate=search.best_dev_by_rate,
+        dev_loss_by_rate=search.dev_loss_by_rate,
         rows=one.rows,
         steps=one.steps,
         batch_size=one.settings.batch_size,

@@ -3,7 +3,7 @@
 Pure functions of labels and logits.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -43,6 +43,7 @@ def task_scores(
     systems: dict[str, System],
     evaluate: Evaluate,
     shared_texts: dict[str, dict[str, dict[str, int]]],
+    by_loss: Sequence[str],
 ) -> TaskScores:
     """Return all scores of one task.
 
@@ -50,6 +51,7 @@ def task_scores(
     :param train_labels: int classes or float scores, shape (rows,), for computing the floor.
     :param teachers: each one's parameter counts; None if its answers are not from a model run here.
     :param systems: by method name, in the order of params.yaml.
+    :param by_loss: the teachers whose epoch and rate were chosen by the loss on dev.
     """
     scorer = _Scorer(task, heldout, evaluate, DetailScorer(task, heldout, evaluate, systems))
     return TaskScores(
@@ -57,13 +59,25 @@ def task_scores(
         f1_label=task.f1_label,
         labels=task.label_names,
         rows={"train": train_rows} | {s: len(part.texts) for s, part in heldout.items()},
-        selection=SELECTION,
+        selection=_selection(task, by_loss, systems),
         evaluate=evaluate,
         floor=scorer.floor(train_labels),
         teachers={name: scorer.teacher(name, counts) for name, counts in teachers.items()},
         methods=scorer.methods(systems, teachers),
         steps=scorer.steps(systems),
         shared_texts=shared_texts,
+    )
+
+
+def _selection(task: Task, teachers: Sequence[str], systems: Mapping[str, System]) -> str:
+    """Say what was chosen on dev, and for which systems by the loss."""
+    names = [f"teacher {name}" for name in teachers]
+    names += [name for name, one in systems.items() if one.training.dev_loss_by_rate is not None]
+    if not names:
+        return SELECTION
+    return (
+        f"{SELECTION} Evaluation and rate were chosen by the loss of dev's labels, in place of "
+        f"{task.metrics[0]}, for {', '.join(names)}."
     )
 
 

@@ -6,6 +6,7 @@ parameters through :func:`load_params`; ``distill check`` does the same before a
 starts.
 """
 
+from pipeline_lib.params.base import Select
 from pipeline_lib.params.encoders import (
     STARTS,
     CatalogueRow,
@@ -191,6 +192,7 @@ __all__ = [
     "Regression",
     "RerankedSystem",
     "Retrieval",
+    "Select",
     "SentenceVectorFiles",
     "SentenceVectors",
     "Similarity",

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from pipeline_lib.params.base import Count, Fraction, Positive, Section, Seed, Times
+from pipeline_lib.params.base import Count, Fraction, Positive, Section, Seed, Select, Times
 from pipeline_lib.params.models import TrainingPrecision
 
 
@@ -13,7 +13,8 @@ class Optimiser(Section):
     """An optimiser and how long it runs: ``epochs`` or ``max_steps``, whichever ends first.
 
     Each of ``learning_rates`` is tried with the first seed, and the best on dev is used for all.
-    ``evaluate_every`` is the number of steps between evaluations (null: one epoch).
+    ``evaluate_every`` is the number of steps between evaluations (null: one epoch).  ``select``,
+    which can be left out, says what is best on dev.
     """
 
     name: Literal["adam", "adadelta"]
@@ -26,6 +27,7 @@ class Optimiser(Section):
     evaluate_every: Positive | None
     clip_norm: Annotated[float, Field(gt=0)] | None
     precision: TrainingPrecision
+    select: Select = "metric"
 
     def steps(self, rows: int) -> int:
         """Return how many steps one training run over this many rows takes."""

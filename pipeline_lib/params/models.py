@@ -14,6 +14,7 @@ from pipeline_lib.params.base import (
     Revision,
     Section,
     Seed,
+    Select,
     Sha256,
     Times,
 )
@@ -67,7 +68,10 @@ TrainingPrecision = Literal["auto", "float32", "bfloat16"]
 
 
 class Tuning(Section):
-    """How a teacher is tuned here (Tang et al. 2019, section 4)."""
+    """How a teacher is tuned here (Tang et al. 2019, section 4).
+
+    ``select``, which can be left out, says what is best on dev.
+    """
 
     learning_rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
     epochs: Times
@@ -79,6 +83,7 @@ class Tuning(Section):
     # No float16: it would need gradient scaling.
     precision: TrainingPrecision
     seed: Seed
+    select: Select = "metric"
 
 
 class FineTuning(Tuning):

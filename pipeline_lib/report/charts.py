@@ -238,7 +238,7 @@ def learning_chart(
         plot.line([(one["step"], one[key]) for one in history], series, "thin")
         for one in history:
             if one["step"] == curve["best_step"]:
-                text = f"seed {curve['seed']}, step {one['step']}: {show(one[key])}"
+                text = f"seed {curve['seed']}, step {one['step']}: {show(one[key])}, {_kept(one)}"
                 plot.mark(one["step"], one[key], series, text)
     described = "; ".join(
         f"seed {curve['seed']}: {show(history[0][key])} to {show(history[-1][key])}"
@@ -259,10 +259,16 @@ def _learning_rows(
             f"{one['step']:,}",
             f"{one['epoch']:.2f}",
             show(one[key]),
-            "kept" if one["step"] == curve["best_step"] else "",
+            _kept(one) if one["step"] == curve["best_step"] else "",
         ]
         for one in curve["history"]
     ]
+
+
+def _kept(evaluation: Mapping[str, Any]) -> str:
+    """Say that an evaluation's weights were kept, and the loss that chose it, if one did."""
+    loss = evaluation.get("dev_loss")
+    return "kept" if loss is None else f"kept: lowest loss on dev, {loss:.4f}"
 
 
 def _decimals(value: float | None) -> str:

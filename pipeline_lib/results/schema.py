@@ -171,10 +171,12 @@ class Training(Record):
 
     :ivar best_dev_by_rate: of the first seed, by learning rate; :ivar best_step: by seed, the step
         whose weights were kept.
+    :ivar dev_loss_by_rate: of the first seed, if the lowest loss chose rate and step; else None.
     """
 
     learning_rate: float
     best_dev_by_rate: dict[str, float]
+    dev_loss_by_rate: dict[str, float] | None = None
     rows: int
     steps: int
     batch_size: int

@@ -11,7 +11,8 @@ from pipeline_lib.shards.training_records import ModelRecord, TrainingRecord
 
 Curve = dict[str, Any]
 """``system``, ``kind`` (teacher, method, joint, encoder), ``seed``, ``measure`` and ``history``: a
-list of step, epoch, mean training loss since the last evaluation, and score on dev."""
+list of step, epoch, mean training loss since the last evaluation, score on dev, and ``dev_loss`` if
+the lowest one was kept."""
 
 
 def task_curves(params: Params, task: str, layout: Layout) -> list[Curve]:
@@ -58,14 +59,16 @@ def _curve(
     except DistilleryError:
         # The teacher's answers are in files, or it was fine-tuned elsewhere.
         return None
+    evaluations = [one if task is None else one.of_task(task) for one in record.history]
     history = [
         {
             "step": one.step,
             "epoch": one.epoch,
             "loss": round(one.loss, 6),
-            "dev": round(one.dev if task is None else one.dev_by_task[task], 6),
+            "dev": round(one.dev, 6),
+            **({} if one.dev_loss is None else {"dev_loss": round(one.dev_loss, 6)}),
         }
-        for one in record.history
+        for one in evaluations
     ]
     rate = record.settings.learning_rate
     names = {"system": system, "kind": kind, "seed": seed, "measure": measure}

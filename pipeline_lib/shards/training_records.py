@@ -4,13 +4,15 @@ A reader names the class that has what it needs; further keys of the file are ig
 do not apply are left out of the file.
 """
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.record_files import Record, RecordFile
-from pipeline_lib.params import Optimiser, Tuning
+from pipeline_lib.params import Optimiser, Select, Tuning
 
 
 class ModelRecord(RecordFile):
@@ -18,11 +20,13 @@ class ModelRecord(RecordFile):
 
     :ivar computed_on: the processor and torch's version; None: nothing was computed here.
     :ivar max_length: a teacher's limit in word pieces.
+    :ivar best_dev_loss: of dev's labels, if its lowest value chose the evaluation of ``best_dev``.
     """
 
     others: ClassVar[Literal["forbid", "ignore"]] = "ignore"
     computed_on: str | None = None
     max_length: int | None = None
+    best_dev_loss: float | None = None
 
     def write(self, path: Path) -> None:
         """Write it as JSON, without the keys that were not set."""
@@ -45,6 +49,7 @@ class Settings:
     weight_decay: float
     precision: str
     seed: int
+    select: Select = "metric"
 
     @classmethod
     def of(
@@ -61,14 +66,34 @@ class Settings:
 class Evaluation(Record):
     """An evaluation on dev: the mean training loss since the last one, and the score.
 
-    :ivar dev_by_task: each task's score, of several; ``dev`` is their mean, weighted by rows.
+    :ivar dev_loss: of dev's labels, if evaluations were chosen by it.
+    :ivar dev_by_task, dev_loss_by_task: each task's, of several; ``dev`` and ``dev_loss`` are their
+        means, weighted by rows.
     """
 
     step: int
     epoch: float
     loss: float
     dev: float
+    dev_loss: float | None = None
     dev_by_task: list[float] | dict[str, float] | None = None
+    dev_loss_by_task: list[float] | dict[str, float] | None = None
+
+    def of_task(self, key: int | str) -> "Evaluation":
+        """Return one task's evaluation, by its number or name, as if it were trained alone."""
+        losses = self.dev_loss_by_task
+        loss = {} if losses is None else {"dev_loss": losses[key]}
+        own = {"step": self.step, "epoch": self.epoch, "loss": self.loss}
+        return Evaluation(**own, dev=self.dev_by_task[key], **loss)
+
+    def named(self, tasks: Iterable[str]) -> "Evaluation":
+        """Return the evaluation with the names of its tasks, given in their order."""
+        keys = ("dev_by_task", "dev_loss_by_task")
+        values = {key: value for key in keys if (value := getattr(self, key)) is not None}
+        names = [*tasks]
+        return self.model_copy(
+            update={key: dict(zip(names, value, strict=True)) for key, value in values.items()}
+        )
 
 
 class TrainingRecord(ModelRecord):
@@ -86,6 +111,12 @@ class TrainingRecord(ModelRecord):
     history: list[Evaluation]
     computed_on: str
     processes: int = 1
+
+    @property
+    def merit(self) -> float:
+        """What the trainings of a search are compared by, higher is better; NaN is the worst."""
+        merit = self.best_dev if self.best_dev_loss is None else -self.best_dev_loss
+        return -math.inf if math.isnan(merit) else merit
 
 
 OfTask = TypeVar("OfTask", bound=TrainingRecord)
@@ -110,12 +141,10 @@ class TasksRecord(TrainingRecord):
 
         :param extra: further fields.
         """
-        history = [
-            Evaluation(step=one.step, epoch=one.epoch, loss=one.loss, dev=one.dev_by_task[number])
-            for one in self.history
-        ]
-        [best] = [one.dev for one in history if one.step == self.best_step]
-        scores = {"history": history, "best_dev": best}
+        history = [one.of_task(number) for one in self.history]
+        [best] = [one for one in history if one.step == self.best_step]
+        scores = {"history": history, "best_dev": best.dev}
+        scores |= {} if best.dev_loss is None else {"best_dev_loss": best.dev_loss}
         return kind(**self.shared | scores | self.by_task[number] | extra)
 
 
@@ -145,12 +174,7 @@ class JointRecord(TrainingRecord):
     @classmethod
     def of(cls, record: TasksRecord, students: dict[str, StudentRecord]) -> "JointRecord":
         """Return a run's record with the names of its tasks, in their order."""
-        history = [
-            one.model_copy(
-                update={"dev_by_task": dict(zip(students, one.dev_by_task, strict=True))}
-            )
-            for one in record.history
-        ]
+        history = [one.named(students) for one in record.history]
         rows = {task: student.rows_of_task for task, student in students.items()}
         best = {task: student.best_dev for task, student in students.items()}
         by_task = {"rows_by_task": rows, "best_dev_by_task": best}
@@ -176,7 +200,7 @@ class TeacherRecord(ModelRecord):
 class TunedTeacherRecord(TrainingRecord, TeacherRecord):
     """A teacher that was tuned here; with several tasks at once, it has the last three fields.
 
-    :ivar best_dev_mean: the mean over tasks by which the best evaluation was chosen.
+    :ivar best_dev_mean: the mean over tasks, weighted by rows, of the evaluation that was chosen.
     """
 
     rows: int | None = None
@@ -241,11 +265,15 @@ class VectorEncoderRecord(EncoderRecord, Spread):
 
 
 class SearchRecord(RecordFile):
-    """The search for a learning rate, with the first seed."""
+    """The search for a learning rate, with the first seed.
+
+    :ivar dev_loss_by_rate: of dev's labels, if its lowest value chose the rate; else None.
+    """
 
     seed: int
     learning_rate: float
     best_dev_by_rate: dict[str, float]
+    dev_loss_by_rate: dict[str, float] | None = None
 
 
 def tuned_length(folder: Path) -> int | None:

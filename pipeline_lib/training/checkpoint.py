@@ -19,12 +19,15 @@ from pipeline_lib.base.files import atomic_path
 class Progress:
     """A run's progress: what a checkpoint holds besides the tensors.
 
-    ``history`` has one entry per evaluation on dev: step, epoch (from 1), mean training loss since
-    the last one, dev score; with several tasks, ``dev_by_task`` has each task's score.
+    ``history`` has one entry per evaluation on dev: the fields of
+    :class:`~pipeline_lib.shards.training_records.Evaluation`.
+
+    :ivar best_merit: of the evaluation at ``best_step``, whose weights are kept: its score, or
+        minus its loss if that chooses.
     """
 
     step: int = 0
-    best_score: float = -math.inf
+    best_merit: float = -math.inf
     best_step: int = 0
     loss_sum: float = 0.0
     loss_count: int = 0

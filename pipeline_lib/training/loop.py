@@ -42,22 +42,51 @@ class Batches(Protocol):
 
 
 @dataclass(frozen=True)
+class DevScore:
+    """How a model does on dev.
+
+    :ivar score: higher is better; :ivar loss: of dev's labels, if evaluations are chosen by it.
+    """
+
+    score: float
+    loss: float | None = None
+
+    @property
+    def merit(self) -> float:
+        """What evaluations are compared by, higher is better."""
+        return self.score if self.loss is None else -self.loss
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What the history says of it."""
+        return {"dev": self.score} | ({} if self.loss is None else {"dev_loss": self.loss})
+
+
+@dataclass(frozen=True)
 class ScoresByTask:
-    """The scores on dev of a model of several tasks, in their order.
+    """How a model of several tasks does on their dev sets, in their order.
 
     :ivar rows: how many rows each task was scored on.
     """
 
-    scores: list[float]
+    each: list[DevScore]
     rows: list[int]
 
     @property
-    def mean(self) -> float:
-        """The mean, weighted by rows: a score on few of them is mostly chance."""
-        return float(np.average(self.scores, weights=self.rows))
+    def mean(self) -> DevScore:
+        """The means, weighted by rows: a score on few of them is mostly chance."""
+        columns = zip(*(one.fields.values() for one in self.each), strict=True)
+        return DevScore(*(float(np.average(column, weights=self.rows)) for column in columns))
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What the history says of it: the means, and each task's."""
+        names = self.mean.fields
+        by_task = {f"{name}_by_task": [one.fields[name] for one in self.each] for name in names}
+        return names | by_task
 
 
-Score = float | ScoresByTask
+Score = float | DevScore | ScoresByTask
 """A model's score on dev, higher is better; with several tasks, their mean counts."""
 
 
@@ -95,7 +124,7 @@ def fit(
     report: Report | None = None,
     team: Team | None = None,
 ) -> Progress:
-    """Train ``model`` in place and leave it with the weights that scored best on dev.
+    """Train ``model`` in place and leave it with the weights that were best on dev.
 
     :param loss: maps (model, batch) to the mean loss, a scalar.
     :param evaluate: maps the model to its score on dev.
@@ -127,7 +156,7 @@ def fit(
             losses.read()
             _evaluate(model, evaluate, state, progress.step / per_epoch)
         if report:
-            report(progress.step, total, losses.last, progress.best_score)
+            report(progress.step, total, losses.last, progress.best_merit)
         if time.monotonic() - saved > CHECKPOINT_SECONDS or progress.step == total:
             losses.read()
             if team is None or team.main:
@@ -235,19 +264,13 @@ def _evaluate(
     with torch.inference_mode():
         result = evaluate(model)
     model.train()
-    score = result.mean if isinstance(result, ScoresByTask) else result
+    scored = DevScore(result) if isinstance(result, float) else result
     mean = progress.loss_sum / max(1, progress.loss_count)
-    entry: dict[str, Any] = {
-        "step": progress.step,
-        "epoch": round(epoch, 4),
-        "loss": mean,
-        "dev": score,
-    }
-    if isinstance(result, ScoresByTask):
-        entry["dev_by_task"] = result.scores
-    progress.history.append(entry)
+    entry = {"step": progress.step, "epoch": round(epoch, 4), "loss": mean}
+    progress.history.append(entry | scored.fields)
     progress.loss_sum, progress.loss_count = 0.0, 0
+    merit = (scored.mean if isinstance(scored, ScoresByTask) else scored).merit
     # A score can be NaN, if outputs are, but some weights must be kept even so.
-    if score > progress.best_score or math.isnan(progress.best_score) or not state.best:
-        progress.best_score, progress.best_step = score, progress.step
+    if merit > progress.best_merit or math.isnan(progress.best_merit) or not state.best:
+        progress.best_merit, progress.best_step = merit, progress.step
         state.keep_best()

@@ -5,11 +5,24 @@ from contextlib import contextmanager
 from typing import Any
 
 from pipeline_lib.base.progress import Advance, show_progress
+from pipeline_lib.shards.training_records import AnswersRecord, TeacherRecord, TrainingRecord
 from pipeline_lib.training.runs import Message, TrainingSpec
 from pipeline_lib.training.search import TrainingRow
 
 Note = Callable[[Any, float, float], str]
-"""What is shown of a run, given the run, its loss and its best score on dev."""
+"""What is shown of a run, given the run, its loss and what it reports as its best."""
+
+
+def losses(training: TrainingSpec, loss: float, best: float) -> str:
+    """Return a run's loss, and its best score, or its lowest loss, on dev so far."""
+    on_dev = f"lowest on dev {-best:.4f}" if training.is_by_loss else f"best dev {max(best, 0):.4f}"
+    return f"loss {loss:.3f} {on_dev}"
+
+
+def on_dev(record: TrainingRecord | TeacherRecord | AnswersRecord) -> str:
+    """Return a model's score on dev, and the loss that chose its evaluation, if one did."""
+    loss = record.best_dev_loss
+    return f"{record.best_dev:.4f}" + ("" if loss is None else f" at the lowest loss {loss:.4f}")
 
 
 class TrainingProgress:

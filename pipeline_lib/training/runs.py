@@ -76,6 +76,11 @@ class TrainingSpec(ABC):
         return Settings.of(self.optimiser, self.rate, precision, self.seed)
 
     @property
+    def is_by_loss(self) -> bool:
+        """Whether the lowest loss on dev is kept, instead of the best score."""
+        return self.optimiser.select == "loss"
+
+    @property
     @abstractmethod
     def made_from(self) -> Any:
         """What determines the result besides settings, device and code: data, model, start.
@@ -116,7 +121,7 @@ class TrainingSpec(ABC):
 
 Spec = TypeVar("Spec", bound=TrainingSpec)
 Message = tuple[int, int, float, float]
-"""What a run reports: step, steps, loss, best score on dev."""
+"""What a run reports: step, steps, loss, best score on dev, or minus the lowest loss."""
 
 
 def train_or_find(spec: TrainingSpec, report: Callable[[Message], None]) -> TrainingRecord:
@@ -166,11 +171,15 @@ def _finish(spec: TrainingSpec, run: Prepared, progress: Progress) -> None:
 
 def _fields(spec: TrainingSpec, progress: Progress) -> Fields:
     together = {"processes": spec.processes} if spec.processes > 1 else {}
-    return together | {
-        "best_dev": progress.best_score,
+    [kept] = [entry for entry in progress.history if entry["step"] == progress.best_step]
+    loss = {"best_dev_loss": kept["dev_loss"]} if "dev_loss" in kept else {}
+    what = "mean " if "dev_by_task" in kept else ""
+    what += "loss is lowest" if spec.is_by_loss else "score is best"
+    return (together | loss) | {
+        "best_dev": kept["dev"],
         "best_step": progress.best_step,
         "steps": progress.step,
-        "selection": "evaluation that is best on dev",
+        "selection": f"evaluation whose {what} on dev",
         "settings": spec.settings,
         "history": progress.history,
         "computed_on": computed_on(spec.device),

@@ -4,7 +4,6 @@ Every rate is tried with the first seed, and the best on dev is used for all see
 its baseline can both be given a list of rates at little cost.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,11 +45,13 @@ class TrainingRow(Generic[Spec]):
 class Searched(Generic[Spec]):
     """The outcome of a row: the run and record for each seed, at the chosen rate.
 
-    ``rate`` is the best of ``best_dev_by_rate``, the first if there is a tie.
+    ``rate`` is the best of ``by_rate``, the first if there is a tie.
+
+    :ivar by_rate: the first seed's records.
     """
 
     rate: float
-    best_dev_by_rate: dict[float, float]
+    by_rate: dict[float, TrainingRecord]
     trainings: dict[int, tuple[Spec, TrainingRecord]]
 
     @property
@@ -60,15 +61,15 @@ class Searched(Generic[Spec]):
 
     def write(self, folder: Path) -> None:
         """Write ``search.json``: the chosen rate, and every rate's score on dev."""
-        by_rate = {f"{rate:g}": score for rate, score in self.best_dev_by_rate.items()}
-        seed = next(iter(self.trainings))
-        record = SearchRecord(seed=seed, learning_rate=self.rate, best_dev_by_rate=by_rate)
-        record.write(folder / "search.json")
-
-
-def _rank(score: float) -> float:
-    """Return a score to compare by: outputs that are no numbers are the worst."""
-    return -math.inf if math.isnan(score) else score
+        records = {f"{rate:g}": record for rate, record in self.by_rate.items()}
+        scores = {rate: record.best_dev for rate, record in records.items()}
+        losses = {rate: record.best_dev_loss for rate, record in records.items()}
+        SearchRecord(
+            seed=next(iter(self.trainings)),
+            learning_rate=self.rate,
+            best_dev_by_rate=scores,
+            dev_loss_by_rate=None if None in losses.values() else losses,
+        ).write(folder / "search.json")
 
 
 def train_rows(
@@ -79,7 +80,7 @@ def train_rows(
 ) -> dict[str, Searched[Spec]]:
     """Execute the rows' runs, or find their results; return each row's outcome by its name.
 
-    :param on_progress: called with a run and its step, steps, loss, best score on dev.
+    :param on_progress: called with a run and what it reports.
     :param on_done: called with each run once its result is available, trained or found.
     """
     specs: dict[Name, Spec] = {}
@@ -98,8 +99,8 @@ def train_rows(
     train([(row, seed, rate) for row in rows for seed, rate in row.search()])
     searched = {}
     for row in rows:
-        scores = {rate: records[row.name, row.seeds[0], rate].best_dev for rate in row.rates}
-        searched[row.name] = max(scores, key=lambda rate: _rank(scores[rate])), scores
+        by_rate = {rate: records[row.name, row.seeds[0], rate] for rate in row.rates}
+        searched[row.name] = max(by_rate, key=lambda rate: by_rate[rate].merit), by_rate
     train([(row, seed, searched[row.name][0]) for row in rows for seed in row.seeds])
     return {
         row.name: Searched(

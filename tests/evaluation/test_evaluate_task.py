@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import write_json
+from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.evaluate import evaluate_task
 from pipeline_lib.params import Method, Params, Teacher, load_params, student_settings
@@ -168,6 +168,22 @@ def test_scores_are_those_worked_out_by_hand(params: Params, data: Path) -> None
     assert scores.floor == Floor(answer="negative", scores={"dev": half, "test": half})
     assert scores.rows == {"train": 40, "dev": 40, "test": 40}
     assert scores.shared_texts == {"dev": {}, "test": {}}
+
+
+def test_scores_say_for_whom_the_loss_selected(params: Params, data: Path) -> None:
+    scores = evaluate_task(params, "movies", Layout(data))
+    assert "loss" not in scores.selection
+    assert scores.methods["distilled"].training.dev_loss_by_rate is None
+    losses = {"dev_loss_by_rate": {"0.003": 0.7}}
+    search = data / "students/movies/distilled/search.json"
+    write_json(search, read_json(search) | losses)
+    teacher = data / "teachers/movies/minilm/training.json"
+    write_json(teacher, made_up_teacher(best_dev_loss=0.3))
+    scores = evaluate_task(params, "movies", Layout(data))
+    assert scores.methods["distilled"].training.dev_loss_by_rate == {"0.003": 0.7}
+    assert scores.selection.endswith(
+        "chosen by the loss of dev's labels, in place of accuracy, for teacher minilm, distilled."
+    )
 
 
 def test_a_step_has_the_gain_over_the_row_that_lacks_it(params: Params, data: Path) -> None:

@@ -10,6 +10,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.commands.profile import find_profile
 from pipeline_lib.params import Params, check_params, load_params
 from pipeline_lib.params.profiles import read_values
+from pipeline_lib.shards.training_records import Settings
 from tests.params.variants import FILES, RAW, SUBSTITUTION, VARIANTS, changed, error_of
 from tests.tour import TOUR
 
@@ -278,3 +279,15 @@ def test_a_pool_of_wikipedias_sentences_needs_them() -> None:
     values |= {"wikipedia": None, "encoders": {}, "catalogues": {}}
     message = "tasks.movies.pool.sources: 0 are Wikipedia's sentences, and `wikipedia` is null"
     assert message in error_of(values)
+
+
+@pytest.mark.parametrize("dotted", ["optimisers.short", "teachers.minilm.tuning"])
+def test_what_selects_on_dev_is_the_metric_or_the_loss(dotted: str) -> None:
+    def value(raw: dict[str, Any]) -> str:
+        params = check_params(raw)
+        row = params.optimisers["short"] if "short" in dotted else params.teachers["minilm"].tuning
+        return Settings.of(row, 0.1, "float32", 1).select
+
+    assert value(changed({})) == value(changed({f"{dotted}.select": "metric"})) == "metric"
+    assert value(changed({f"{dotted}.select": "loss"})) == "loss"
+    assert "select: " in error_of(changed({f"{dotted}.select": "accuracy"}))

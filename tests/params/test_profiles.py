@@ -225,6 +225,17 @@ def test_layers_of_a_model_are_trained_jointly_with_low_rates_and_warm_up() -> N
     assert (layers.batch_size, layers.epochs, layers.clip_norm) == (128, 16, 1.0)
 
 
+def test_the_loss_on_dev_selects_where_the_thesis_says_so() -> None:
+    third, fourth = (load_params(PROFILES / f"{name}.yaml") for name in ("thesis", "thesis_mkd"))
+    assert third.teachers["bert_large"].tuning.select == "loss"
+    by_loss = [name for name, row in fourth.optimisers.items() if row.select == "loss"]
+    assert by_loss == ["tuning"] and fourth.teachers["refined"].tuning.select == "metric"
+    assert {row.select for row in third.optimisers.values()} == {"metric"}
+    assert {row.select for row in load_params(PROFILES / "dse.yaml").optimisers.values()} == {
+        "metric"
+    }
+
+
 def test_sun_et_al_and_jiao_et_al() -> None:
     params = load_params(PROFILES / "thesis_mkd.yaml")
     states = {

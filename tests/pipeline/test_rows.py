@@ -109,3 +109,20 @@ def test_a_study_shares_what_was_computed(workspace: Workspace) -> None:
         *("labels", "logits", "+ masking", "+ POS", "+ n-grams")
     ]
     assert (workspace / f"data/studies/ablation-{TASK}/plot.png").stat().st_size > 1000
+
+
+def test_the_loss_on_dev_selects_and_is_named(workspace: Workspace) -> None:
+    def edit(params: Any) -> None:
+        params["optimisers"]["short"] |= {"select": "loss"}
+        params["methods"] = {"bilstm": params["methods"]["bilstm"]}
+
+    workspace.params(edit)
+    shown = workspace.stage("train").sound().text
+    assert re.search(r"bilstm: dev [\d.]+ at the lowest loss [\d.]+, ", shown)
+    folder = workspace / f"data/students/{TASK}/bilstm"
+    losses = json.loads((folder / "search.json").read_text())["dev_loss_by_rate"]
+    for seed in (1, 2):
+        record = json.loads((folder / str(seed) / "training.json").read_text())
+        assert record["best_dev_loss"] == min(one["dev_loss"] for one in record["history"])
+        if seed == 1:
+            assert [*losses.values()] == [record["best_dev_loss"]]

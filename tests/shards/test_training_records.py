@@ -23,7 +23,7 @@ from tests.made_up import made_up_teacher, made_up_training
 SCORES = [[0.5, 0.1], [0.9, 0.3], [0.7, 0.4]]
 
 
-def of_tasks() -> TasksRecord:
+def of_tasks(**changes: Any) -> TasksRecord:
     """Return the record of a run of two tasks that was evaluated three times."""
     history = [
         {"step": step, "epoch": step / 10, "loss": 0.5, "dev": sum(scores), "dev_by_task": scores}
@@ -31,7 +31,17 @@ def of_tasks() -> TasksRecord:
     ]
     by_task = [{"rows_of_task": 3, "label_scale": None}, {"rows_of_task": 4, "label_scale": None}]
     fields = made_up_training(history=history, best_dev=1.2, rows=7, by_task=by_task)
-    return TasksRecord(**fields)
+    return TasksRecord(**fields | changes)
+
+
+def by_loss() -> TasksRecord:
+    """Return the record of such a run that selected by the loss."""
+    losses = [{"dev_loss": 0.9, "dev_loss_by_task": [0.4, 0.5]}] * 3
+    history = [
+        one.model_dump(exclude_unset=True) | loss
+        for one, loss in zip(of_tasks().history, losses, strict=True)
+    ]
+    return of_tasks(history=history, best_dev_loss=0.9)
 
 
 def test_a_reader_names_what_it_needs_and_ignores_the_rest(tmp_path: Path) -> None:
@@ -102,3 +112,36 @@ def test_a_folder_may_not_say_how_much_its_teacher_reads(tmp_path: Path) -> None
     assert tuned_length(tmp_path) is None
     write_json(tmp_path / "training.json", {"labels": ["no", "yes"]})
     assert tuned_length(tmp_path) is None
+
+
+def test_a_loss_that_selected_is_each_tasks_own() -> None:
+    record = by_loss()
+    students = {name: record.of_task(n, StudentRecord) for n, name in enumerate("ab")}
+    assert students["b"].best_dev_loss == 0.5 and students["b"].best_dev == 0.3
+    assert [one.dev_loss for one in students["a"].history] == [0.4] * 3
+    joint = JointRecord.of(record, students)
+    assert joint.best_dev_loss == 0.9 and joint.history[1].dev_loss_by_task == {"a": 0.4, "b": 0.5}
+    assert joint.history[1].of_task("b") == students["b"].history[1]
+    assert "dev_loss_by_task" not in JointRecord.of(
+        of_tasks(), {name: of_tasks().of_task(n, StudentRecord) for n, name in enumerate("ab")}
+    ).history[0].model_dump(exclude_unset=True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "merit"),
+    [
+        ({"best_dev": 0.4}, 0.4),
+        ({"best_dev": 0.4, "best_dev_loss": 2.0}, -2.0),
+        ({"best_dev": float("nan")}, float("-inf")),
+        ({"best_dev_loss": float("nan")}, float("-inf")),
+    ],
+)
+def test_what_trainings_are_compared_by(fields: dict[str, float], merit: float) -> None:
+    assert TrainingRecord(**made_up_training(**fields)).merit == merit
+
+
+def test_a_record_from_before_the_loss_could_select_is_read(tmp_path: Path) -> None:
+    values = made_up_training()
+    del values["settings"]["select"]
+    write_json(tmp_path / "training.json", values)
+    assert TrainingRecord.read(tmp_path / "training.json").settings.select == "metric"

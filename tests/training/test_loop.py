@@ -13,7 +13,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.training import loop as training
 from pipeline_lib.training.checkpoint import generator_states, set_generators
-from pipeline_lib.training.loop import Batch, Progress, ScoresByTask, Settings, fit
+from pipeline_lib.training.loop import Batch, DevScore, Progress, ScoresByTask, Settings, fit
 from pipeline_lib.training.optimisers import make_optimiser
 
 STEPS_PER_EPOCH, EPOCHS = 4, 3
@@ -78,6 +78,12 @@ def run(path: Path, **named: Any) -> tuple[dict[str, torch.Tensor], Progress]:
 
 def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[n], other[n]) for n in one)
+
+
+def iter_scores(*scores: float) -> Callable[[torch.nn.Module], float]:
+    """Return an evaluation that has these scores in turn."""
+    left = iter(scores)
+    return lambda model: next(left)
 
 
 class KilledError(Exception):
@@ -172,7 +178,7 @@ def test_training_learns(tmp_path: Path) -> None:
     _, progress = run(tmp_path / "a", settings=make_settings(epochs=40, learning_rate=0.02))
     looks = progress.history
     assert looks[-1]["loss"] < looks[0]["loss"] / 4
-    assert progress.best_score == max(look["dev"] for look in looks) > looks[0]["dev"]
+    assert progress.best_merit == max(look["dev"] for look in looks) > looks[0]["dev"]
 
 
 def test_history_by_hand(tmp_path: Path) -> None:
@@ -208,7 +214,7 @@ def test_the_best_weights_are_restored(tmp_path: Path) -> None:
         return next(scores)
 
     found, progress = run(tmp_path / "a", evaluate=scripted)
-    assert (progress.best_score, progress.best_step) == (0.9, 6)
+    assert (progress.best_merit, progress.best_step) == (0.9, 6)
     assert same(found, seen[1])
     assert not same(seen[1], seen[2]) and not same(seen[1], seen[3])
 
@@ -216,7 +222,18 @@ def test_the_best_weights_are_restored(tmp_path: Path) -> None:
 def test_a_score_that_is_no_number_is_replaced_by_the_first_that_is_one(tmp_path: Path) -> None:
     scores = iter([math.nan, 0.5, math.nan, 0.4])
     _, progress = run(tmp_path / "a", evaluate=lambda model: next(scores))
-    assert (progress.best_score, progress.best_step) == (0.5, 6)
+    assert (progress.best_merit, progress.best_step) == (0.5, 6)
+
+
+def test_the_lowest_loss_is_kept_whatever_the_score(tmp_path: Path) -> None:
+    looks = iter([(0.9, 0.5), (0.8, math.nan), (0.7, 0.2), (0.95, 0.3)])
+    found, progress = run(tmp_path / "a", evaluate=lambda model: DevScore(*next(looks)))
+    assert (progress.best_step, progress.best_merit) == (9, -0.2)
+    assert [(one["dev"], one["dev_loss"]) for one in progress.history][2:] == [
+        *((0.7, 0.2), (0.95, 0.3))
+    ]
+    scored, _ = run(tmp_path / "b", evaluate=iter_scores(0.9, 0.8, 0.95, 0.7))
+    assert same(found, scored)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
@@ -305,7 +322,7 @@ def test_of_several_tasks_the_mean_over_their_rows_is_what_chooses(tmp_path: Pat
     found = [[0.5, 0.1], [0.6, 0.0], [0.5, 0.5], [0.3, 0.3]]
 
     def by_task(_: torch.nn.Module) -> ScoresByTask:
-        return ScoresByTask(found[len(steps)], [900, 100])
+        return ScoresByTask([DevScore(one) for one in found[len(steps)]], [900, 100])
 
     steps: list[int] = []
 
@@ -317,9 +334,24 @@ def test_of_several_tasks_the_mean_over_their_rows_is_what_chooses(tmp_path: Pat
     assert [entry["dev_by_task"] for entry in progress.history] == found
     assert [entry["dev"] for entry in progress.history] == pytest.approx([0.46, 0.54, 0.5, 0.3])
     # The plain mean is best at step 9, by the score on the few rows.
-    assert (progress.best_step, progress.best_score) == (6, pytest.approx(0.54))
+    assert (progress.best_step, progress.best_merit) == (6, pytest.approx(0.54))
+    assert all("dev_loss" not in entry for entry in progress.history)
     # They stand in the checkpoint, too.
     model = make_model()
     state = training.State(model, make_optimiser(model, make_settings()), Progress())
     state.load(tmp_path / "c")
     assert state.progress.history == progress.history
+
+
+def test_of_several_tasks_the_mean_loss_over_their_rows_can_choose(tmp_path: Path) -> None:
+    looks = iter([[0.5, 0.1], [0.6, 0.0], [0.5, 0.5], [0.7, 0.3]])
+
+    def by_task(_: torch.nn.Module) -> ScoresByTask:
+        return ScoresByTask([DevScore(1 - loss, loss) for loss in next(looks)], [100, 900])
+
+    _, progress = run(tmp_path / "c", evaluate=by_task)
+    assert (progress.best_step, progress.best_merit) == (6, pytest.approx(-0.06))
+    second = progress.history[1]
+    assert (second["dev"], second["dev_loss"]) == pytest.approx((0.94, 0.06))
+    assert second["dev_by_task"] == pytest.approx([0.4, 1.0])
+    assert second["dev_loss_by_task"] == [0.6, 0.0]

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -16,7 +16,12 @@ from pipeline_lib.base.files import sha256_json
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.entries import TRAINED
 from pipeline_lib.shards.fingerprint import training_code
-from pipeline_lib.shards.training_records import Settings, StudentRecord, TrainingRecord
+from pipeline_lib.shards.training_records import (
+    SearchRecord,
+    Settings,
+    StudentRecord,
+    TrainingRecord,
+)
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training import search
@@ -24,9 +29,11 @@ from pipeline_lib.training.distillation.encoders import EncoderTraining
 from pipeline_lib.training.distillation.general import GeneralTraining
 from pipeline_lib.training.distillation.joint import JointTraining
 from pipeline_lib.training.distillation.students import StudentTraining
+from pipeline_lib.training.loop import DevScore
 from pipeline_lib.training.runs import Message, Prepared, TrainingSpec, train_all
 from pipeline_lib.training.search import TrainingRow, train_rows
 from pipeline_lib.training.teachers.finetuning import TeacherTraining
+from tests.made_up import made_up_training
 
 RUN: list[tuple[str, int, float]] = []
 
@@ -36,6 +43,7 @@ class Line(TrainingSpec):
     """A line through the origin that is fitted to one of slope ``slope``."""
 
     kind: ClassVar[str] = "students"
+    optimiser: ClassVar[Any] = SimpleNamespace(select="metric")
     record: ClassVar[type[TrainingRecord]] = StudentRecord
     name: str
     size: int
@@ -115,7 +123,7 @@ def test_the_best_rate_with_the_first_seed_is_taken_for_all() -> None:
         [row("a", [1e-6, 0.1]), row("b", [0.2])], LocalEngine(1), on_done=done.append
     )
     assert found["a"].rate == 0.1 and found["b"].rate == 0.2
-    assert found["a"].best_dev_by_rate[0.1] > found["a"].best_dev_by_rate[1e-6]
+    assert found["a"].by_rate[0.1].best_dev > found["a"].by_rate[1e-6].best_dev
     assert [seed for seed in found["a"].trainings] == [5, 6]
     assert set(RUN) == {("a", 5, 1e-6), ("a", 5, 0.1), ("a", 6, 0.1), ("b", 5, 0.2), ("b", 6, 0.2)}
     assert len(done) == len(RUN) == 5
@@ -124,13 +132,65 @@ def test_the_best_rate_with_the_first_seed_is_taken_for_all() -> None:
     assert abs(slope - 3.0) == pytest.approx(-record.best_dev)
 
 
+def scorer(field: str, values: dict[float, float]) -> Any:
+    """Return what stands for trainings, whose records have a field's value by their rate."""
+
+    def scored(specs: Sequence[Line], *_: Any) -> list[tuple[int, TrainingRecord]]:
+        fields = [made_up_training(**{field: values[spec.rate]}) for spec in specs]
+        return [(number, TrainingRecord(**own)) for number, own in enumerate(fields)]
+
+    return scored
+
+
+def test_the_lowest_loss_can_choose_the_rate(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rates = {1e-6: math.nan, 0.1: 0.4, 0.2: 0.3, 0.3: 0.5}
+    monkeypatch.setattr(search, "train_all", scorer("best_dev_loss", rates))
+    row = TrainingRow("a", list(rates), [5], lambda seed, rate: Line("a", 16, 3.0, rate, seed))
+    found = train_rows([row], LocalEngine(1))["a"]
+    assert found.rate == 0.2
+    found.write(tmp_path)
+    record = SearchRecord.read(tmp_path / "search.json")
+    assert record.learning_rate == 0.2 and record.best_dev_by_rate["0.2"] == 0.9
+    assert record.dev_loss_by_rate["0.1"] == 0.4 and len(record.dev_loss_by_rate) == 4
+
+
+@dataclass(frozen=True)
+class Selected(Line):
+    """A line whose score falls while its loss does."""
+
+    optimiser: ClassVar[Any] = SimpleNamespace(select="loss")
+
+    @property
+    def settings(self) -> Settings:
+        return replace(super().settings, select="loss")
+
+    def prepare(self) -> Prepared:
+        run = super().prepare()
+
+        def evaluate(model: torch.nn.Module) -> DevScore:
+            distance = abs(float(model.weight) - self.slope)
+            return DevScore(distance, distance)
+
+        return replace(run, evaluate=evaluate)
+
+
+def test_the_record_names_what_was_selected_by() -> None:
+    ((_, record),) = train_all([Selected("a", 16)], LocalEngine(1), lambda *_: None)
+    losses = [one.dev_loss for one in record.history]
+    assert record.best_dev_loss == record.best_dev == min(losses) < losses[0]
+    assert record.best_step == record.history[losses.index(min(losses))].step
+    assert record.selection == "evaluation whose loss is lowest on dev"
+    ((_, scored),) = train_all([Line("a", 16)], LocalEngine(1), lambda *_: None)
+    assert scored.selection == "evaluation whose score is best on dev"
+    assert "best_dev_loss" not in scored.model_fields_set
+
+
 def test_a_score_that_is_no_number_is_the_worst(monkeypatch: pytest.MonkeyPatch) -> None:
     rates = {1e-6: math.nan, 0.1: -0.4, 0.2: -0.3}
 
-    def scored(specs: Sequence[Line], *_: Any) -> list[tuple[int, Any]]:
-        return [(n, SimpleNamespace(best_dev=rates[spec.rate])) for n, spec in enumerate(specs)]
-
-    monkeypatch.setattr(search, "train_all", scored)
+    monkeypatch.setattr(search, "train_all", scorer("best_dev", rates))
     row = TrainingRow("a", list(rates), [5], lambda seed, rate: Line("a", 16, 3.0, rate, seed))
     assert train_rows([row], LocalEngine(1))["a"].rate == 0.2
 
@@ -139,6 +199,7 @@ def test_the_search_is_written_beside_the_trainings(tmp_path: Path) -> None:
     row = TrainingRow("a", [1e-6, 0.1], [5], lambda seed, rate: Line("a", 16, 3.0, rate, seed))
     train_rows([row], LocalEngine(1))["a"].write(tmp_path)
     search = json.loads((tmp_path / "search.json").read_text())
+    assert search["dev_loss_by_rate"] is None
     assert (search["seed"], search["learning_rate"]) == (5, 0.1)
     assert set(search["best_dev_by_rate"]) == {"1e-06", "0.1"}
 

@@ -69,14 +69,13 @@ def _count(row: "TrainingRow[Any]") -> Count:
     new = len(first) - len(stored)
     if new:
         return Count(len(stored), new + len(others))
-    scores = {spec.rate: _dev(spec) for spec in stored}
-    best = max(scores, key=scores.__getitem__)
+    best = max(stored, key=_merit).rate
     with_best = sum(row.spec(seed, best).result.is_whole() for seed in others)
     return Count(len(stored) + with_best, len(others) - with_best)
 
 
-def _dev(spec: Any) -> float:
-    return spec.record.read(spec.result.folder / "training.json").best_dev
+def _merit(spec: Any) -> float:
+    return spec.record.read(spec.result.folder / "training.json").merit
 
 
 def _device(params: Params) -> str:

@@ -57,6 +57,7 @@ class EncoderTraining(TrainingSpec):
     """One encoder to train: a row of ``encoders`` in params.yaml, and the artifacts it reads."""
 
     kind: ClassVar[str] = "encoders"
+    is_by_loss: ClassVar[bool] = True
     record: ClassVar[type[VectorEncoderRecord]] = VectorEncoderRecord
     params: Params
     name: str
@@ -215,7 +216,7 @@ class EncoderTraining(TrainingSpec):
                 "held_back_sentences": len(held_back),
                 "words": start.words,
                 "centred": self.row.centre,
-                "loss": -progress.best_score,
+                "loss": -progress.best_merit,
                 "constant_loss": held_back_loss(rows, held_back.targets["vectors"], mean),
                 **spread.model_dump(),
                 "history": [{**entry, "dev": -entry["dev"]} for entry in progress.history],

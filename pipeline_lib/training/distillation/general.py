@@ -42,6 +42,7 @@ class GeneralTraining(TrainingSpec):
     """
 
     kind: ClassVar[str] = "encoders"
+    is_by_loss: ClassVar[bool] = True
     record: ClassVar[type[EncoderRecord]] = EncoderRecord
     name: str
     row: GeneralEncoder
@@ -103,7 +104,7 @@ class GeneralTraining(TrainingSpec):
             return {
                 "sentences": len(train),
                 "held_back_sentences": len(held_back),
-                "loss": -progress.best_score,
+                "loss": -progress.best_merit,
                 "history": [{**entry, "dev": -entry["dev"]} for entry in progress.history],
             }
 

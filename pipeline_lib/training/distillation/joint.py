@@ -21,7 +21,6 @@ from pipeline_lib.models.students.check_student import check_fits
 from pipeline_lib.models.students.student import attend_quickly, predict_sentences, save_student
 from pipeline_lib.models.students.vocabulary import vector_source, write_vocabulary
 from pipeline_lib.params import Joint, Optimiser, Params, StudentSettings, kind_of
-from pipeline_lib.results.metrics import score
 from pipeline_lib.shards.fingerprint import code_outside
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import check_answers, read_manifest
@@ -29,6 +28,7 @@ from pipeline_lib.shards.training_records import JointRecord, StudentRecord, Tas
 from pipeline_lib.shards.training_texts import training_texts
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.training.checkpoint import Progress
+from pipeline_lib.training.dev_scores import dev_score
 from pipeline_lib.training.distillation.encoded_sets import (
     Encoded,
     EncodedInput,
@@ -172,15 +172,11 @@ class JointTraining(EncodedTraining):
             return objective_loss(objective.weights, outputs, batch, objective.temperature, kind)
 
         def evaluate(model: JointNetwork) -> ScoresByTask:
-            scores = [
-                score(
-                    part.metric,
-                    dev.targets["labels"],
-                    predict_sentences(student, dev, device),
-                    part.positive,
-                )
-                for student, part, dev in zip(model.students, parts, devs, strict=True)
-            ]
+            scores = []
+            for student, part, dev, scale in zip(model.students, parts, devs, scales, strict=True):
+                results = dev.targets["labels"], predict_sentences(student, dev, device)
+                settings = self.optimiser.select, scale
+                scores.append(dev_score(part.metric, part.positive, *results, *settings))
             return ScoresByTask(scores, [len(dev) for dev in devs])
 
         def finish(folder: Path, _: Progress) -> Fields:

@@ -22,7 +22,7 @@ from pipeline_lib.models.students.student import (
 )
 from pipeline_lib.params import Optimiser, StudentSettings
 from pipeline_lib.results.calibration import likeliest_shifts
-from pipeline_lib.results.metrics import best_threshold, score
+from pipeline_lib.results.metrics import best_threshold
 from pipeline_lib.shards.fingerprint import code_outside
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import read_manifest
@@ -30,6 +30,7 @@ from pipeline_lib.shards.training_records import StudentRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.checkpoint import Progress
+from pipeline_lib.training.dev_scores import dev_score
 from pipeline_lib.training.distillation.encoded_sets import (
     Encoded,
     EncodedInput,
@@ -42,7 +43,7 @@ from pipeline_lib.training.distillation.initialisation import Start, start_from_
 from pipeline_lib.training.distillation.online_teacher import RunningTeacher, held_back_loss
 from pipeline_lib.training.distillation.plans import ModelReference, Plan
 from pipeline_lib.training.label_scale import LabelScale, scale_of
-from pipeline_lib.training.loop import Batch
+from pipeline_lib.training.loop import Batch, DevScore
 from pipeline_lib.training.objectives import TERMS, objective_loss
 from pipeline_lib.training.runs import Fields, Prepared
 from pipeline_lib.training.search import TrainingRow
@@ -73,6 +74,11 @@ class StudentTraining(EncodedTraining):
     def student(self) -> StudentSettings:
         """The plan's."""
         return self.plan.student
+
+    @property
+    def is_by_loss(self) -> bool:
+        """Whether the lowest loss on dev is kept: of dev's labels, or of layers alone."""
+        return super().is_by_loss or self.plan.objective.is_of_layers
 
     @property
     def made_from(self) -> Any:
@@ -163,7 +169,7 @@ class StudentTraining(EncodedTraining):
             options = objective.temperature, plan.kind
             return objective_loss(objective.weights, outputs, targets, *options)
 
-        def evaluate(trained: StudentNetwork | Imitation) -> float:
+        def evaluate(trained: StudentNetwork | Imitation) -> float | DevScore:
             if plan.objective.is_of_layers:
                 options = plan.objective.weights, plan.optimiser.batch_size, device
                 return -held_back_loss(trained, teacher, dev, *options)
@@ -171,7 +177,8 @@ class StudentTraining(EncodedTraining):
             if plan.threshold == "likelihood":
                 # Else the step would be chosen by how well it happens to be balanced.
                 outputs = outputs - likeliest_shifts(labels, outputs)
-            return score(plan.metric, labels, outputs, plan.positive)
+            settings = plan.optimiser.select, scale
+            return dev_score(plan.metric, plan.positive, labels, outputs, *settings)
 
         def finish(folder: Path, _: Progress) -> Fields:
             shift = _finish(model, scale, dev, plan, device)

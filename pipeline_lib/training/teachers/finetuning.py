@@ -24,7 +24,7 @@ from pipeline_lib.models.networks.attention import use_training_attention
 from pipeline_lib.models.networks.dropout import replace_dropout
 from pipeline_lib.models.parameter_counts import parameter_counts
 from pipeline_lib.models.teacher import Teacher, digest_model, load_classifier, load_teacher
-from pipeline_lib.params import Params, Task, Tuning
+from pipeline_lib.params import Params, Select, Task, Tuning
 from pipeline_lib.results.metrics import agreement, check_unit, label_array, score
 from pipeline_lib.shards.columns import texts
 from pipeline_lib.shards.references import SetReference
@@ -37,8 +37,9 @@ from pipeline_lib.shards.training_records import (
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.checkpoint import Progress
+from pipeline_lib.training.dev_scores import dev_score
 from pipeline_lib.training.label_scale import LabelScale, scale_of
-from pipeline_lib.training.loop import Batch, autocast
+from pipeline_lib.training.loop import Batch, DevScore, autocast
 from pipeline_lib.training.objectives import label_loss
 from pipeline_lib.training.runs import Fields, Prepared, TrainingSpec
 from pipeline_lib.training.search import TrainingRow
@@ -119,10 +120,11 @@ class TaskTeacher:
         """Return the labels' cross-entropy, or a regression's squared error."""
         return label_loss(self.teacher.forward(batch).float(), batch["labels"])
 
-    def dev_score(self) -> float:
-        """Return the task's first metric on dev."""
+    def dev_score(self, select: Select) -> DevScore:
+        """Return the task's first metric on dev, and if it selects the loss of dev's labels."""
         outputs = self.teacher.predict(self.dev.texts, self.max_length, EVALUATION_TOKENS)
-        return score(self.task.metrics[0], self.dev.labels, outputs, self.task.positive_class)
+        metric, positive = self.task.metrics[0], self.task.positive_class
+        return dev_score(metric, positive, self.dev.labels, outputs, select, self.scale)
 
     def rescale(self) -> None:
         """Rescale a regression's outputs to the labels' unit."""
@@ -186,9 +188,9 @@ class TeacherTraining(TrainingSpec):
         def loss(_: torch.nn.Module, batch: Batch) -> torch.Tensor:
             return part.loss(batch)
 
-        def evaluate(_: torch.nn.Module) -> float:
+        def evaluate(_: torch.nn.Module) -> DevScore:
             with autocast(device, precision):
-                return part.dev_score()
+                return part.dev_score(self.optimiser.select)
 
         def finish(folder: Path, _: Progress) -> Fields:
             part.rescale()

@@ -137,7 +137,7 @@ class RefinedTraining(TeacherTraining):
 
         def evaluate(_: SharedClassifiers) -> ScoresByTask:
             with autocast(device, precision):
-                scores = [part.dev_score() for part in parts.values()]
+                scores = [part.dev_score(self.optimiser.select) for part in parts.values()]
             return ScoresByTask(scores, [len(part.dev.texts) for part in parts.values()])
 
         def finish(folder: Path, _: Progress) -> Fields:
@@ -152,7 +152,7 @@ class RefinedTraining(TeacherTraining):
                 }
                 for number, part in enumerate(parts.values())
             ]
-            return {"by_task": described, "selection": "evaluation whose mean is best on dev"}
+            return {"by_task": described}
 
         size, seed = self.optimiser.batch_size, self.seed
         sets = {name: part.batches(size, seed) for name, part in parts.items()}
@@ -166,7 +166,6 @@ class RefinedTraining(TeacherTraining):
         """
         for number, task in enumerate(self.tasks):
             self.result.link_into(folders[task], str(number))
-            # The mean, weighted by dev rows, by which the best evaluation was chosen.
             teacher = record.of_task(number, TunedTeacherRecord, best_dev_mean=record.best_dev)
             teacher.write(folders[task] / "training.json")
 

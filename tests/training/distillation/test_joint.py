@@ -20,6 +20,7 @@ from pipeline_lib.models.networks.joint import JointNetwork
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.models.students.student import Student, load_student, predict_sentences
 from pipeline_lib.params import Params, check_params, student_settings
+from pipeline_lib.results.calibration import log_losses
 from pipeline_lib.results.metrics import score
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.engine.local import LocalEngine
@@ -30,6 +31,7 @@ from pipeline_lib.shards.shard_sets import (
     write_manifest,
     write_shard,
 )
+from pipeline_lib.shards.training_records import JointRecord, SearchRecord, StudentRecord
 from pipeline_lib.shards.training_texts import unlabelled_folder
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training import loop as training
@@ -178,6 +180,30 @@ def test_every_task_learns_and_has_a_student_of_its_own(make: MakeRow, layout: L
     assert SENTIMENT not in (folder / WARMTH / "training.json").read_text()
     assert list(found.trainings) == [1, 2]
     assert sha256_folder(layout.joint_students("mtl", 2)) != sha256_folder(folder)
+
+
+def test_the_lowest_loss_of_devs_labels_can_select(make: MakeRow, layout: Layout) -> None:
+    row = make({"select": "loss", "epochs": 5, "learning_rates": [1.0e-1, 2.0e-2]})
+    encode_sets([row], LocalEngine(1))
+    found = train(row, layout, ignore)
+    folder = layout.joint_students("mtl", 1)
+    record = JointRecord.read(folder / "training.json")
+    losses = [one.dev_loss for one in record.history]
+    assert record.selection == "evaluation whose mean loss is lowest on dev"
+    assert record.best_dev_loss == min(losses)
+    assert record.history[losses.index(min(losses))].step == record.best_step
+    labels = np.array([label for label, _ in DEV])
+    scores = (20 * labels + 10 * np.roll(labels, -1) + 50).astype(np.float32)
+    reviews, warmth = (load_student(folder / task) for task in (SENTIMENT, WARMTH))
+    scale = StudentRecord.read(folder / WARMTH / "training.json").label_scale
+    errors = (warmth.logits(DEV_PAIRS)[:, 0] - scores) / scale["deviation"]
+    expected = [log_losses(labels, reviews.logits(DEV_TEXTS)).mean(), np.mean(errors**2)]
+    for task, loss in zip((SENTIMENT, WARMTH), expected, strict=True):
+        alone = StudentRecord.read(folder / task / "training.json")
+        assert alone.best_dev_loss == pytest.approx(loss, rel=1e-3)
+    assert record.best_dev_loss == pytest.approx(np.mean(expected), rel=1e-3)
+    search = SearchRecord.read(folder / WARMTH / "search.json")
+    assert search.dev_loss_by_rate[f"{found.rate:g}"] == min(search.dev_loss_by_rate.values())
 
 
 def test_a_row_counts_by_the_weight_of_its_answer(
@@ -348,6 +374,31 @@ def test_tuning_starts_where_the_joint_training_ended(
     start = load_student(ended.joint_student("mtl", 1, task)).logits(texts)
     np.testing.assert_allclose(tuned, start, rtol=1e-4, atol=1e-4)
     assert np.ptp(start[:, 0]) > 0.3
+
+
+@pytest.mark.parametrize("threshold", [None, "likelihood", "dev"])
+def test_a_student_is_selected_by_its_loss_with_what_moves_its_decision(
+    ended: Layout, tmp_path: Path, threshold: str | None
+) -> None:
+    optimiser = {"epochs": 4, "learning_rates": [5.0e-2, 1.0e-3], "select": "loss"}
+    plan = make_plan(make_params(optimiser, {}), SENTIMENT, "tuned", ended)
+    plan = plan.model_copy(update={"threshold": threshold})
+    row = student_row(plan, tmp_path / "none", ended.split(SENTIMENT, "dev"), [1], "cpu")
+    encode_sets([row], LocalEngine(1))
+    found = train_rows([row], LocalEngine(1))["tuned"]
+    [(spec, record)] = found.trainings.values()
+    losses = {rate: one.best_dev_loss for rate, one in found.by_rate.items()}
+    assert found.rate == min(losses, key=losses.__getitem__)
+    assert record.best_dev_loss == min(one.dev_loss for one in record.history)
+    # By the metric, which is already 1, the first evaluation would be kept.
+    first = record.history[0]
+    assert first.dev == 1.0 and record.best_step > first.step
+    outputs = load_student(spec.result.folder).logits(DEV_TEXTS)
+    if threshold == "dev":
+        # It moves the decision of the student that the loss has selected.
+        outputs = outputs + np.array(record.threshold_shift)
+    labels = np.array([label for label, _ in DEV])
+    assert record.best_dev_loss == pytest.approx(log_losses(labels, outputs).mean(), rel=1e-4)
 
 
 def test_a_tuned_student_depends_on_its_own_seeds_start_alone(

@@ -20,6 +20,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.teacher import Teacher, digest_model, load_teacher
 from pipeline_lib.params import FineTuning, Refining, Regression, load_params
 from pipeline_lib.params.engine import LocalProcesses
+from pipeline_lib.results.calibration import log_losses
 from pipeline_lib.results.metrics import score
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.references import SetReference
@@ -168,6 +169,27 @@ def test_each_task_gets_a_teacher_that_has_learnt(data: Path, tmp_path: Path) ->
     assert record.best_dev == pytest.approx(max(np.average(curves, axis=0, weights=rows)))
 
 
+def test_the_lowest_loss_of_devs_labels_can_select(data: Path, tmp_path: Path) -> None:
+    training = make(data, select="loss")
+    record = train(training, tmp_path)
+    losses, rows = [], []
+    for task in TASKS:
+        dev = Data.read(data / task / "dev")
+        outputs = load_teacher(tmp_path / task, "cpu", "float32").predict(dev.texts, 32, 4096)
+        teacher = TunedTeacherRecord.read(tmp_path / task / "training.json")
+        if task == "moods":
+            losses.append(log_losses(dev.labels, outputs).mean())
+        else:
+            errors = (outputs[:, 0] - dev.labels) / teacher.label_scale["deviation"]
+            losses.append(np.mean(errors**2))
+        rows.append(len(dev.texts))
+        assert teacher.best_dev_loss == pytest.approx(losses[-1], rel=1e-3)
+        assert teacher.selection == "evaluation whose mean loss is lowest on dev"
+        assert teacher.best_dev_mean == record.best_dev
+    assert record.best_dev_loss == pytest.approx(np.average(losses, weights=rows), rel=1e-3)
+    assert record.best_dev_loss == min(one.dev_loss for one in record.history)
+
+
 def test_what_the_tasks_share_is_stored_once(data: Path, tmp_path: Path) -> None:
     training = make(data, epochs=1)
     train(training, tmp_path)
@@ -249,6 +271,7 @@ def test_what_determines_it(data: Path) -> None:
     assert len(set(same)) == 1
     others = [
         make(data, seed=2),
+        make(data, select="loss"),
         make(data, sampling=0.5),
         make(data, freeze_embeddings=True),
         make(data, rate=1e-3),
@@ -357,6 +380,17 @@ def test_a_teacher_of_one_task_is_a_model_like_any_other(
     if task == "warmth":
         # In the labels' unit: a constant guess errs by a deviation of 11.
         assert np.abs(outputs[:, 0] - dev.labels).mean() < 6
+
+
+def test_the_lowest_loss_can_select_a_teacher_of_one_task(data: Path, tmp_path: Path) -> None:
+    training = single(data, "moods", epochs=3, select="loss")
+    record = train_or_find(training, lambda _: None)
+    dev = Data.read(data / "moods" / "dev")
+    teacher = load_teacher(training.result.folder, "cpu", "float32")
+    expected = log_losses(dev.labels, teacher.predict(dev.texts, 32, 4096)).mean()
+    assert record.best_dev_loss == pytest.approx(expected, rel=1e-4)
+    assert record.best_dev_loss == min(one.dev_loss for one in record.history)
+    assert record.selection == "evaluation whose loss is lowest on dev"
 
 
 def test_batches_of_one_task_are_not_mixed(data: Path) -> None:

@@ -44,7 +44,7 @@ def test_the_shipped_flow_ends_with_the_report() -> None:
     pipeline = Path(__file__).parents[2] / "dvc.yaml"
     stages = read_flow(pipeline, Layout(Path("nowhere")))["stages"]
     after = {stage["name"]: stage["after"] for stage in stages}
-    assert after["augment"] == ["prepare"] and after["evaluate"] == ["train"]
+    assert after["augment"] == ["fetch_models", "prepare"] and after["evaluate"] == ["train"]
     assert after["measure_speed"] == ["evaluate"] and "measure_speed" in after["report"]
 
 

@@ -334,7 +334,7 @@ def test_students_that_read_word_pieces_are_scored_as_saved(
     for method in (*JOINTLY, "dse"):
         own = scores.methods[method]
         better = own.scores["dev"][scores.metric].mean
-        assert better > (0.7 if task == "praise" else 0.4)
+        assert better > (0.7 if task == "praise" else 0.3)
         assert own.parameters.with_embeddings > own.parameters.without_embeddings
     assert workspace.plan("bilstm", task).model is None
     assert workspace.plan("mkd_lstm", task).model.folder == "data/raw/models/minilm"

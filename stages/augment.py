@@ -104,7 +104,7 @@ def find_candidates(
     params: Params, augmentation: AugmentationPass, examples: ShardSet, title: str
 ) -> None:
     """Find the candidates of the blocks that are still to be augmented; the store keeps them."""
-    if not augmentation.candidate_passes:
+    if not augmentation.candidate_passes or not augmentation.n_iter:
         return
     store = Store(augmentation.kind)
     pieces = [

@@ -10,7 +10,7 @@ from pipeline_lib.shards.columns import KEPT, SUBSTITUTED
 from pipeline_lib.shards.shard_sets import ShardSet, read_manifest
 
 from .corpus import write_encoder
-from .workspace import BLOCKS, TASK, Workspace
+from .workspace import BLOCKS, N_ITER, TASK, Workspace
 
 RULE = {"p": 0.4, "candidates": 5, "model": "masked", "max_length": 32}
 AUGMENT = f"augment@{TASK}"
@@ -38,6 +38,10 @@ def _rows(workspace: Workspace) -> pa.Table:
 
 def test_words_are_substituted_and_the_set_says_which(similar: Workspace) -> None:
     similar.stage("fetch_models").sound()
+    # Without an iteration nothing is predicted.
+    similar.params(lambda params: params["tasks"][TASK]["augment"].update(n_iter=0))
+    assert "predictions" not in similar.stage("augment").sound().text
+    similar.params(lambda params: params["tasks"][TASK]["augment"].update(n_iter=N_ITER))
     text = similar.stage("augment").sound().text
     for kind in ("nearest_words", "predictions"):
         assert f"{TASK} similar, {kind}: computed {BLOCKS} blocks, reused 0" in text

@@ -15,23 +15,10 @@ from .running import Fails, distill
 
 
 @pytest.fixture(scope="module")
-<<<<<<< HEAD
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder of all that the profiles name, in the hub's layout."""
     folder = tmp_path_factory.mktemp("inputs")
     write_inputs(folder)
-=======
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a random BERT with as many layers and positions as BERT-base, and a head as its."""
-    from transformers import AutoConfig, AutoModelForMaskedLM
-
-    folder = write_classifier(
-        tmp_path_factory.mktemp("hub") / "bert", "bert",
-        num_hidden_layers=LAYERS, max_position_embeddings=512, hidden_size=24,
-        num_attention_heads=12,
-    )  # fmt: skip
-    AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(folder)).save_pretrained(folder)
->>>>>>> 392016c (Tests of profiles stand in for BERT-base with the head it has)
     return folder
 
 

@@ -82,11 +82,11 @@ def _splits(
     tables = []
     for name in names:
         rows = ROWS[name.partition("_")[0]]
-        own = list(itertools.islice(pairs, rows))
+        texts_of_split = list(itertools.islice(pairs, rows))
         labels: Any = np.arange(rows) % 6 if classes is None else np.arange(rows) % len(classes)
         labels = np.full(rows, -1) if name.startswith("test") else labels
         label = pa.array(labels, pa.float32() if classes is None else pa.int64())
-        data = dict(zip(columns, map(list, zip(*own, strict=True)), strict=True))
+        data = dict(zip(columns, map(list, zip(*texts_of_split, strict=True)), strict=True))
         data |= {"label": label, "idx": pa.array(range(rows), pa.int32())}
         tables.append((name, pa.table(data)))
     return tables

@@ -63,9 +63,16 @@ def file_of_section(path: Path, section: str) -> Path:
 def plain_text(path: Path) -> str:
     """Return a profile as one plain parameter file, with its base's comments.
 
-    :raises DistilleryError: as :func:`read_values`.
+    :raises DistilleryError: as :func:`read_values`; or for one that is not a key per line, as JSON.
     """
-    first, *rest = (_text(file) for file, _ in reversed(list(_chain(path))))
+    files = [file for file, _ in reversed(list(_chain(path)))]
+    for file in files:
+        if not _KEY.search(_text(file)):
+            raise DistilleryError(
+                f"{file}: a profile has its sections line by line, each with its key at the start, "
+                "such as `tasks:`. Write this one so, not as JSON or in braces."
+            )
+    first, *rest = map(_text, files)
     for overlay in rest:
         first = _overlaid(first, overlay)
     return first

@@ -83,8 +83,8 @@ class Evaluation(Record):
         """Return one task's evaluation, by its number or name, as if it were trained alone."""
         losses = self.dev_loss_by_task
         loss = {} if losses is None else {"dev_loss": losses[key]}
-        own = {"step": self.step, "epoch": self.epoch, "loss": self.loss}
-        return Evaluation(**own, dev=self.dev_by_task[key], **loss)
+        shared = {"step": self.step, "epoch": self.epoch, "loss": self.loss}
+        return Evaluation(**shared, dev=self.dev_by_task[key], **loss)
 
     def named(self, tasks: Iterable[str]) -> "Evaluation":
         """Return the evaluation with the names of its tasks, given in their order."""

@@ -132,6 +132,17 @@ def test_bases_that_are_missing_or_lead_back_are_refused(tmp_path: Path) -> None
         load_params(overlay(tmp_path, "", Path("own.yaml")))
 
 
+def test_a_profile_that_is_json_is_refused_where_its_text_is_needed(tmp_path: Path) -> None:
+    base = tmp_path / "base.json"
+    base.write_text(f'{{"extends": "{DEFAULT}", "seeds": [7]}}')
+    path = overlay(tmp_path, "device: cpu\n", base)
+    assert read_values(path)["seeds"] == [7]
+    with pytest.raises(
+        DistilleryError, match=r"base\.json: a profile has its sections line by line"
+    ):
+        plain_text(path)
+
+
 def test_a_profile_in_the_place_of_params_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "params.yaml"
     path.write_text(f"extends: {DEFAULT}\n")

@@ -100,11 +100,11 @@ JOINT = {
         "teacher_runs": {"layers": [1, 2]},
     },
     "dse": {
-        **{"student": "siamese", "start": "model", "data": "original", "optimiser": "short"},
+        **{"student": "siamese", "start": "model", "data": "original", "optimiser": "slow"},
         "objective": {"logits": 0.5, "labels": 0.5},
     },
     "dse_frozen": {
-        **{"student": "frozen", "start": "model", "data": "original", "optimiser": "short"},
+        **{"student": "frozen", "start": "model", "data": "original", "optimiser": "slow"},
         "objective": {"logits": 1.0},
     },
 }
@@ -183,6 +183,9 @@ def finished_pairs(
             for name, own in JOINT.items()
         }
         values["optimisers"]["long"]["max_steps"] = 120
+        # At the others' rate, a siamese Transformer of random weights learns or not by chance.
+        slow = values["optimisers"]["short"] | {"learning_rates": [2.0e-3]}
+        values["optimisers"]["slow"] = slow
         values["students"] |= STUDENTS
         values["retrieval"], values["similarity"] = {"warm": RETRIEVAL}, {"alike": SIMILARITY}
         for name in ("bilstm_kd_ts", *JOINT):
@@ -334,7 +337,7 @@ def test_students_that_read_word_pieces_are_scored_as_saved(
     for method in (*JOINTLY, "dse"):
         own = scores.methods[method]
         better = own.scores["dev"][scores.metric].mean
-        assert better > (0.7 if task == "praise" else 0.3)
+        assert better > (0.7 if task == "praise" else 0.4)
         assert own.parameters.with_embeddings > own.parameters.without_embeddings
     assert workspace.plan("bilstm", task).model is None
     assert workspace.plan("mkd_lstm", task).model.folder == "data/raw/models/minilm"

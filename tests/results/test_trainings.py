@@ -39,16 +39,16 @@ def curves(folder: Path, history: list[dict[str, Any]], kind: str) -> list[Curve
 
 @pytest.mark.parametrize("kind", ["method", "joint"])
 def test_the_kept_evaluation_is_named_by_the_loss_that_chose_it(kind: str, tmp_path: Path) -> None:
-    found = curves(tmp_path, LOOKS, kind)
-    assert [one["history"] for one in found] == [LOOKS] * 3
-    figure = learning_chart("a", "bilstm", 0, found[:1], "dev")
+    drawn = curves(tmp_path, LOOKS, kind)
+    assert [one["history"] for one in drawn] == [LOOKS] * 3
+    figure = learning_chart("a", "bilstm", 0, drawn[:1], "dev")
     assert [row[-1] for row in figure.rows] == ["", "kept: lowest loss on dev, 0.2500"]
     assert "step 20: 80.0, kept: lowest loss on dev, 0.2500" in str(figure.svg)
 
 
 def test_by_the_metric_it_is_just_kept(tmp_path: Path) -> None:
     plain = [{key: value for key, value in one.items() if key != "dev_loss"} for one in LOOKS]
-    found = curves(tmp_path, plain, "method")
-    assert [row[-1] for row in learning_chart("a", "bilstm", 0, found[:1], "dev").rows] == [
+    drawn = curves(tmp_path, plain, "method")
+    assert [row[-1] for row in learning_chart("a", "bilstm", 0, drawn[:1], "dev").rows] == [
         *("", "kept")
     ]

@@ -188,6 +188,8 @@ class LocalEngine:
             except BaseException as error:
                 _stop(pool, at_once=self.together or isinstance(error, KeyboardInterrupt))
                 raise
+        # A worker sends its last messages before it ends, and all have ended.
+        _pass_on(messages, on_progress)
 
 
 def _in_threads(

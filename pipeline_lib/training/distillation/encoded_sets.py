@@ -12,20 +12,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.base.probabilities import answered, confidence
-from pipeline_lib.base.text import MASK
 from pipeline_lib.models.students.tokenise import load_tokenizer
 from pipeline_lib.params import Reads
 from pipeline_lib.results.metrics import decide, label_array
 from pipeline_lib.shards.columns import (
     FIRST,
     SECOND,
-    column_suffixes,
     kind_of_labels,
     list_column,
     matrix,
@@ -34,19 +31,20 @@ from pipeline_lib.shards.columns import (
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import Piece, ShardPass, run_pieces
 from pipeline_lib.shards.engine.protocol import Engine
-from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import ShardSet, check_answers
 from pipeline_lib.shards.vectors import ChosenVectors, StoredVectors, vector_tables
-from pipeline_lib.text.fast_tokenizer import WordNumbers
-from pipeline_lib.text.pieces import Pieces, digest_tokenizer, load_pieces
+from pipeline_lib.text.pieces import digest_tokenizer, load_pieces
 from pipeline_lib.text.ragged import PAD_ID, Sentences
+from pipeline_lib.training.distillation.token_lists import (
+    list_ends,
+    piece_lists,
+    sequence_lists,
+    word_lists,
+)
 from pipeline_lib.training.label_scale import LabelScale
 from pipeline_lib.training.runs import TrainingSpec
 from pipeline_lib.training.search import TrainingRow
-
-Lists = tuple[np.ndarray, np.ndarray]
-"""The token ids of all rows, concatenated, int32, and each row's length, int64."""
 
 
 @dataclass(frozen=True)
@@ -199,16 +197,16 @@ class EncodingPass(ShardPass):
     ) -> pa.Table:
         if self.reads == "words":
             tokenizer = self._words()
-            numbered = [_word_lists(rows, tokenizer, self.max_words) for rows in tables]
+            numbered = [word_lists(rows, tokenizer, self.max_words) for rows in tables]
         else:
             pieces = load_pieces(self.vocabulary, self.reads)
-            lists = _sequence_lists if self.reads == "sequence" else _piece_lists
+            lists = sequence_lists if self.reads == "sequence" else piece_lists
             numbered = [lists(rows, pieces, self.max_words) for rows in tables]
         columns = {}
         for name in numbered[0]:
             lengths = np.concatenate([part[name][1] for part in numbered])
             words = np.concatenate([part[name][0] for part in numbered])[np.repeat(kept, lengths)]
-            columns[name] = pa.LargeListArray.from_arrays(_ends(lengths[kept]), words)
+            columns[name] = pa.LargeListArray.from_arrays(list_ends(lengths[kept]), words)
         return pa.table(columns | {name: _column(values) for name, values in targets.items()})
 
     def read(self, content: EncodedInput) -> Sentences:
@@ -346,60 +344,6 @@ def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
             )
         labels[missing] = decide(logits[missing], kind)
     return labels
-
-
-def _word_lists(rows: pa.Table, tokenizer: Tokenizer, max_words: int) -> dict[str, Lists]:
-    """Return the word ids of each sentence, as columns ids and ids_2."""
-    return {
-        f"ids{side}": _words(rows[f"words{side}"], tokenizer, max_words)
-        for side in column_suffixes(rows)
-    }
-
-
-def _piece_lists(rows: pa.Table, pieces: Pieces, limit: int) -> dict[str, Lists]:
-    """Return the piece ids of each sentence separately, as columns ids and ids_2."""
-    columns = {}
-    for side in column_suffixes(rows):
-        texts = signed_sentences(rows, side, lambda: pieces.mask_sign)
-        numbered = pieces.number(texts, limit)
-        columns[f"ids{side}"] = numbered.ids, numbered.lengths
-    return columns
-
-
-def _sequence_lists(rows: pa.Table, pieces: Pieces, limit: int) -> dict[str, Lists]:
-    """Return the piece ids of each input, as columns ids and, for pairs, segments."""
-    sides = column_suffixes(rows)
-    texts = [signed_sentences(rows, side, lambda: pieces.mask_sign) for side in sides]
-    numbered = pieces.number(texts[0] if len(sides) == 1 else zip(*texts, strict=True), limit)
-    columns = {"ids": (numbered.ids, numbered.lengths)}
-    if len(sides) == 2 and pieces.segments:
-        # An empty shard of pairs has no segments, but still needs the column.
-        segments = numbered.ids[:0] if numbered.segments is None else numbered.segments
-        columns["segments"] = segments, numbered.lengths
-    return columns
-
-
-def _words(column: pa.ChunkedArray, tokenizer: Tokenizer, max_words: int) -> Lists:
-    """Return the ids of all words, and each row's length."""
-    lists = whole(column)
-    # A text without a word is one unknown word, as where texts are read.
-    unknown = pa.scalar([MASK], lists.type)
-    lists = pc.if_else(pc.equal(pc.list_value_length(lists), 0), unknown, lists)
-    encoded = lists.flatten().dictionary_encode()
-    numbers, counts = WordNumbers(tokenizer).of_words(encoded.dictionary.to_pylist())
-    # A word that is read by its pieces has several ids.
-    of_words = pa.LargeListArray.from_arrays(_ends(counts), numbers).take(encoded.indices)
-    ids = of_words.flatten().to_numpy()
-    ends = _ends(counts[encoded.indices.to_numpy()])
-    lengths = np.diff(ends[_ends(pc.list_value_length(lists).to_numpy())])
-    starts = np.cumsum(lengths) - lengths
-    inside = np.arange(len(ids)) - np.repeat(starts, lengths) < max_words
-    return ids[inside], np.minimum(lengths, max_words)
-
-
-def _ends(lengths: np.ndarray) -> np.ndarray:
-    """Return where lists end that lie one after the other, after a 0, int64 (lists + 1,)."""
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
 def _without_duplicates(keys: np.ndarray, synthetic: np.ndarray) -> np.ndarray:

@@ -185,7 +185,7 @@ def test_every_task_learns_and_has_a_student_of_its_own(make: MakeRow, layout: L
 def test_the_lowest_loss_of_devs_labels_can_select(make: MakeRow, layout: Layout) -> None:
     row = make({"select": "loss", "epochs": 5, "learning_rates": [1.0e-1, 2.0e-2]})
     encode_sets([row], LocalEngine(1))
-    found = train(row, layout, ignore)
+    searched = train(row, layout, ignore)
     folder = layout.joint_students("mtl", 1)
     record = JointRecord.read(folder / "training.json")
     losses = [one.dev_loss for one in record.history]
@@ -203,7 +203,7 @@ def test_the_lowest_loss_of_devs_labels_can_select(make: MakeRow, layout: Layout
         assert alone.best_dev_loss == pytest.approx(loss, rel=1e-3)
     assert record.best_dev_loss == pytest.approx(np.mean(expected), rel=1e-3)
     search = SearchRecord.read(folder / WARMTH / "search.json")
-    assert search.dev_loss_by_rate[f"{found.rate:g}"] == min(search.dev_loss_by_rate.values())
+    assert search.dev_loss_by_rate[f"{searched.rate:g}"] == min(search.dev_loss_by_rate.values())
 
 
 def test_a_row_counts_by_the_weight_of_its_answer(
@@ -385,10 +385,10 @@ def test_a_student_is_selected_by_its_loss_with_what_moves_its_decision(
     plan = plan.model_copy(update={"threshold": threshold})
     row = student_row(plan, tmp_path / "none", ended.split(SENTIMENT, "dev"), [1], "cpu")
     encode_sets([row], LocalEngine(1))
-    found = train_rows([row], LocalEngine(1))["tuned"]
-    [(spec, record)] = found.trainings.values()
-    losses = {rate: one.best_dev_loss for rate, one in found.by_rate.items()}
-    assert found.rate == min(losses, key=losses.__getitem__)
+    searched = train_rows([row], LocalEngine(1))["tuned"]
+    [(spec, record)] = searched.trainings.values()
+    losses = {rate: one.best_dev_loss for rate, one in searched.by_rate.items()}
+    assert searched.rate == min(losses, key=losses.__getitem__)
     assert record.best_dev_loss == min(one.dev_loss for one in record.history)
     # By the metric, which is already 1, the first evaluation would be kept.
     first = record.history[0]

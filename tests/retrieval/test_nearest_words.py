@@ -46,10 +46,10 @@ def test_a_models_whole_words(tmp_path: Path, make_examples: Callable[..., pa.Ta
     # No word, or none whose pieces the model has.
     assert {*rows} == {"The", "plots", "Film", "film", "a"}
     vectors = model_vectors(folder, pool)
-    for word, nearest in rows.items():
+    for word, listed in rows.items():
         [query] = model_vectors(folder, [word])
         ranked = [pool[row] for row in by_cosine(query, vectors) if pool[row] != word.lower()]
-        assert nearest == ranked[:3]
+        assert listed == ranked[:3]
 
 
 @pytest.mark.parametrize("lowercase", [True, False])

@@ -7,7 +7,8 @@ import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import atomic_path
+from pipeline_lib.base.files import atomic_path, sha256_file
+from pipeline_lib.base.layout import state_folder
 from pipeline_lib.base.terminal import say
 from pipeline_lib.base.workspace import shipped_profiles
 from pipeline_lib.commands.options import PARAMS, WrittenParams
@@ -56,11 +57,15 @@ def use(
 
 
 def keep_own_changes(target: Path) -> None:
-    """Check that a parameter file is identical to that of some profile.
+    """Check that a parameter file is as :func:`write_params` left it, or that of some profile.
+
+    The profile that it was written from may have been edited since.
 
     :raises DistilleryError: if not, since changes made by hand would be lost.
     """
-    if target.exists() and profile_in_use(target) is None:
+    if not target.exists() or sha256_file(target) in _digests(target):
+        return
+    if profile_in_use(target) is None:
         raise DistilleryError(
             f"{target}: it was changed by hand, and the changes would be lost. Move it away, or "
             "give --force."
@@ -76,13 +81,33 @@ def profile_in_use(target: Path) -> Path | None:
 
 
 def write_params(profile: Path, target: Path) -> None:
-    """Write a parameter file from a profile and its base, once they are checked."""
+    """Write a parameter file from a profile and its base, once they are checked.
+
+    Its digest is noted, by which a later call sees that nobody has changed it.
+    """
     from pipeline_lib.params import load_params
     from pipeline_lib.params.profiles import plain_text
 
     load_params(profile)
     with atomic_path(target) as temporary:
         temporary.write_text(plain_text(profile), encoding="utf-8")
+        digest = sha256_file(temporary)
+        if digest not in _digests(target):
+            file = _digests_file(target)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("a", encoding="utf-8") as lines:
+                lines.write(f"{digest}\n")
+
+
+def _digests(target: Path) -> list[str]:
+    """Return the SHA-256 of each parameter file that :func:`write_params` wrote here."""
+    file = _digests_file(target)
+    return file.read_text(encoding="utf-8").split() if file.exists() else []
+
+
+def _digests_file(target: Path) -> Path:
+    # A state folder that workspaces share has an absolute path, which this keeps.
+    return target.parent / state_folder() / "params.sha256"
 
 
 def _known() -> list[Path]:

@@ -382,7 +382,7 @@ class TestRefusedBySystem:
         def refuse(path: Path) -> None:
             raise error
 
-        monkeypatch.setattr("pipeline_lib.params.load_params", refuse)
+        monkeypatch.setattr("pipeline_lib.params.file.read_values", refuse)
         found = failing(monkeypatch, capsys, "results")
         assert found.startswith(f"error: {line}") and found.count("\n") == 1
 

@@ -204,6 +204,19 @@ def test_own_changes_are_not_lost(project: Path) -> None:
     assert file.read_text() != changed
 
 
+@pytest.mark.parametrize("name", ["profiles/mine.yaml", "elsewhere.yaml"])
+def test_an_edited_profile_is_used_again(project: Path, name: str) -> None:
+    profile, file = project / name, project / "params.yaml"
+    for seeds in ([7], [8, 9]):
+        profile.write_text(f"extends: {DEFAULT}\nseeds: {seeds}\n")
+        assert run("use", name)[1] is None
+        assert f"seeds: {seeds}" in file.read_text()
+    by_hand = file.read_text().replace("seeds: [8, 9]", "seeds: [3]")
+    file.write_text(by_hand)
+    assert "was changed by hand" in str(run("use", name)[1])
+    assert file.read_text() == by_hand
+
+
 def test_a_faulty_profile_leaves_params_alone(project: Path) -> None:
     (project / "profiles/mine.yaml").write_text("extends: default.yaml\nseed: 3\n")
     assert "profiles/mine.yaml:2: seed: unknown key" in str(run("use", "mine")[1])

@@ -14,6 +14,7 @@ that runs before the script).  The answer is two lines: the fork's process id, t
 The server ends, and deletes the folder of SOCKET, once the process PID has ended.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -79,6 +80,9 @@ def serve(path: str, lifetime: int) -> None:
     for name in HEAVY:
         importlib.import_module(name)
     _warm()
+    # A fork would otherwise look through all of these objects for garbage, and so copy their pages.
+    gc.collect()
+    gc.freeze()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
         server.listen()

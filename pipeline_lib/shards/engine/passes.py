@@ -61,7 +61,10 @@ class ShardPass(ABC):
         return ()
 
     def compute(self, content: Any) -> pa.Table:
-        """Return the output for one input: a shard's table, or whatever else the pass works on."""
+        """Return the output for one input: a shard's table, or whatever else the pass works on.
+
+        A pass defines this, or :meth:`outputs`, which calls it.
+        """
         raise NotImplementedError
 
     def outputs(self, content: Any) -> Iterator[Output]:

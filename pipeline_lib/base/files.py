@@ -12,7 +12,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from pipeline_lib.base.errors import DistilleryError
 
 ABANDONED_SECONDS = 24 * 3600.0
 """A temporary file or folder untouched for this long is taken to be abandoned by its writer."""
+SEALED_BY = "record_sha256"
+"""The key of a JSON object's digest of the rest of itself."""
 
 
 def temporary_path(path: Path) -> Path:
@@ -196,6 +198,29 @@ def read_record(path: Path, *keys: str) -> dict[str, Any]:
     if fault:
         raise DistilleryError(f"{path}: {fault}. Delete it and run `dvc repro` to make it again.")
     return record
+
+
+def sealed_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a JSON object with a digest of itself, so that a flipped bit in the file is found."""
+    return {**record, SEALED_BY: _digest_as_read(record)}
+
+
+def unsealed_record(record: Any) -> dict[str, Any]:
+    """Return what :func:`sealed_record` took; what has no digest, an older version wrote.
+
+    :raises ValueError: if it was altered, or is no JSON object.
+    """
+    if not isinstance(record, dict):
+        raise ValueError("not a JSON object")
+    content = {key: value for key, value in record.items() if key != SEALED_BY}
+    if record.get(SEALED_BY, wanted := _digest_as_read(content)) != wanted:
+        raise ValueError(f"altered since it was written (its digest is not its {SEALED_BY})")
+    return content
+
+
+def _digest_as_read(record: Mapping[str, Any]) -> str:
+    # A JSON file has strings for integer keys, and lists for tuples.
+    return sha256_json(json.loads(json_text(record)))
 
 
 def unreadable(path: Path, error: OSError) -> DistilleryError:

@@ -4,16 +4,11 @@ A workspace holds the pipeline, parameters, and the user's files, but no code: i
 modules of the installed library.
 """
 
-import json
 import shutil
 import subprocess
 import sys
-import time
 from configparser import ConfigParser
 from pathlib import Path
-from typing import Any
-
-import psutil
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import copy_file
@@ -61,49 +56,6 @@ def make_workspace(folder: Path, scm: bool = True, force: bool = False) -> list[
             written.append(name)
     _init_dvc(folder, scm and shutil.which("git") is not None)
     return written
-
-
-def remove_stale_lock(folder: Path, wait: float = 1.0) -> Path | None:
-    """Remove DVC's lock file if only killed processes left it; return its path then.
-
-    DVC rewrites the file in place, and with half of it, every command fails.  It also takes any
-    process with the same number for the one that was killed.
-
-    :param wait: seconds that a running process has to finish writing it.
-    """
-    path = folder / ".dvc" / "tmp" / "rwlock"
-    for pause in (wait, 0.0):
-        try:
-            lock = json.loads(path.read_bytes())
-        except OSError:
-            return None
-        except ValueError:
-            time.sleep(pause)
-            continue
-        holders = {holder["pid"] for part in lock.values() for holder in _holders(part)}
-        if not holders or any(map(_runs_dvc, holders)):
-            return None
-        break
-    path.unlink(missing_ok=True)
-    return path
-
-
-def _holders(part: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the processes that read or write paths; one at most writes a path."""
-    values = [value if isinstance(value, list) else [value] for value in part.values()]
-    return [holder for holders in values for holder in holders if holder]
-
-
-def _runs_dvc(number: int) -> bool:
-    """Whether there is a process of this number that is DVC, and has not ended."""
-    try:
-        process = psutil.Process(number)
-        is_zombie = process.status() == psutil.STATUS_ZOMBIE
-        return not is_zombie and any("dvc" in part for part in process.cmdline())
-    except psutil.NoSuchProcess:
-        return False
-    except psutil.AccessDenied:
-        return True
 
 
 def check_pipeline(folder: Path, force: bool = False) -> None:

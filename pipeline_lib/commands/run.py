@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from pipeline_lib.base.dvc_leftovers import clear_leftovers
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.workspace import DVC, PIPELINE, remove_stale_lock
+from pipeline_lib.base.workspace import DVC, PIPELINE
 from pipeline_lib.results.account import duration
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ def run(
     console = SafeConsole(soft_wrap=True, highlight=False)
     forecast = Forecast.read(PIPELINE, read_values(Path("params.yaml")), Layout())
     display = Display(console, forecast, verbose)
-    if lock := remove_stale_lock(Path(".")):
-        console.print(f"{lock}: removed; a process that was killed left it.")
+    for line in clear_leftovers(Path(".")):
+        console.print(line)
     start = time.monotonic()
     status = reproduce(targets or [], display)
     if status:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_record, sha256_file
+from pipeline_lib.base.files import sha256_file
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.base.seals import SEAL, digests, sealed_files
-from pipeline_lib.shards.shard_sets import Shard
+from pipeline_lib.shards.store import read_entry
 
 TRAINED = ("students", "teachers", "encoders", "vocabularies", "joint", "catalogues")
 """The folders of :class:`~pipeline_lib.shards.trained.Trained`."""
@@ -88,9 +88,9 @@ def entries(root: Path | None = None) -> Iterator[Entry]:
 def _output(kind: str, record: Path) -> Entry | None:
     path = record.with_suffix(".arrow")
     try:
-        shard = Shard(**read_record(record))
+        shard = read_entry(record)
         used = record.stat().st_mtime
-    except (DistilleryError, OSError, TypeError):
+    except (DistilleryError, OSError):
         return None
     if not path.exists():
         return None

@@ -6,10 +6,10 @@ shard's bytes).  DVC does not know about the store: its stages link entries into
 killed stage loses only what it was computing, and going back to old settings finds everything still
 there.
 
-Layout: ``<root>/<kind>/<key[:2]>/<key>.arrow`` beside ``<key>.json`` (rows, bytes, SHA-256), which
-is written second: an entry without it was interrupted.  Entries are never changed in place, since
-hard links share them with the workspace and DVC's cache; entries that fail their digest are moved
-to ``<root>/quarantine`` and computed again.
+Layout: ``<root>/<kind>/<key[:2]>/<key>.arrow`` beside ``<key>.json`` (rows, bytes, SHA-256, and a
+digest of itself), which is written second: an entry without it was interrupted.  Entries are never
+changed in place, since hard links share them with the workspace and DVC's cache; entries that fail
+their digest are moved to ``<root>/quarantine`` and computed again.
 
 Any number of processes, on any number of machines, may write at once.  Nothing is locked: each
 writes under a unique name, and the first one to finish a key provides the entry.
@@ -24,14 +24,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipeline_lib.base import stage_records
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import (
     atomic_path,
     link_or_copy,
     read_record,
+    sealed_record,
     set_aside,
     sha256_file,
     sweep,
+    unsealed_record,
     write_json,
 )
 from pipeline_lib.base.layout import check_state_folder, state_folder
@@ -57,7 +60,7 @@ class Store:
         path, record = self._paths(key)
         try:
             inodes = [part.stat().st_ino for part in (path, record)]
-            shard = Shard(**read_record(record))
+            shard = read_entry(record)
             if path.stat().st_size == shard.bytes and sha256_file(path) == shard.sha256:
                 with suppress(OSError):
                     # When it was last used: `distill store gc` keeps what is.
@@ -65,7 +68,7 @@ class Store:
                 return shard
         except FileNotFoundError:
             return None
-        except (DistilleryError, TypeError):
+        except DistilleryError:
             pass
         for part, inode in zip((path, record), inodes, strict=True):
             set_aside(part, self._quarantine, inode)
@@ -86,12 +89,12 @@ class Store:
         """
         path, record = self._paths(key)
         shard = write_shard(path, table, source, keep_first=True)
-        if not _holds(path, table):
+        if not _is_of_writer(path, table):
             with suppress(FileNotFoundError):
                 set_aside(path, self._quarantine, path.stat().st_ino)
             shard = write_shard(path, table, source, keep_first=True)
         shard = replace(shard, computed_on=computed_on, counts=counts)
-        write_json(record, asdict(shard))
+        _write_entry(record, shard)
         return shard
 
     def take(self, key: str, path: Path, shard: Shard) -> None:
@@ -108,7 +111,7 @@ class Store:
         entry, record = self._paths(key)
         entry.parent.mkdir(parents=True, exist_ok=True)
         link_or_copy(path, entry)
-        write_json(record, asdict(replace(shard, name=entry.name)))
+        _write_entry(record, replace(shard, name=entry.name))
 
     @contextmanager
     def receiving(self, key: str, shard: Shard) -> Iterator[Path]:
@@ -121,7 +124,7 @@ class Store:
             yield temporary
             # A damaged entry's record describes other bytes.
             record.unlink(missing_ok=True)
-        write_json(record, asdict(replace(shard, name=path.name)))
+        _write_entry(record, replace(shard, name=path.name))
 
     def has(self, key: str) -> bool:
         """Whether there is an entry of ``key``; its bytes are not checked."""
@@ -148,10 +151,33 @@ class Store:
         return folder / f"{key}.arrow", folder / f"{key}.json"
 
 
-def _holds(path: Path, table: pa.Table) -> bool:
-    # A file that an interrupted writer left without a record may have been damaged since.
+def read_entry(record: Path) -> Shard:
+    """Return what the record of an entry says of its file.
+
+    :raises DistilleryError: if it is missing, torn, altered, or no such record.
+    """
+    try:
+        return Shard(**unsealed_record(read_record(record)))
+    except (TypeError, ValueError) as error:
+        raise DistilleryError(
+            f"{record}: no record of an entry ({error}). Delete it and run `dvc repro` to make it "
+            "again."
+        ) from error
+
+
+def _write_entry(record: Path, shard: Shard) -> None:
+    write_json(record, sealed_record(asdict(shard)))
+
+
+def _is_of_writer(path: Path, table: pa.Table) -> bool:
+    """Whether a file holds the table, or is another running writer's, who will describe it.
+
+    One that a killed writer left without a record may have been damaged since.
+    """
     try:
         stored = read_shard(path)
     except DistilleryError:
         return False
-    return stored.schema.equals(table.schema) and stored.num_rows == table.num_rows
+    if not stored.schema.equals(table.schema) or stored.num_rows != table.num_rows:
+        return False
+    return stored.equals(table) or path.stat().st_mtime >= stage_records.STARTED

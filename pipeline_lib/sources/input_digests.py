@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import read_record, sha256_file, sha256_json, write_json
+from pipeline_lib.base.files import (
+    read_record,
+    sealed_record,
+    sha256_file,
+    sha256_json,
+    unsealed_record,
+    write_json,
+)
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.params import Params
 from pipeline_lib.params.sources import InputFile
@@ -65,7 +72,7 @@ class _DigestCache:
     def __init__(self) -> None:
         self._path = state_folder() / "input_digests.json"
         try:
-            self._known: dict[str, list[Any]] = read_record(self._path)
+            self._known: dict[str, list[Any]] = unsealed_record(read_record(self._path))
         except (DistilleryError, TypeError, ValueError):
             self._known = {}
         self._used: dict[str, list[Any]] = {}
@@ -92,4 +99,4 @@ class _DigestCache:
         """Keep the digests that were asked for, with those of other workspaces."""
         kept = self._known | self._used
         if kept != self._known:
-            write_json(self._path, kept)
+            write_json(self._path, sealed_record(kept))

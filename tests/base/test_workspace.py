@@ -1,9 +1,6 @@
 """Workspaces: what is written into a folder, and what is left as it is."""
 
-import json
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +9,6 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.workspace import (
     FILES,
     make_workspace,
-    remove_stale_lock,
     shipped,
     shipped_profiles,
 )
@@ -99,52 +95,3 @@ def test_git_tracks_what_dvc_add_writes_and_no_data(
     target.parent.mkdir(parents=True, exist_ok=True)
     target.touch()
     assert bool(_git(workspace, "check-ignore", path)) is ignored
-
-
-@pytest.fixture
-def lock(tmp_path: Path) -> Path:
-    path = tmp_path / ".dvc" / "tmp" / "rwlock"
-    path.parent.mkdir(parents=True)
-    return path
-
-
-def test_half_a_lock_of_dvc_is_removed(tmp_path: Path, lock: Path) -> None:
-    assert remove_stale_lock(tmp_path) is None
-    for content in ("", '{"dvc.ya'):
-        lock.write_text(content)
-        assert remove_stale_lock(tmp_path, wait=0) == lock and not lock.exists()
-    lock.write_text('{"read": {}, "write": {}}')
-    assert remove_stale_lock(tmp_path) is None and lock.exists()
-
-
-@pytest.mark.parametrize(
-    ("command", "stale"),
-    [(["dvc", "repro"], False), (["another"], True), (None, True)],
-    ids=["of DVC", "of another process with its number", "of none"],
-)
-def test_a_lock_is_removed_if_no_dvc_holds_it(
-    tmp_path: Path, lock: Path, command: list[str] | None, stale: bool
-) -> None:
-    code = [sys.executable, "-c", "input()", *(command or [])]
-    process = subprocess.Popen(code, stdin=subprocess.PIPE)
-    if command is None:
-        process.kill()
-        process.wait()
-    holder = {"pid": process.pid, "cmd": "dvc repro"}
-    # Of two readers and a writer, each in DVC's own form.
-    parts = {"read": {"data/a": [holder, holder]}, "write": {"data/b": holder, "data/c": {}}}
-    lock.write_text(json.dumps(parts))
-    assert remove_stale_lock(tmp_path, wait=0) == (lock if stale else None)
-    assert lock.exists() != stale
-    process.kill()
-    process.wait()
-
-
-def test_what_has_ended_holds_no_lock(tmp_path: Path, lock: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", "", "dvc"])
-    while "zombie" not in Path(f"/proc/{process.pid}/status").read_text():
-        time.sleep(0.01)
-    # Nobody has asked for its status yet: its number is still taken.
-    lock.write_text(json.dumps({"read": {}, "write": {"a": {"pid": process.pid, "cmd": "dvc"}}}))
-    assert remove_stale_lock(tmp_path, wait=0) == lock
-    process.wait()

@@ -7,8 +7,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from pipeline_lib.base.dvc_leftovers import clear_leftovers
 from pipeline_lib.base.files import read_json
-from pipeline_lib.base.workspace import remove_stale_lock
 from tests.pipeline.workspace import STORE, Run, Workspace
 
 TIMINGS = STORE / "timings"
@@ -48,7 +48,7 @@ def killed_repro(workspace: Workspace, drawn: random.Random) -> Run:
 
     :returns: the run, which may have finished before.
     """
-    remove_stale_lock(workspace.folder)
+    clear_leftovers(workspace.folder)
     wanted = _stages_done(workspace) + drawn.randrange(5)
     with workspace.forked("dvc", "repro") as run:
         while _stages_done(workspace) < wanted and running_in(workspace.folder):
@@ -65,8 +65,8 @@ def _stages_done(workspace: Workspace) -> int:
 
 
 def repro(workspace: Workspace) -> Run:
-    """Run `dvc repro` to its end, after what killed processes left of DVC's lock is removed."""
-    remove_stale_lock(workspace.folder)
+    """Run `dvc repro` to its end, after what killed processes left of DVC's files is mended."""
+    clear_leftovers(workspace.folder)
     return workspace.dvc("repro")
 
 
@@ -89,7 +89,8 @@ def assert_same_bytes(workspace: Workspace, other: Workspace) -> None:
     """Fail unless all files of data/ and all scores are the same, and none is damaged."""
     files, others = (_files(one) for one in (workspace, other))
     assert files.keys() == others.keys()
-    assert [name for name in files if files[name] != others[name]] == []
+    differ = [name for name in files if files[name] != others[name]]
+    assert not differ, differ
     assert workspace.report()[:2] == other.report()[:2]
     for name in ("metrics.json", "summary.json"):
         assert (workspace / name).read_bytes() == (other / name).read_bytes()

@@ -3,14 +3,16 @@
 import multiprocessing
 import os
 import time
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from pipeline_lib.base import stage_records
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import ABANDONED_SECONDS, sha256_file
+from pipeline_lib.base.files import ABANDONED_SECONDS, sha256_file, write_json
 from pipeline_lib.shards.store import Store
 
 KEY, TABLE = "ab" + "0" * 62, pa.table({"x": [1, 2, 3]})
@@ -72,6 +74,26 @@ def test_unreadable_record_sets_the_entry_aside(store: Store, record: str) -> No
     entry(store, ".json").write_text(record)
     assert store.find(KEY) is None
     assert not entry(store, ".arrow").exists()
+
+
+def test_a_record_with_a_flipped_bit_says_nothing_false(store: Store) -> None:
+    shard = store.add(KEY, TABLE, "source", "a processor", {"lengths": {9: (5, 6), 10: 1}})
+    contents = [entry(store, suffix).read_bytes() for suffix in (".arrow", ".json")]
+    kept = store.find(KEY)
+    assert replace(kept, counts=shard.counts) == shard
+    for place in range(len(contents[1])):
+        for bit in (1, 4, 64):
+            flipped = bytearray(contents[1])
+            flipped[place] ^= bit
+            entry(store, ".arrow").write_bytes(contents[0])
+            entry(store, ".json").write_bytes(flipped)
+            assert store.find(KEY) in (kept, None)
+
+
+def test_a_record_of_an_older_version_is_read(store: Store) -> None:
+    shard = store.add(KEY, TABLE, "source")
+    write_json(entry(store, ".json"), asdict(shard))
+    assert store.find(KEY) == shard
 
 
 @pytest.mark.parametrize("suffix", [".json", ".arrow"])
@@ -144,6 +166,18 @@ def test_a_damaged_file_without_a_record_is_not_kept(store: Store) -> None:
     shard = store.add(KEY, TABLE)
     assert store.find(KEY) == shard and store.read(KEY).equals(TABLE)
     assert [path.name for path in (store.root / "quarantine").glob("[!.]*")] == [f"{KEY}.arrow"]
+
+
+@pytest.mark.parametrize("left", [1.0, -1.0], ids=["by a writer that runs", "long ago"])
+def test_a_file_without_a_record_is_kept_if_its_writer_runs(store: Store, left: float) -> None:
+    store.add(KEY, TABLE)
+    entry(store, ".json").unlink()
+    other = pa.table({"x": [1, 2, 4]})
+    written = stage_records.STARTED + left
+    os.utime(entry(store, ".arrow"), (written, written))
+    shard = store.add(KEY, other)
+    assert store.find(KEY) == shard
+    assert store.read(KEY).equals(TABLE if left > 0 else other)
 
 
 @pytest.mark.parametrize("place", ["file", "file/below", "locked"])

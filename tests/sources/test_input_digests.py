@@ -77,6 +77,16 @@ def test_a_file_that_has_not_changed_is_not_read_again(
     assert after[f"tasks.{TASK}"] != before[f"tasks.{TASK}"]
 
 
+def test_a_flipped_bit_in_what_is_known_changes_no_digest(inputs: Path) -> None:
+    before, [kept] = _digests(), [*Path(".").rglob("input_digests.json")]
+    content = kept.read_bytes()
+    for place in range(0, len(content), 7):
+        flipped = bytearray(content)
+        flipped[place] ^= 1
+        kept.write_bytes(flipped)
+        assert _digests() == before
+
+
 def test_a_copy_of_the_repository_links_what_it_lacks(
     inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

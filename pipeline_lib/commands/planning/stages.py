@@ -105,7 +105,10 @@ def _pipeline() -> Iterator["Repo"]:
         with Repo() as repo:
             yield repo
     except DvcException as error:
-        raise DistilleryError(f"{PIPELINE}: DVC cannot read it: {error}") from error
+        raise DistilleryError(
+            f"{PIPELINE}: DVC cannot read it: {error}. If a `dvc` was killed, `distill run` mends "
+            f"what it left; else put back the {PIPELINE} that `distill new` writes."
+        ) from error
 
 
 class _Comparison:

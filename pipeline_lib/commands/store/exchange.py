@@ -11,9 +11,16 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, StringConstraints, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.files import unsealed_record
 from pipeline_lib.base.layout import check_state_folder, state_folder
 from pipeline_lib.base.record_files import Record
 from pipeline_lib.base.seals import SEAL
@@ -117,7 +124,8 @@ class _Seal(Record):
     ]
 
 
-_SHARD, _SEAL = TypeAdapter(Shard), TypeAdapter(_Seal)
+_SHARD = TypeAdapter(Annotated[Shard, BeforeValidator(unsealed_record)])
+_SEAL = TypeAdapter(_Seal)
 
 
 def entries_at(address: Address, kinds: Sequence[str]) -> list[Listed]:

@@ -20,6 +20,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.interrupts import delete_unfinished, unfinished
 
 ABANDONED_SECONDS = 24 * 3600.0
 """A temporary file or folder untouched for this long is taken to be abandoned by its writer."""
@@ -27,9 +28,18 @@ SEALED_BY = "record_sha256"
 """The key of a JSON object's digest of the rest of itself."""
 
 
-def temporary_path(path: Path) -> Path:
-    """Return a hidden name beside ``path`` that no other thread, process or host uses."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+@contextmanager
+def temporary(path: Path) -> Iterator[Path]:
+    """Yield a hidden name beside ``path`` that no other thread, process or host uses.
+
+    A file or folder of that name is deleted when the block ends, however it ends.
+    """
+    private = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    unfinished.add(private)
+    try:
+        yield private
+    finally:
+        delete_unfinished(private)
 
 
 @contextmanager
@@ -41,26 +51,21 @@ def atomic_path(path: Path, keep_first: bool = False) -> Iterator[Path]:
     :raises DistilleryError: if the disk is full or the folder is not writable.
     """
     path = Path(path)
-    temporary = temporary_path(path)
-    try:
-        with disk_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            yield temporary
-            # Opened for reading: a link into DVC's cache is not writable.
-            with open(temporary, "rb") as handle:
-                os.fsync(handle.fileno())
-            if not (keep_first and _linked(temporary, path)):
-                os.replace(temporary, path)
-    finally:
-        # Renaming a link onto another link to the same file does nothing, and leaves both.
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    # Renaming a link onto another link to the same file does nothing: both are there then.
+    with temporary(path) as private, disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield private
+        # Opened for reading: a link into DVC's cache is not writable.
+        with open(private, "rb") as handle:
+            os.fsync(handle.fileno())
+        if not (keep_first and _linked(private, path)):
+            os.replace(private, path)
 
 
-def _linked(temporary: Path, path: Path) -> bool:
+def _linked(private: Path, path: Path) -> bool:
     """Link the file to its final name unless that is taken; return False if links do not work."""
     try:
-        os.link(temporary, path)
+        os.link(private, path)
     except FileExistsError:
         return True
     except OSError:

@@ -2,14 +2,18 @@
 
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType, TracebackType
 
 MESSAGE = "interrupted: what is finished is kept. Run again to go on."
 STATUS, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
 """The exit statuses of programs that SIGINT and SIGTERM ended, by the shells' convention."""
+unfinished: set[Path] = set()
+"""Files and folders that this process is writing under temporary names."""
 _terminated = False
 
 
@@ -50,11 +54,24 @@ def interrupted_status() -> int:
     return TERMINATED if _terminated else STATUS
 
 
+def delete_unfinished(path: Path) -> None:
+    """Delete a temporary file or folder, if there is one."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+    unfinished.discard(path)
+
+
 def end_interrupted() -> None:
     """Print the line, and end this process at once."""
     with suppress(ValueError):
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
+    # The interrupt may have come just before a block that deletes one, or within it.
+    for path in tuple(unfinished):
+        delete_unfinished(path)
     sys.stderr.write(f"{MESSAGE}\n")
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):

@@ -7,7 +7,6 @@ Each writer has its own folder, and the first to finish provides the result.
 
 import errno
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from pipeline_lib.base.files import (
     link_or_copy,
     set_aside,
     sweep,
-    temporary_path,
+    temporary,
 )
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.base.seals import SEAL, digests, sealed_files, write_seal
@@ -61,17 +60,13 @@ class Trained:
 
         :raises DistilleryError: if the disk is full or the folder is not writable.
         """
-        private = temporary_path(self.folder)
         sweep(self.folder.parent)
         sweep(self.checkpoint.parent)
-        try:
-            with disk_errors(self.folder):
-                private.mkdir(parents=True)
-                yield private
-                write_seal(private)
-                self._publish(private)
-        finally:
-            shutil.rmtree(private, ignore_errors=True)
+        with temporary(self.folder) as private, disk_errors(self.folder):
+            private.mkdir(parents=True)
+            yield private
+            write_seal(private)
+            self._publish(private)
 
     def _publish(self, private: Path) -> None:
         while True:

@@ -109,3 +109,31 @@ def test_memory_that_runs_out_in_torch_is_one_line(capsys: pytest.CaptureFixture
 
     with pytest.raises(RuntimeError, match="something else"):
         guard(fail)
+
+
+UNFINISHED = """
+import pipeline_lib.stages
+from pathlib import Path
+from pipeline_lib.base import files
+from pipeline_lib.base.entry import run_stage
+
+def interrupted(path):
+    raise KeyboardInterrupt
+
+def main() -> None:
+    with files.temporary(Path("folder")) as folder:
+        folder.mkdir()
+        files.write_json(folder / "a.json", {})
+        files.delete_unfinished = interrupted
+        files.write_json(Path("whole.json"), {})
+
+if __name__ == "__main__":
+    run_stage(main)
+"""
+
+
+def test_an_interrupt_just_before_a_temporary_file_is_deleted_leaves_none(tmp_path: Path) -> None:
+    process = start_stage(tmp_path, UNFINISHED)
+    _, printed = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (STATUS, f"{MESSAGE}\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["stage.py", "whole.json"]

@@ -23,8 +23,8 @@ _NOTATIONS = {
     "percent signs": (re.compile(r"-?\d+([.,]\d+)? ?%"), "%"),
 }
 """Numbers that Python does not read, and the sign that at least one of them has."""
-_IDEOGRAPHS = 0x2E80
-"""The first character of the East Asian scripts."""
+_EAST_ASIAN = re.compile("[\u2e80-\U0010ffff]")
+"""A character of a script of East Asia."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Column:
             numeric or notation(sample) is not None,
             numeric and all(value == int(value) for value in numbers),
             sum(len(value.split()) for value in sample) / count,
-            sum(ord(sign) > _IDEOGRAPHS for value in sample for sign in value) / count,
+            sum(len(_EAST_ASIAN.findall(value)) for value in sample) / count,
         )
 
     @property

@@ -168,6 +168,7 @@ def test_what_transformers_saves_it_loads_again(kind: str, pair: bool, tmp_path:
     np.testing.assert_array_equal(outputs(*again, given, 9), outputs(*own, given, 9))
 
 
+@pytest.mark.slow
 def test_nothing_of_this_library_is_needed(tmp_path: Path) -> None:
     pair = write_student(tmp_path / "pair", "biattentive", True, ["no", "yes"])
     score = write_student(tmp_path / "score", "static", False, ["stars"])

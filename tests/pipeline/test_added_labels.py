@@ -14,6 +14,8 @@ from pipeline_lib.shards.shard_sets import ShardSet, read_manifest
 from .corpus import GOOD, sentences
 from .workspace import BLOCKS, N_ITER, OUTPUTS, SHARDS, TASK, TEACHER, TRANSFER, Workspace
 
+pytestmark = pytest.mark.slow
+
 UNLABELLED = 45
 ASKED = 6
 FILE = f"data/input/{TASK}/added_labels.jsonl"

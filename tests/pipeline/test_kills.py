@@ -113,6 +113,7 @@ def test_finetune_teacher_goes_on_from_its_checkpoint(
     assert list((workspace / CHECKPOINTS).glob("teachers-*")) == []
 
 
+@pytest.mark.slow
 def test_train_goes_on_from_its_checkpoint_seed_by_seed(
     finished: Finished, workspace: Workspace
 ) -> None:

@@ -98,6 +98,7 @@ def planned_names(text: str) -> set[str]:
     return {*re.findall(r"^(\w+(?:@\w+)?) +\d", text, re.MULTILINE)}
 
 
+@pytest.mark.slow
 def test_a_new_seed_finds_the_other_trainings(workspace: Workspace) -> None:
     workspace.params(setting("seeds", value=[1, 2, 3]))
     text = check(workspace)

@@ -4,6 +4,8 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.shards.shard_sets import read_manifest
 
@@ -95,6 +97,7 @@ def test_rows_that_come_to_the_same_are_trained_once(workspace: Workspace) -> No
     assert kept() - before == seeds > 0
 
 
+@pytest.mark.slow
 def test_a_study_shares_what_was_computed(workspace: Workspace) -> None:
     before = (workspace / "params.yaml").read_bytes()
     run = workspace.distill("study", "ablation", "--task", TASK).sound()

@@ -14,6 +14,8 @@ from pipeline_lib.shards.shard_sets import read_shard
 from .corpus import BAD, GOOD, sentences
 from .workspace import Workspace
 
+pytestmark = pytest.mark.slow
+
 UNITS = {"unit": (-1.0, 1.0), "percent": (0.0, 100.0)}
 
 

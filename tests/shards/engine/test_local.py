@@ -190,6 +190,7 @@ def see_device(job: int, report: Report) -> tuple[int, str | None]:
     return os.getpid(), os.environ.get(local.VISIBLE)
 
 
+@pytest.mark.slow
 def test_each_worker_of_an_accelerator_is_started_anew_and_sees_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

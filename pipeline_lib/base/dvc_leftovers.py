@@ -82,10 +82,10 @@ def restore_lock_file(folder: Path) -> Path | None:
     finished since it was committed is in DVC's cache, which knows it without the file.
     """
     path = folder / LOCK_FILE
-    if not path.exists() or _is_lock_file(path.read_bytes()):
+    if not path.exists() or not _is_torn(path.read_bytes()):
         return None
     with _dvc_is_idle(folder) as idle:
-        if not idle or _is_lock_file(path.read_bytes()):
+        if not idle or not _is_torn(path.read_bytes()):
             return None
         if _is_lock_file(committed := _committed(folder)):
             with atomic_path(path) as temporary:
@@ -102,6 +102,11 @@ def _committed(folder: Path) -> bytes:
         return subprocess.run(command, cwd=folder, capture_output=True).stdout
     except FileNotFoundError:
         return b""
+
+
+def _is_torn(content: bytes) -> bool:
+    # A conflict of a merge is the user's to resolve.
+    return not _is_lock_file(content) and b"<<<<<<< " not in content
 
 
 def _is_lock_file(content: bytes) -> bool:

@@ -96,6 +96,13 @@ def test_a_whole_lock_file_stays(folder: Path) -> None:
     assert restore_lock_file(folder) is None and not (folder / "dvc.lock").exists()
 
 
+def test_a_conflict_of_a_merge_stays(folder: Path) -> None:
+    conflict = WHOLE.replace("      size: 42\n", "<<<<<<< HEAD\n      size: 42\n=======\n", 1)
+    (folder / "dvc.lock").write_text(conflict)
+    assert restore_lock_file(folder) is None
+    assert (folder / "dvc.lock").read_text() == conflict
+
+
 @pytest.mark.parametrize("torn", TORN)
 def test_the_committed_lock_file_replaces_half_of_one(folder: Path, torn: str) -> None:
     path = folder / "dvc.lock"

@@ -112,6 +112,10 @@ def test_a_study_shares_what_was_computed(workspace: Workspace) -> None:
         *("labels", "logits", "+ masking", "+ POS", "+ n-grams")
     ]
     assert (workspace / f"data/studies/ablation-{TASK}/plot.png").stat().st_size > 1000
+    # As a kill leaves it: DVC empties the file before it writes it.
+    (workspace / f".potstill/studies/ablation-{TASK}/dvc.lock").write_text("")
+    again = workspace.distill("study", "ablation", "--task", TASK).sound()
+    assert "dvc.lock: half-written" in again.text and "; computed" not in again.text
 
 
 def test_the_loss_on_dev_selects_and_is_named(workspace: Workspace) -> None:

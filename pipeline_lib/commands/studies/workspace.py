@@ -11,8 +11,10 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from pipeline_lib.base.dvc_leftovers import clear_leftovers
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.layout import check_state_folder, state_folder
+from pipeline_lib.base.terminal import say
 from pipeline_lib.base.workspace import DVC, make_workspace
 
 
@@ -34,6 +36,8 @@ def run_study(name: str, params: dict[str, Any]) -> Path:
     with (folder / "params.yaml").open("w", encoding="utf-8") as file:
         YAML().dump(params | {"inputs": inputs}, file)
     environment = os.environ | {"POTSTILL_HOME": str(state_folder().resolve())}
+    for line in clear_leftovers(folder):
+        say(line)
     _dvc(folder, environment, "config", "cache.dir", cache)
     _dvc(folder, environment, "repro", "report")
     return folder

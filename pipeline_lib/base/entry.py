@@ -13,6 +13,7 @@ from pipeline_lib.base.interrupts import (
     STATUS,
     end_interrupted,
     interrupted_status,
+    was_interrupted,
 )
 from pipeline_lib.base.stage_records import recorded
 from pipeline_lib.base.unicode import printable
@@ -82,6 +83,8 @@ def guard(command: Callable[[], None]) -> None:
 
 
 def _end(message: str) -> NoReturn:
+    if was_interrupted():
+        end_interrupted()
     from pipeline_lib.base.console import SafeConsole
 
     SafeConsole(stderr=True, soft_wrap=True).print("error:", style="bold red", end=" ")

@@ -14,7 +14,7 @@ STATUS, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
 """The exit statuses of programs that SIGINT and SIGTERM ended, by the shells' convention."""
 unfinished: set[Path] = set()
 """Files and folders that this process is writing under temporary names."""
-_terminated = False
+_received: int | None = None
 
 
 def end_quietly() -> None:
@@ -31,27 +31,34 @@ def end_quietly() -> None:
     def hook(
         kind: type[BaseException], error: BaseException, traceback: TracebackType | None
     ) -> None:
-        if issubclass(kind, KeyboardInterrupt):
+        if issubclass(kind, KeyboardInterrupt) or was_interrupted():
             end_interrupted()
         else:
             usual(kind, error, traceback)
 
     sys.excepthook = hook
-    # Not where SIGTERM is ignored, or a host such as Ray has a handler; nor in a thread.
-    with suppress(ValueError):
-        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, _terminate)
+    usually = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    for number, handler in usually.items():
+        # Not where it is ignored, or a host such as Ray has a handler; nor in a thread.
+        with suppress(ValueError):
+            if signal.getsignal(number) == handler:
+                signal.signal(number, _interrupt)
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
-    global _terminated
-    _terminated = True
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    global _received
+    _received = number
     raise KeyboardInterrupt
+
+
+def was_interrupted() -> bool:
+    """Whether an interrupt has come: a library that it stops half-way may raise another error."""
+    return _received is not None
 
 
 def interrupted_status() -> int:
     """Return the exit status of this program, which was interrupted."""
-    return TERMINATED if _terminated else STATUS
+    return TERMINATED if _received == signal.SIGTERM else STATUS
 
 
 def delete_unfinished(path: Path) -> None:

@@ -111,6 +111,34 @@ def test_memory_that_runs_out_in_torch_is_one_line(capsys: pytest.CaptureFixture
         guard(fail)
 
 
+MASKED = """
+import pipeline_lib.stages
+import os, signal
+from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.errors import DistilleryError
+
+def main() -> None:
+    try:
+        os.kill(os.getpid(), signal.SIG{number})
+    finally:
+        raise {error}
+
+if __name__ == "__main__":
+    run_stage(main)
+"""
+
+
+@pytest.mark.parametrize("error", ["DistilleryError('a fault')", "AssertionError", "MemoryError"])
+@pytest.mark.parametrize(("number", "status"), [("INT", STATUS), ("TERM", TERMINATED)])
+def test_an_error_that_an_interrupt_causes_does_not_hide_it(
+    tmp_path: Path, error: str, number: str, status: int
+) -> None:
+    # As torch raises one if a block that changes its mode is left half-way.
+    process = start_stage(tmp_path, MASKED.format(error=error, number=number))
+    _, printed = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (status, f"{MESSAGE}\n")
+
+
 UNFINISHED = """
 import pipeline_lib.stages
 from pathlib import Path

@@ -59,32 +59,42 @@ def guard(command: Callable[[], None]) -> None:
     """
     try:
         command()
-    except DistilleryError as error:
-        _end(str(error))
     except SystemExit as end:
         # Typer makes one of an interrupt outside the command itself, and says nothing.
         if end.code == STATUS:
             sys.stderr.write(f"{MESSAGE}\n")
             sys.exit(interrupted_status())
         raise
-    except MemoryError as error:
-        _end(f"out of memory ({error}). {_SMALLER}")
-    except RuntimeError as error:
-        # torch has no error of its own for a processor's memory.
-        if "out of memory" not in str(error) and "DefaultCPUAllocator" not in str(error):
+    except (Exception, KeyboardInterrupt) as error:
+        if isinstance(error, KeyboardInterrupt) or was_interrupted():
+            end_interrupted()
+        message = _message(error)
+        if message is None:
             raise
-        _end(f"out of memory ({reason_of(error)}). {_SMALLER}")
-    except OSError as error:
-        path = f"{error.filename}: " if error.filename else ""
-        _end(
-            f"{path}{error.strerror or error}. Correct the path, its permissions or the free "
-            "space, then run again: finished files are kept."
-        )
+        _end(message)
+
+
+def _message(error: Exception) -> str | None:
+    """Return what is said of an error that the user can act on; None: it has a traceback."""
+    match error:
+        case DistilleryError():
+            return str(error)
+        case MemoryError():
+            return f"out of memory ({error}). {_SMALLER}"
+        case RuntimeError():
+            # torch has no error of its own for a processor's memory.
+            if "out of memory" in str(error) or "DefaultCPUAllocator" in str(error):
+                return f"out of memory ({reason_of(error)}). {_SMALLER}"
+        case OSError():
+            path = f"{error.filename}: " if error.filename else ""
+            return (
+                f"{path}{error.strerror or error}. Correct the path, its permissions or the free "
+                "space, then run again: finished files are kept."
+            )
+    return None
 
 
 def _end(message: str) -> NoReturn:
-    if was_interrupted():
-        end_interrupted()
     from pipeline_lib.base.console import SafeConsole
 
     SafeConsole(stderr=True, soft_wrap=True).print("error:", style="bold red", end=" ")

@@ -165,3 +165,24 @@ def test_an_interrupt_just_before_a_temporary_file_is_deleted_leaves_none(tmp_pa
     _, printed = process.communicate(timeout=60)
     assert (process.returncode, printed) == (STATUS, f"{MESSAGE}\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["stage.py", "whole.json"]
+
+
+BEFORE_THE_CALL = """
+import pipeline_lib.stages
+import os, signal, sys, typer
+from pipeline_lib.base.entry import run_stage
+
+def called(self):
+    # Typer replaces the hook, too.
+    sys.excepthook = sys.__excepthook__
+    os.kill(os.getpid(), signal.SIGTERM)
+
+typer.Typer.__call__ = called
+run_stage(lambda: None)
+"""
+
+
+def test_an_interrupt_while_typer_prepares_the_call_is_one_line(tmp_path: Path) -> None:
+    process = start_stage(tmp_path, BEFORE_THE_CALL)
+    _, printed = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (TERMINATED, f"{MESSAGE}\n")

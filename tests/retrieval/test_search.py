@@ -270,6 +270,19 @@ def test_an_approximate_index_finds_nearly_all(tmp_path: Path, encoder: Path, ki
     assert share_found(add(catalogue, [Rows([f"{text} {text}"])], ENGINE)[0]) >= 0.95
 
 
+@pytest.mark.parametrize("kind", ["usearch", "faiss"])
+def test_the_same_vectors_give_the_same_approximate_index(tmp_path: Path, kind: str) -> None:
+    pytest.importorskip(kind, reason=f"{kind} is an extra")
+    vectors = np.random.default_rng(1).standard_normal((2000, 16)).astype(np.float32)
+    built = []
+    for number in range(3):
+        path = tmp_path / str(number)
+        blocks = [(0, vectors[:900]), (900, vectors[900:])]
+        approximate.write_approximate(kind, path, blocks, 16)
+        built.append(path.read_bytes())
+    assert built[0] == built[1] == built[2]
+
+
 def share_found(catalogue: Catalogue) -> float:
     """Return which share of the five nearest rows is found approximately."""
     plain = by_cosine(catalogue)

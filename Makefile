@@ -39,19 +39,17 @@ $(TESTABLE): $(INSTALLED)
 repro: $(INSTALLED)
 	distill run
 
-# One thread for each worker: two threads per worker would wait for one another.  Files run in their own order: ordering
-# them by number of tests would leave slow files with few tests for the end, when one core waits for the other.
-PYTEST := OMP_NUM_THREADS=1 python -m pytest --dist loadfile --no-loadscope-reorder
+# One worker per core, with one thread each: two threads per worker would wait for one another.  Files run in their own
+# order: ordering them by number of tests would leave slow files with few tests for the end, when one core waits for the
+# other.
+PYTEST := OMP_NUM_THREADS=1 python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-CORES := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
-
-# One worker more than there are cores: some wait for the first run that another makes.
 test: install
-	$(PYTEST) --numprocesses $$(($(CORES) + 1))
+	$(PYTEST)
 
 # Those that `make test` leaves out: a wheel, a browser, Ray, a full disk, a queue of experiments.
 test-slow: install
-	$(PYTEST) --numprocesses auto -m slow
+	$(PYTEST) -m slow
 
 lint: install
 	ruff check .

@@ -397,6 +397,7 @@ def test_a_teacher_of_another_language_is_named() -> None:
     assert "letters" not in distill("init", "reviews.csv", "--force")
 
 
+@pytest.mark.slow
 def test_a_name_of_a_million_characters_is_shortened() -> None:
     long = "x" * 1_000_000
     rows = [[review(n), ("good", long)[n % 2]] for n in range(60)]

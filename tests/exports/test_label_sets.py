@@ -69,6 +69,7 @@ def test_the_metadata_of_an_onnx_file_says_sigmoid(folder: Path) -> None:
     assert "same_class" in json.loads(told["deviation"])["made up"]
 
 
+@pytest.mark.slow
 def test_transformers_gives_a_probability_for_each_label(folder: Path) -> None:
     # In a process of its own: this one may know the students' classes.
     code = (

@@ -151,6 +151,7 @@ def test_the_best_student_on_dev_is_exported_and_every_form_is_timed(
     assert TaskSpeed.read(layout.speed("movies")) == speed
 
 
+@pytest.mark.slow
 def test_only_a_system_that_changed_is_timed_again(
     params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -151,6 +151,7 @@ def _two_workers(params: Any) -> None:
     params["workers"] = 2
 
 
+@pytest.mark.slow
 def test_two_workers_compute_the_same_outputs(finished: Finished, workspace: Workspace) -> None:
     workspace.params(_two_workers)
     workspace.forget(OUTPUTS, STORE / "logits")

@@ -103,6 +103,7 @@ def added(in_git: Workspace) -> Workspace:
 EXPERIMENT = ("--set-param", "seeds=[3]", FETCHED[0], "fetch_models")
 
 
+@pytest.mark.slow
 def test_an_experiment_elsewhere_has_the_files_that_git_does_not_track(added: Workspace) -> None:
     run = added.dvc("exp", "run", "--temp", *EXPERIMENT).sound()
     assert {FETCHED[0], "fetch_models"} <= {*run.stages}

@@ -62,6 +62,7 @@ def test_nothing_changed(finished: Finished) -> None:
     assert finished.workspace.digests("data") == before
 
 
+@pytest.mark.slow
 def test_more_iterations_need_the_new_ones_only(workspace: Workspace) -> None:
     before = workspace.digests("data")
     workspace.params(setting("tasks", TASK, "augment", "n_iter", value=N_ITER + 1))

@@ -64,6 +64,7 @@ def test_only_what_nothing_refers_to_is_cleared(workspace: Workspace) -> None:
     assert workspace.stage("precompute").sound().tally == (0, BOTH)
 
 
+@pytest.mark.slow
 def test_what_a_tag_refers_to_is_kept(workspace: Workspace) -> None:
     workspace.params(iterations(N_ITER + 1))
     workspace.dvc("repro", PRECOMPUTE).sound()

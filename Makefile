@@ -47,7 +47,7 @@ PYTEST := OMP_NUM_THREADS=1 python -m pytest --numprocesses auto --dist loadfile
 test: install
 	$(PYTEST)
 
-# Those that `make test` leaves out: a wheel, a browser, Ray, a full disk, kills, and long runs that few edits can break.
+# Those that `make test` leaves out: a wheel, a browser, Ray, a full disk, kills, long runs.
 test-slow: install
 	$(PYTEST) -m slow
 

@@ -27,7 +27,7 @@ def clear_leftovers(folder: Path, wait: float = 1.0) -> list[str]:
     if path := remove_stale_lock(folder, wait):
         lines.append(f"{path}: removed; a process that was killed left it.")
     if path := restore_lock_file(folder):
-        became = "the committed one is back" if path.exists() else "removed"
+        became = "the committed version is back" if path.exists() else "removed"
         lines.append(f"{path}: half-written by a process that was killed; {became}.")
     return lines
 
@@ -126,8 +126,13 @@ def _dvc_is_idle(folder: Path) -> Iterator[bool]:
     """Yield whether no DVC is writing here, and let none write until the block ends."""
     from zc.lockfile import LockError, LockFile
 
+    path = folder / ".dvc" / "tmp" / "lock"
+    if not path.parent.is_dir():
+        # DVC makes it when it first runs: it has not in a fresh clone.
+        yield True
+        return
     try:
-        lock = LockFile(str(folder / ".dvc" / "tmp" / "lock"))
+        lock = LockFile(str(path))
     except LockError:
         yield False
         return

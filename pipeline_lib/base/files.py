@@ -29,7 +29,7 @@ SEALED_BY = "record_sha256"
 
 
 @contextmanager
-def temporary(path: Path) -> Iterator[Path]:
+def temporary_beside(path: Path) -> Iterator[Path]:
     """Yield a hidden name beside ``path`` that no other thread, process or host uses.
 
     A file or folder of that name is deleted when the block ends, however it ends.
@@ -52,7 +52,7 @@ def atomic_path(path: Path, keep_first: bool = False) -> Iterator[Path]:
     """
     path = Path(path)
     # Renaming a link onto another link to the same file does nothing: both are there then.
-    with temporary(path) as private, disk_errors(path):
+    with temporary_beside(path) as private, disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         yield private
         # Opened for reading: a link into DVC's cache is not writable.

@@ -15,6 +15,7 @@ STATUS, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
 unfinished: set[Path] = set()
 """Files and folders that this process is writing under temporary names."""
 _received: int | None = None
+"""The signal that interrupted this program."""
 
 
 def end_quietly() -> None:
@@ -37,8 +38,8 @@ def end_quietly() -> None:
             usual(kind, error, traceback)
 
     sys.excepthook = hook
-    usually = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    for number, handler in usually.items():
+    defaults = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    for number, handler in defaults.items():
         # Not where it is ignored, or a host such as Ray has a handler; nor in a thread.
         with suppress(ValueError):
             if signal.getsignal(number) == handler:

@@ -69,8 +69,7 @@ class USearchIndex:
     def add(self, first: int, vectors: np.ndarray) -> None:
         """Add vectors; see :class:`ApproximateIndex`."""
         keys = np.arange(first, first + len(vectors), dtype=np.uint64)
-        # Threads that add at once link some rows so badly that no query finds them, and others at
-        # each build.
+        # Several threads link some rows so badly that no query finds them, others at each build.
         self._index.add(keys, vectors, threads=1)
 
     def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:

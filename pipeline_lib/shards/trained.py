@@ -19,7 +19,7 @@ from pipeline_lib.base.files import (
     link_or_copy,
     set_aside,
     sweep,
-    temporary,
+    temporary_beside,
 )
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.base.seals import SEAL, digests, sealed_files, write_seal
@@ -62,7 +62,7 @@ class Trained:
         """
         sweep(self.folder.parent)
         sweep(self.checkpoint.parent)
-        with temporary(self.folder) as private, disk_errors(self.folder):
+        with temporary_beside(self.folder) as private, disk_errors(self.folder):
             private.mkdir(parents=True)
             yield private
             write_seal(private)

@@ -108,7 +108,7 @@ def test_the_committed_lock_file_replaces_half_of_one(folder: Path, torn: str) -
     path = folder / "dvc.lock"
     path.write_text(torn)
     [line] = clear_leftovers(folder)
-    assert "dvc.lock: half-written" in line and line.endswith("the committed one is back.")
+    assert "dvc.lock: half-written" in line and line.endswith("the committed version is back.")
     assert path.read_text() == WHOLE
 
 
@@ -128,6 +128,13 @@ def test_half_a_lock_file_is_deleted_if_no_whole_one_is_committed(
         subprocess.run(commit, cwd=folder, check=True)
     [line] = clear_leftovers(folder)
     assert line.endswith("a process that was killed; removed.") and not path.exists()
+
+
+def test_a_fresh_clone_of_half_a_lock_file_is_mended(folder: Path) -> None:
+    (folder / "dvc.lock").write_text("")
+    (folder / ".dvc" / "tmp").rmdir()
+    assert restore_lock_file(folder) == folder / "dvc.lock"
+    assert (folder / "dvc.lock").read_text() == WHOLE
 
 
 def test_a_lock_file_that_dvc_is_writing_is_left_to_it(folder: Path) -> None:

@@ -149,7 +149,7 @@ def interrupted(path):
     raise KeyboardInterrupt
 
 def main() -> None:
-    with files.temporary(Path("folder")) as folder:
+    with files.temporary_beside(Path("folder")) as folder:
         folder.mkdir()
         files.write_json(folder / "a.json", {})
         files.delete_unfinished = interrupted

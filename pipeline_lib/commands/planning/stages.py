@@ -106,8 +106,8 @@ def _pipeline() -> Iterator["Repo"]:
             yield repo
     except DvcException as error:
         raise DistilleryError(
-            f"{PIPELINE}: DVC cannot read it: {error}. If a `dvc` was killed, `distill run` mends "
-            f"what it left; else put back the {PIPELINE} that `distill new` writes."
+            f"{PIPELINE}: DVC cannot read it: {error}. If a killed `dvc` left a file half-written, "
+            f"`distill run` mends it; `distill new --force` writes {PIPELINE} anew."
         ) from error
 
 

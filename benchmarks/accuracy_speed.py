@@ -50,9 +50,7 @@ def main(
     seed: Annotated[int, typer.Option(help="The students' seed.")] = 1,
     sentences: Annotated[int, typer.Option(help="How many sentences to time.")] = 4000,
     repeats: Repeats = 5,
-    work: Annotated[Path, typer.Option(help="Where trained peers are kept.")] = Path(
-        "data/accuracy_speed"
-    ),
+    work: Annotated[Path, typer.Option(help="Where trained peers are kept.")] = Path("data/accuracy_speed"),
     out: Out = RESULTS,
 ) -> None:
     """Measure accuracy and speed of every system, in one run."""
@@ -67,8 +65,7 @@ def main(
     systems, failed = _systems(task, seed, train, work / task)
     predict = {system.name: system.load() for system in systems}
     accuracy = {
-        name: float((shares(scored.texts).argmax(1) == scored.labels).mean())
-        for name, shares in predict.items()
+        name: float((shares(scored.texts).argmax(1) == scored.labels).mean()) for name, shares in predict.items()
     }
     accuracy |= {n: method.scores[split]["accuracy"].mean for n, method in scores.methods.items()}
     # The teacher is so much slower that a part of the sentences is enough.
@@ -118,8 +115,7 @@ def _plot(results: dict[str, Any], path: Path) -> None:
 
     drawing, axes = pyplot.subplots(figsize=(7.2, 4.5), layout="constrained")
     points = {
-        name: [(system["rates"]["median"], 100 * system["accuracy"])]
-        for name, system in results["systems"].items()
+        name: [(system["rates"]["median"], 100 * system["accuracy"])] for name, system in results["systems"].items()
     }
     draw(axes, points)
     axes.set_xlabel("sentences per second, one thread")

@@ -50,12 +50,7 @@ from harness import (
 )
 
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.corpora.augmentation.lexicon import (
-    Lexicon,
-    count_words,
-    read_lexicon,
-    write_lexicon,
-)
+from pipeline_lib.corpora.augmentation.lexicon import Lexicon, count_words, read_lexicon, write_lexicon
 from pipeline_lib.corpora.augmentation.rules import augment_block
 from pipeline_lib.corpora.tasks.labelled import Example
 from pipeline_lib.corpora.tasks.preparation import prepare_task
@@ -80,8 +75,7 @@ STEPS = {
 """Steps of the profile: the file and the function that does each."""
 
 _TEXTATTACK = (
-    "10 % of the words, at least one, fast_augment; builds every candidate of a step and picks "
-    "one; unique per sentence"
+    "10 % of the words, at least one, fast_augment; builds every candidate of a step and picks one; unique per sentence"
 )
 NOTES = {
     OURS: "all three rules; unique sentences only; also yields words, rules and content keys",
@@ -141,9 +135,7 @@ def main(
         "n_iter": n_iter,
         "recipe": data.recipe.model_dump(),
         "generated_per_second": {name: summary(values) for name, values in rates.items()},
-        "ours_divided_by": {
-            name: ratio(rates[OURS], values) for name, values in rates.items() if name != OURS
-        },
+        "ours_divided_by": {name: ratio(rates[OURS], values) for name, values in rates.items() if name != OURS},
         "kept_of_generated": {name: round(value, 4) for name, value in kept.items()},
         "preparing_seconds_per_sentence": preparing,
         "profile_of_ours": _profile(data),
@@ -155,13 +147,7 @@ def main(
 
 
 def _load(
-    params: Params,
-    task: str,
-    sentences: Path | None,
-    recipe: str,
-    n_iter: int,
-    limit: int | None,
-    scratch: Path,
+    params: Params, task: str, sentences: Path | None, recipe: str, n_iter: int, limit: int | None, scratch: Path
 ) -> Data:
     """Open the prepared task, or prepare the lines of a text file."""
     if sentences is None:
@@ -214,9 +200,7 @@ def _timed(name: str, make: Make, data: Data, kept: dict[str, float]) -> Callabl
 def _ours(data: Data) -> tuple[int, int]:
     generated = kept = 0
     for block in data.blocks:
-        for iteration, rows, counts in augment_block(
-            block, data.lexicon, data.recipe, data.n_iter, None
-        ):
+        for iteration, rows, counts in augment_block(block, data.lexicon, data.recipe, data.n_iter, None):
             if iteration:
                 generated += counts.rows + counts.duplicates
                 kept += len(rows["text"].to_pylist())
@@ -261,12 +245,7 @@ def _markdown(results: dict[str, Any]) -> list[str]:
         against = results["ours_divided_by"].get(name)
         kept = results["kept_of_generated"][name]
         rows.append(
-            [
-                name,
-                spread(rate),
-                f"{rate['median'] * kept:,.0f}",
-                spread(against, "{:.1f}") if against else "1",
-            ]
+            [name, spread(rate), f"{rate['median'] * kept:,.0f}", spread(against, "{:.1f}") if against else "1"]
         )
     prepared = results["ours_with_preparation"]["generated_per_second"]
     rows.append([f"{OURS}, splitting and tagging included", f"{prepared:,.0f}", "", ""])

@@ -132,12 +132,7 @@ def _textattack(data: Data) -> Iterator[tuple[str, Make]]:
     _stand_in_for_what_textattack_imports()
     from textattack.augmentation import Augmenter
     from textattack.constraints.pre_transformation import RepeatModification
-    from textattack.transformations import (
-        CompositeTransformation,
-        WordDeletion,
-        WordInnerSwapRandom,
-        WordSwap,
-    )
+    from textattack.transformations import CompositeTransformation, WordDeletion, WordInnerSwapRandom, WordSwap
 
     tags = _tag_distributions(data.lexicon)
     tag_of = {word: tag for tag, (words, _) in tags.items() for word in words}
@@ -161,10 +156,7 @@ def _textattack(data: Data) -> Iterator[tuple[str, Make]]:
         return _augmenter(lambda text, n: made.augment(text))
 
     yield "textattack: delete, swap", augmenter(WordDeletion(), WordInnerSwapRandom())
-    yield (
-        "textattack: mask, swap by tag, delete",
-        augmenter(WordSwapMask(), WordSwapTag(), WordDeletion()),
-    )
+    yield ("textattack: mask, swap by tag, delete", augmenter(WordSwapMask(), WordSwapTag(), WordDeletion()))
 
 
 def _stand_in_for_what_textattack_imports() -> None:

@@ -78,10 +78,7 @@ def main(
         name: {"bytes": sizes[name]}
         | _apart(answers["torch"], answers[name])
         | {
-            f"cores {count}": {
-                "rates": summary(turns[name]),
-                "ratio to torch": ratio(turns[name], turns["torch"]),
-            }
+            f"cores {count}": {"rates": summary(turns[name]), "ratio to torch": ratio(turns[name], turns["torch"])}
             for count, turns in rates.items()
         }
         for name in systems
@@ -93,9 +90,7 @@ def main(
 
 def _texts(location: StudentPlace) -> list[Text]:
     folders = [location.layout.split(location.task, split) for split in ("dev", "test", "train")]
-    return [
-        t for folder in folders if folder.exists() for t in texts(ShardSet.open(folder).table())
-    ]
+    return [t for folder in folders if folder.exists() for t in texts(ShardSet.open(folder).table())]
 
 
 def _words(sample: list[Text]) -> float:
@@ -148,9 +143,7 @@ def _lines(results: dict[str, Any], counts: list[int]) -> list[str]:
         size = f"{form['bytes'] / 1e6:.1f} MB"
         cells.append((name, size, *rates, same, f"{form['largest difference']:.2g}"))
     heads = [
-        head
-        for count in counts
-        for head in (f"sentences/s, {count} {'core' if count == 1 else 'cores'}", "ratio")
+        head for count in counts for head in (f"sentences/s, {count} {'core' if count == 1 else 'cores'}", "ratio")
     ]
     return [
         f"# A student's forms: {results['student']}",

@@ -25,9 +25,7 @@ def main(trials: int = 2000, resamples: int = 200) -> None:
     for seeds in (2, 3, 5):
         for spread in (0.0, 0.005, 0.010, 0.018):
             ours, examples = rates(seeds, spread, trials, resamples)
-            error_rates.append(
-                {"seeds": seeds, "spread": spread, "ours": ours, "examples_only": examples}
-            )
+            error_rates.append({"seeds": seeds, "spread": spread, "ours": ours, "examples_only": examples})
             print(error_rates[-1], flush=True)
     write(error_rates, trials, resamples)
 
@@ -46,9 +44,7 @@ def rates(seeds: int, spread: float, trials: int, resamples: int) -> tuple[float
     return ours / trials, examples / trials
 
 
-def trainings(
-    rng: np.random.Generator, hardness: np.ndarray, seeds: int, spread: float
-) -> np.ndarray:
+def trainings(rng: np.random.Generator, hardness: np.ndarray, seeds: int, spread: float) -> np.ndarray:
     """Return answers, 0 where right, shape (seeds, rows)."""
     ability = 1.19 + rng.normal(scale=spread / ACCURACY_SLOPE, size=(seeds, 1))
     noise = rng.normal(size=(seeds, ROWS))

@@ -66,9 +66,7 @@ SETFIT_PAIRS = 20
 """Pairs per row and kind, SetFit's own setting for few rows."""
 
 
-def regression(
-    encode: Callable[[list[str]], np.ndarray], train: list[Row], test: list[Row]
-) -> float:
+def regression(encode: Callable[[list[str]], np.ndarray], train: list[Row], test: list[Row]) -> float:
     """Return the accuracy of a regression on vectors, tuned by cross-validation."""
     from sklearn.linear_model import LogisticRegressionCV
 

@@ -172,11 +172,7 @@ def start_head(teacher: Teacher, data: Data, targets: np.ndarray) -> None:
     """Set the output layer to a regression of the labels on the vectors that it reads."""
     read = vectors(teacher, data)
     mean, deviation = read.mean(0), read.std(0) + 1e-6
-    model = (
-        Ridge(len(read) / 10)
-        if targets.dtype.kind == "f"
-        else LogisticRegression(C=0.1, max_iter=500)
-    )
+    model = Ridge(len(read) / 10) if targets.dtype.kind == "f" else LogisticRegression(C=0.1, max_iter=500)
     model.fit((read - mean) / deviation, targets)
     weights = np.atleast_2d(model.coef_) / deviation
     bias = np.atleast_1d(model.intercept_) - weights @ mean
@@ -214,9 +210,7 @@ def train(pool: Pool, tuning: Tuning, rows: int, seed: int) -> dict[str, float]:
     return _fitted(part, tuning, seed, scored, pool.test)
 
 
-def _fitted(
-    part: TaskTeacher, tuning: Tuning, seed: int, scored: Any, test: Data
-) -> dict[str, float]:
+def _fitted(part: TaskTeacher, tuning: Tuning, seed: int, scored: Any, test: Data) -> dict[str, float]:
     model, last = part.teacher.model, {}
     dev_scores: list[float] = []
 
@@ -250,9 +244,7 @@ def _settings(tuning: Tuning, seed: int) -> Settings:
 
 def main(
     sets: Annotated[list[str] | None, typer.Option("--set", help="By default all.")] = None,
-    work: Annotated[Path, typer.Option(help="Where the trainings' scores are kept.")] = Path(
-        "data/few_row_teachers"
-    ),
+    work: Annotated[Path, typer.Option(help="Where the trainings' scores are kept.")] = Path("data/few_row_teachers"),
     train_missing: Annotated[bool, typer.Option(help="Or write what there is.")] = True,
     name: Name = "few_row_teachers",
     out: Out = RESULTS,

@@ -114,23 +114,13 @@ def peers(
 def table(
     work: Path,
     name: str = "few_rows",
-    before: Annotated[str, typer.Option(help="The variant that the others are compared with.")] = (
-        "base"
-    ),
+    before: Annotated[str, typer.Option(help="The variant that the others are compared with.")] = ("base"),
     out: Out = Path("benchmarks/results"),
 ) -> None:
     """Write each variant's mean scores, and what it gains; then the scores of every draw."""
     entries = [json.loads(line) for line in _scores(work).read_text("utf-8").splitlines()]
     lines = ["Means over sets and draws; gains over the same draws, with 95 % intervals.", ""]
-    heads = [
-        "rows",
-        "variant",
-        "draws",
-        "teacher",
-        *STUDENTS,
-        "both distilled, below teacher",
-        "their gain",
-    ]
+    heads = ["rows", "variant", "draws", "teacher", *STUDENTS, "both distilled, below teacher", "their gain"]
     lines += markdown(heads, [*_summaries(entries, before)])
     lines += ["", "The peers, on the same rows.", ""]
     lines += markdown(["rows", "peer", "draws", "on test"], [*_peers(entries)])
@@ -199,17 +189,13 @@ def load(name: str, sdist: Path | None, glue: Path | None) -> tuple[list[Row], l
         random.Random(0).shuffle(by_system)
         return by_system[TEST_ROWS:], by_system[:TEST_ROWS]
     folder, texts, label = GLUE[name]
-    train, test = (
-        [*_glue(glue / folder / f"{split}.tsv", texts, label)] for split in ("train", "dev")
-    )
+    train, test = ([*_glue(glue / folder / f"{split}.tsv", texts, label)] for split in ("train", "dev"))
     random.Random(0).shuffle(train)
     random.Random(0).shuffle(test)
     return train, test[:TEST_ROWS]
 
 
-def draw(
-    both: tuple[list[Row], list[Row]], count: int, seed: int
-) -> tuple[list[Row], list[Row], list[Row]]:
+def draw(both: tuple[list[Row], list[Row]], count: int, seed: int) -> tuple[list[Row], list[Row], list[Row]]:
     """Return so many rows to train on, the test rows, and other rows, whose labels are not used."""
     rows, test = both
     rows = [row for row in rows if row[:-1] not in {other[:-1] for other in test}]

@@ -29,19 +29,7 @@ import numpy as np
 import typer
 from frontier_rates import environment
 from frontier_systems import PEERS, Rows, System, ours, peer
-from harness import (
-    RESULTS,
-    Name,
-    Out,
-    Repeats,
-    absent,
-    facts,
-    optional,
-    say,
-    spread,
-    table,
-    write_results,
-)
+from harness import RESULTS, Name, Out, Repeats, absent, facts, optional, say, spread, table, write_results
 
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.params import load_params
@@ -54,15 +42,11 @@ PACKAGES = (
 
 
 def main(
-    tasks: Annotated[
-        list[str] | None, typer.Option("--task", help="Classifications; by default all.")
-    ] = None,
+    tasks: Annotated[list[str] | None, typer.Option("--task", help="Classifications; by default all.")] = None,
     sentences: Annotated[int, typer.Option(help="How many sentences to time.")] = 4000,
     repeats: Repeats = 5,
     name: Name = "frontier",
-    work: Annotated[Path, typer.Option(help="Where trained peers and exports are kept.")] = Path(
-        "data/frontier"
-    ),
+    work: Annotated[Path, typer.Option(help="Where trained peers and exports are kept.")] = Path("data/frontier"),
     out: Out = RESULTS,
 ) -> None:
     """Build, score and time every system of every task."""
@@ -105,9 +89,7 @@ def _scored(systems: Sequence[System], test: Rows) -> dict[str, dict[str, Any]]:
         shares = system.load()(test.texts)
         logits = np.log(np.clip(shares, 1e-12, None))
         measures = {"accuracy": float((shares.argmax(1) == test.labels).mean())}
-        measures |= {
-            key: details(test.labels, logits, "classification")[key] for key in ("nll", "ece")
-        }
+        measures |= {key: details(test.labels, logits, "classification")[key] for key in ("nll", "ece")}
         scores.setdefault(system.name, []).append(measures)
         sizes[system.name] = system.bytes()
         say(f"{system.name}, seed {system.seed}: {100 * measures['accuracy']:.1f}")

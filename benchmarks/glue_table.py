@@ -25,8 +25,7 @@ SUBSETS = ("qqp", "qqp_20", "mnli", "qnli")
 
 def main(
     data: Annotated[
-        list[Path] | None,
-        typer.Option(help="Folders with results, by default data; later ones win."),
+        list[Path] | None, typer.Option(help="Folders with results, by default data; later ones win.")
     ] = None,
     name: Name = "glue",
     out: Out = RESULTS,
@@ -37,11 +36,7 @@ def main(
         for path in sorted((folder / "results").glob("*/scores.json")):
             scores[path.parent.name] = TaskScores.read(path)
     tasks = {task: _task(one, one.decisive_split) for task, one in scores.items()}
-    further = {
-        f"{task} {split}": _task(one, split)
-        for task, one in scores.items()
-        for split in one.further_splits
-    }
+    further = {f"{task} {split}": _task(one, split) for task, one in scores.items() for split in one.further_splits}
     if not tasks:
         raise typer.BadParameter("no scores in these folders. Run `dvc repro evaluate` first.")
     gains = {
@@ -70,9 +65,7 @@ def _published(scores: dict[str, TaskScores]) -> list[dict[str, Any]]:
 
 def _task(scores: TaskScores, split: str) -> dict[str, Any]:
     metric = scores.metric
-    teachers = {
-        name: teacher_scores.scores[split] for name, teacher_scores in scores.teachers.items()
-    }
+    teachers = {name: teacher_scores.scores[split] for name, teacher_scores in scores.teachers.items()}
     return {
         "metric": metric,
         "split": split,
@@ -82,10 +75,7 @@ def _task(scores: TaskScores, split: str) -> dict[str, Any]:
         "teachers": {name: values[metric] for name, values in teachers.items() if values},
         "other_metrics": {
             name: {teacher: values[name] for teacher, values in teachers.items() if values}
-            | {
-                method: method_scores.scores[split][name].mean
-                for method, method_scores in scores.methods.items()
-            }
+            | {method: method_scores.scores[split][name].mean for method, method_scores in scores.methods.items()}
             for name in scores.metrics
             if name != metric
         },
@@ -119,9 +109,7 @@ def _teachers(tasks: dict[str, Any]) -> list[str]:
 
 
 def _baseline(tasks: dict[str, Any], method: str) -> str:
-    return next(
-        task["methods"][method]["baseline"] for task in tasks.values() if _has(task, method)
-    )
+    return next(task["methods"][method]["baseline"] for task in tasks.values() if _has(task, method))
 
 
 def _has(task: dict[str, Any], method: str) -> bool:
@@ -175,10 +163,7 @@ def _scored_on(tasks: dict[str, Any]) -> str:
 
 
 def _rates(tasks: dict[str, Any]) -> list[str]:
-    rows = [
-        [method, *[_rate(task["methods"].get(method)) for task in tasks.values()]]
-        for method in _methods(tasks)
-    ]
+    rows = [[method, *[_rate(task["methods"].get(method)) for task in tasks.values()]] for method in _methods(tasks)]
     return [
         "Learning rate, best on dev with the first seed; steps × batch of one training:",
         "",

@@ -138,9 +138,7 @@ def tokens_per_row(sentences: "Sentences") -> np.ndarray:
     return np.sum([np.diff(side.offsets) for side in sides], axis=0)
 
 
-def evenly(
-    batches: Sequence[np.ndarray], tokens: np.ndarray, size: int, count: int
-) -> list[np.ndarray]:
+def evenly(batches: Sequence[np.ndarray], tokens: np.ndarray, size: int, count: int) -> list[np.ndarray]:
     """Return ``count`` of the full batches, in their order, evenly from fewest to most tokens.
 
     :param batches: row numbers; :param tokens: of each row; :param size: a full batch's.

@@ -83,12 +83,7 @@ def _bert(depth: int, *, large: bool = False, **differs: Any) -> tuple[str, str,
 
 
 COMPARISONS = {
-    "kd": Comparison(
-        "2",
-        "BiLSTM",
-        67349,
-        {"BERT-large": _bert(24, large=True), "BiLSTM": ("tang", "bilstm", {})},
-    ),
+    "kd": Comparison("2", "BiLSTM", 67349, {"BERT-large": _bert(24, large=True), "BiLSTM": ("tang", "bilstm", {})}),
     "mkd": Comparison(
         "4.4",
         "MKD-LSTM",
@@ -124,9 +119,7 @@ def main(
     task: Annotated[str, typer.Option(help="Prepared task to take the texts from.")] = "qnli",
     paper: Annotated[str, typer.Option(help=f"Whose table: {', '.join(COMPARISONS)}.")] = "mkd",
     batches: Annotated[int, typer.Option(min=1, help="Batches to time.")] = 6,
-    model: Annotated[Path, typer.Option(help="Whose word pieces are read.")] = Path(
-        "data/raw/models/minilm"
-    ),
+    model: Annotated[Path, typer.Option(help="Whose word pieces are read.")] = Path("data/raw/models/minilm"),
     repeats: Repeats = 3,
     device: Annotated[str, typer.Option(help="Of the students.")] = "cpu",
     seed: Annotated[int, typer.Option(help="Seed of the weights.")] = 1,
@@ -178,16 +171,12 @@ def _published(paper: str, comparison: Comparison) -> dict[str, dict[str, float]
             measured.setdefault(figure.row, {})[figure.measure] = figure.value
     ours = measured[comparison.ours]["seconds"]
     return {
-        name: {"times_slower": round(values["seconds"] / ours, 2)} | values
-        if "seconds" in values
-        else values
+        name: {"times_slower": round(values["seconds"] / ours, 2)} | values if "seconds" in values else values
         for name, values in measured.items()
     }
 
 
-def _timed(
-    student: Student, texts: Sequence[Text], batches: int
-) -> tuple[dict[str, Any], list[list[Text]]]:
+def _timed(student: Student, texts: Sequence[Text], batches: int) -> tuple[dict[str, Any], list[list[Text]]]:
     """Return a student's size, and the batches to time."""
     sentences, size = student.encode(texts), quick_batch(student.model.encoder, student.device)
     tokens = tokens_per_row(sentences)
@@ -203,12 +192,7 @@ def _timed(
 
 
 def _student(
-    settings: StudentSettings,
-    folder: Path,
-    words: Sequence[str],
-    *,
-    pair: bool,
-    device: torch.device,
+    settings: StudentSettings, folder: Path, words: Sequence[str], *, pair: bool, device: torch.device
 ) -> Student:
     """Return a student with random weights."""
     if settings.reads == "words":

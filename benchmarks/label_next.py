@@ -63,9 +63,7 @@ def read_snippets() -> Rows:
     with tempfile.TemporaryDirectory() as folder:
         fetch_data("movies", task.source, Path(folder), Path(folder) / "raw")
         examples, _ = read_examples(Path(folder) / "raw", task)
-    return [
-        *{example.texts[0]: task.label_names[example.label] for example in examples["all"]}.items()
-    ]
+    return [*{example.texts[0]: task.label_names[example.label] for example in examples["all"]}.items()]
 
 
 def measure(folder: Path, snippets: Rows, rows: int, seed: int) -> dict[str, dict[str, float]]:
@@ -80,11 +78,7 @@ def measure(folder: Path, snippets: Rows, rows: int, seed: int) -> dict[str, dic
     for arm in ARMS[1:]:
         workspace = folder / arm
         shutil.copytree(start, workspace, symlinks=True)
-        picked = (
-            random.Random(seed).sample(pool, rows)
-            if arm == "random"
-            else asked(workspace, pool, rows)
-        )
+        picked = random.Random(seed).sample(pool, rows) if arm == "random" else asked(workspace, pool, rows)
         write(workspace / "labelled.csv", picked)
         distill(workspace, "init", "--add-labels", "labelled.csv")
         run(workspace)

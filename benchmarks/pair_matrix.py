@@ -72,9 +72,9 @@ QUERIES = 20
 
 def main(
     sentences: Annotated[Path, typer.Option(help="A text file, one sentence per line.")],
-    model: Annotated[
-        Path, typer.Option(help="The encoder: a folder of a transformers model.")
-    ] = Path("data/raw/models/minilm"),
+    model: Annotated[Path, typer.Option(help="The encoder: a folder of a transformers model.")] = Path(
+        "data/raw/models/minilm"
+    ),
     random: Annotated[
         tuple[int, int] | None,
         typer.Option(
@@ -154,9 +154,7 @@ def _measure(work: Work, repeats: int) -> dict[str, Any]:
             say(f"repeat {repeat + 1}/{repeats}  {name}: {timings[name][-1]}")
     peaks = {name: pool.submit(peak_mib, resource.RUSAGE_SELF) for name, pool in running.items()}
     extra = {
-        name: [running[name].submit(_greater).result() for _ in range(repeats)]
-        for name in STUDENTS
-        if work.greater
+        name: [running[name].submit(_greater).result() for _ in range(repeats)] for name in STUDENTS if work.greater
     }
     measured = {
         "seconds": _scaled(timings, work),
@@ -252,14 +250,8 @@ def _drawn(vectors: np.ndarray, count: int, seed: int) -> np.ndarray:
 def _scaled(timings: dict[str, list[dict[str, float]]], work: Work) -> dict[str, Any]:
     """Return the summaries of all seconds; those of the cross-encoder scaled to all pairs."""
     rates = [turn["pairs"] / work.pairs for turn in timings[CROSS]]
-    cross = [
-        {"matrix": len(work.texts) ** 2 * rate, "search": work.catalogue * rate} for rate in rates
-    ]
-    return {
-        name: _summaries(cross if name == CROSS else turns)
-        for name, turns in timings.items()
-        if turns
-    }
+    cross = [{"matrix": len(work.texts) ** 2 * rate, "search": work.catalogue * rate} for rate in rates]
+    return {name: _summaries(cross if name == CROSS else turns) for name, turns in timings.items() if turns}
 
 
 def _summaries(turns: list[dict[str, float]]) -> dict[str, dict[str, float]]:
@@ -291,8 +283,7 @@ def _markdown(results: dict[str, Any]) -> list[str]:
                 online.append([label, f"{1000 * before:,.1f}", comparison, together, times, more])
     header = ["system", "encoder", "comparison", "together", "times as fast"]
     rounded = [
-        [name, *(f"{value:.4f}" for value in deviations.values())]
-        for name, deviations in results["bfloat16"].items()
+        [name, *(f"{value:.4f}" for value in deviations.values())] for name, deviations in results["bfloat16"].items()
     ]
     return [
         "# All pairs of a matrix, and a query against a catalogue",

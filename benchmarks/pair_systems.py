@@ -19,13 +19,7 @@ from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.models.teacher import load_teacher
 from pipeline_lib.models.vector_model import VectorModel, load_vector_model
 from pipeline_lib.params import student_settings
-from pipeline_lib.retrieval.scoring import (
-    CANDIDATE_ROWS,
-    CosineScorer,
-    PairScorer,
-    Scorer,
-    scores,
-)
+from pipeline_lib.retrieval.scoring import CANDIDATE_ROWS, CosineScorer, PairScorer, Scorer, scores
 from pipeline_lib.retrieval.top_k import best
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training.distillation.initialisation import Start
@@ -93,9 +87,7 @@ class LastLayers(VectorModel):
         counted = inside(batch["ids"], batch["lengths"])
         counted[:, 0] = False
         share = counted / counted.sum(1, keepdim=True).clamp(min=1)
-        return torch.cat(
-            [(state.float() * share[:, :, None]).sum(1) for state in states[-LAYERS:]], dim=1
-        )
+        return torch.cat([(state.float() * share[:, :, None]).sum(1) for state in states[-LAYERS:]], dim=1)
 
 
 def _dse(work: Work) -> System:
@@ -113,9 +105,7 @@ def _student(name: str, work: Work) -> System:
     start = Start(build_tokenizer(words, True), len(words) + 2, WORD_VALUES)
     network = start.build(STUDENTS[name], pair=True, labels=["no", "yes"])
     student = Student(network.eval(), start.tokenizer, CPU)
-    encoder = SentenceEncoder(
-        student.model.encoder, student.tokenizer, STUDENTS[name].max_words, CPU
-    )
+    encoder = SentenceEncoder(student.model.encoder, student.tokenizer, STUDENTS[name].max_words, CPU)
     return System(encoder.encode, _ways(lambda p: PairScorer.of(student, precision=p)))
 
 

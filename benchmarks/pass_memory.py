@@ -28,13 +28,7 @@ from harness import RESULTS, Out, alone, facts, peak_mib, say, table, write_resu
 
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.params import load_params
-from pipeline_lib.shards.shard_sets import (
-    Manifest,
-    ShardSet,
-    schema_of,
-    write_manifest,
-    write_shard,
-)
+from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
 
 SIZES = (1, 4, 16)
 DATA = Path("data")
@@ -111,8 +105,7 @@ def _markdown(results: dict[str, Any]) -> list[str]:
     return [
         "# Memory of the pass over sentences",
         "",
-        "`precompute_vectors`' pass over Wikipedia's sentences, shards of "
-        f"{results['shard_rows']:,} rows, one worker.",
+        f"`precompute_vectors`' pass over Wikipedia's sentences, shards of {results['shard_rows']:,} rows, one worker.",
         "",
         *table(["input", "rows", "MB written", "MiB when loaded", "MiB at peak", "rows/s"], rows),
     ]

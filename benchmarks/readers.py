@@ -40,31 +40,15 @@ CASES: dict[str, tuple[str, bytes, Rows | str]] = {
         [("Die Gebühr für Gäste ist fällig", "1")] * 20,
     ),
     "gzip": ("csv", gzip.compress(b"text,label\na b,1\nc,0\n"), ROWS),
-    "quotes and line ends": (
-        "csv",
-        b'text,label\n"a ""b""\nc",1\nd,0\n',
-        [('a "b"\nc', "1"), ("d", "0")],
-    ),
-    "U+2028 in a text": (
-        "csv",
-        "text,label\na\u2028b,1\nc,0\n".encode(),
-        [("a\u2028b", "1"), ("c", "0")],
-    ),
+    "quotes and line ends": ("csv", b'text,label\n"a ""b""\nc",1\nd,0\n', [('a "b"\nc', "1"), ("d", "0")]),
+    "U+2028 in a text": ("csv", "text,label\na\u2028b,1\nc,0\n".encode(), [("a\u2028b", "1"), ("c", "0")]),
     "numbers stay as written": ("csv", b"text,label\na,01\nb,1.0\n", [("a", "01"), ("b", "1.0")]),
     "NA is a text": ("csv", b"text,label\nNA,1\nnull,0\n", [("NA", "1"), ("null", "0")]),
     "blank lines": ("csv", b"text,label\n\na b,1\n\nc,0\n\n", ROWS),
     "300,000 characters": ("csv", f"text,label\n{LONG},1\n".encode(), [(LONG, "1")]),
-    "GLUE's quotes": (
-        "tsv",
-        b'text\tlabel\n"so\t1\nand "so"\t0\n',
-        [('"so', "1"), ('and "so"', "0")],
-    ),
+    "GLUE's quotes": ("tsv", b'text\tlabel\n"so\t1\nand "so"\t0\n', [('"so', "1"), ('and "so"', "0")]),
     "quoted TSV": ("tsv", b'text\tlabel\n"so ""so"""\t1\nc\t0\n', [('so "so"', "1"), ("c", "0")]),
-    "a JSON array": (
-        "json",
-        json.dumps([{"text": text, "label": label} for text, label in ROWS]).encode(),
-        ROWS,
-    ),
+    "a JSON array": ("json", json.dumps([{"text": text, "label": label} for text, label in ROWS]).encode(), ROWS),
     "a row too short": ("csv", b"text,label\na,1\nb\nc,0\n", FAULT),
     "a row too long": ("csv", b"text,label\na,1\nb,c,0\n", FAULT),
     "an open quote": ("csv", b'text,label\na,1\n"b,0\nc,1\n', FAULT),
@@ -108,8 +92,7 @@ def with_pyarrow(path: Path) -> Rows:
                     newlines_in_values=True,
                 ),
                 arrow_csv.ConvertOptions(
-                    column_types={"text": pa.string(), "label": pa.string()},
-                    strings_can_be_null=False,
+                    column_types={"text": pa.string(), "label": pa.string()}, strings_can_be_null=False
                 ),
             )
     return list(zip(read["text"].to_pylist(), read["label"].to_pylist(), strict=True))
@@ -170,14 +153,10 @@ def stream_cost(path: Path) -> tuple[float, float]:
     """Return the seconds and the MiB that this project's reader takes batch by batch."""
     from pipeline_lib.tables.reader import read_batches
 
-    return _cost(
-        lambda file: read_batches(file, ["text", "label"]), lambda all_: sum(map(len, all_)), path
-    )
+    return _cost(lambda file: read_batches(file, ["text", "label"]), lambda all_: sum(map(len, all_)), path)
 
 
-def _cost(
-    read: Callable[[Path], Any], count: Callable[[Any], int], path: Path
-) -> tuple[float, float]:
+def _cost(read: Callable[[Path], Any], count: Callable[[Any], int], path: Path) -> tuple[float, float]:
     """Count a file's rows once a small one has been read; return the seconds and the MiB added."""
     count(read(path.with_name("small.csv")))
     before = harness.peak_mib(resource.RUSAGE_SELF)
@@ -206,29 +185,17 @@ def main(repeats: Repeats = 3, out: Out = harness.RESULTS) -> None:
         rates, memory, stream = _speed(Path(folder), repeats)
     right = {n: sum(case[n] == "right" for case in verdicts.values()) for n in READERS}
     lines = ["# Readers of other people's files", ""]
-    lines += harness.table(
-        ["file", *READERS], ([case, *each.values()] for case, each in verdicts.items())
-    )
-    lines += [
-        "",
-        f"Right: {', '.join(f'{n} {count} of {len(CASES)}' for n, count in right.items())}.",
-    ]
+    lines += harness.table(["file", *READERS], ([case, *each.values()] for case, each in verdicts.items()))
+    lines += ["", f"Right: {', '.join(f'{n} {count} of {len(CASES)}' for n, count in right.items())}."]
     lines += ["", "A CSV of a million rows (text and label, 72 MB), into a list of tuples:", ""]
     speeds = []
     for name in READERS:
         relative = harness.spread(harness.ratio(rates[name], rates["this project"]), "{:.2f}")
-        speeds.append(
-            [name, harness.spread(harness.summary(rates[name])), relative, f"{memory[name]:,.0f}"]
-        )
+        speeds.append([name, harness.spread(harness.summary(rates[name])), relative, f"{memory[name]:,.0f}"])
     lines += harness.table(["reader", "rows per second", "ratio", "MiB"], speeds)
-    lines += [
-        "",
-        f"Batch by batch, this project's reader takes {stream:,.0f} MiB for the same file.",
-    ]
+    lines += ["", f"Batch by batch, this project's reader takes {stream:,.0f} MiB for the same file."]
     results = {
-        "facts": harness.facts(
-            ["pyarrow", "duckdb", "pandas", "charset-normalizer"], 2, "as set by each"
-        ),
+        "facts": harness.facts(["pyarrow", "duckdb", "pandas", "charset-normalizer"], 2, "as set by each"),
         "verdicts": verdicts,
         "right": right,
         "rows_per_second": rates,

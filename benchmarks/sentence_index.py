@@ -72,9 +72,7 @@ def main(
     encoder: Annotated[Path, typer.Option(help="Folder of an encoder.")],
     text: Annotated[str, typer.Option(help="The column of the sentences.")] = "text",
     rows: Annotated[int | None, typer.Option(help="Maximum number of sentences.")] = None,
-    drawn: Annotated[
-        int | None, typer.Option(help="How many vectors to draw near the sentences'.")
-    ] = None,
+    drawn: Annotated[int | None, typer.Option(help="How many vectors to draw near the sentences'.")] = None,
     queries: Annotated[int, typer.Option(help="Sentences kept as queries.")] = 200,
     repeats: Repeats = 5,
     name: Name = "catalogue",
@@ -125,11 +123,7 @@ def _build(
     rate = round(len(catalogue) / seconds, 1)
     say(f"built {len(catalogue):,} sentences in {seconds:.1f} s")
     peak = peak_mib(resource.RUSAGE_SELF), peak_mib(resource.RUSAGE_CHILDREN)
-    record = {
-        "sentences": len(catalogue),
-        "seconds": round(seconds, 1),
-        "sentences_per_second": rate,
-    }
+    record = {"sentences": len(catalogue), "seconds": round(seconds, 1), "sentences_per_second": rate}
     return catalogue, kept, record | {"peak_mib": peak[0], "peak_mib_of_a_worker": peak[1]}
 
 
@@ -144,29 +138,21 @@ def _drawn(catalogue: Catalogue, rows: int) -> Blocks:
         yield start, (chosen + draw.normal(size=chosen.shape) * noise).astype(np.float32)
 
 
-def _write(
-    folder: Path, like: Catalogue, blocks: Blocks, storage: Any, width: int | None
-) -> Catalogue:
+def _write(folder: Path, like: Catalogue, blocks: Blocks, storage: Any, width: int | None) -> Catalogue:
     """Write vectors as a catalogue in another form, with row numbers as texts."""
     contents = replace(like.contents, storage=storage, width=width or like.contents.width)
     shards = []
     for start, vectors in blocks:
         stored, scale = pack(vectors[:, : contents.width], storage)
-        columns = {
-            "text": pa.array(map(str, range(start, start + len(vectors))), pa.large_string())
-        }
-        columns |= {"vector": list_column(stored)} | (
-            {} if scale is None else {"scale": pa.array(scale)}
-        )
+        columns = {"text": pa.array(map(str, range(start, start + len(vectors))), pa.large_string())}
+        columns |= {"vector": list_column(stored)} | ({} if scale is None else {"scale": pa.array(scale)})
         shards.append(write_shard(folder / f"{start:09d}.arrow", pa.table(columns)))
     manifest = replace(like.shards.manifest, shards=shards)
     write_manifest(folder, manifest)
     return Catalogue(ShardSet(folder, manifest), contents)
 
 
-def _compare(
-    exact: Catalogue, queries: np.ndarray, repeats: int, folder: Path
-) -> dict[str, dict[str, Any]]:
+def _compare(exact: Catalogue, queries: np.ndarray, repeats: int, folder: Path) -> dict[str, dict[str, Any]]:
     """Return bytes, recall and latencies of every form."""
     width = exact.contents.width
     forms = {"float32": exact}
@@ -181,9 +167,7 @@ def _compare(
     for kind in KINDS:
         path, name = folder / f"approximate.{kind}", f"{kind}, {CANDIDATES} scored in float16"
         try:
-            taken = seconds(
-                lambda k=kind, p=path: write_approximate(k, p, exact.blocks(ROWS), width)
-            )
+            taken = seconds(lambda k=kind, p=path: write_approximate(k, p, exact.blocks(ROWS), width))
         except DistilleryError as error:
             results[name] = {"failed": reason(error)}
             continue
@@ -196,9 +180,7 @@ def _compare(
         shared = [np.isin(*rows).sum() for rows in zip(find(queries), wanted, strict=True)]
         results[name]["recall"] = round(float(np.mean(shared)) / wanted.shape[1], 4)
     for size in SIZES:
-        turns = {
-            n: lambda f=f, s=size: 1000 * seconds(lambda: f(queries[:s])) for n, f in finds.items()
-        }
+        turns = {n: lambda f=f, s=size: 1000 * seconds(lambda: f(queries[:s])) for n, f in finds.items()}
         for name, values in take_turns(turns, repeats).items():
             results[name][f"ms_{size}"] = summary(values, 2)
     return results
@@ -240,8 +222,7 @@ def _lines(results: dict[str, Any]) -> list[str]:
             "a quarter of each value's standard deviation)"
         )
     built_as = [
-        f"{name}: its index alone {form['index']['bytes'] / 2**20:,.1f} MiB, made in "
-        f"{form['index']['seconds']:,} s."
+        f"{name}: its index alone {form['index']['bytes'] / 2**20:,.1f} MiB, made in {form['index']['seconds']:,} s."
         for name, form in results["forms"].items()
         if "index" in form
     ]

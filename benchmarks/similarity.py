@@ -25,12 +25,7 @@ from pipeline_lib.params import Params, load_params, student_settings
 from pipeline_lib.results.metrics import score
 from pipeline_lib.results.schema import SimilarityScores
 from pipeline_lib.retrieval.evaluation.sentence_vectors import Encode, model_encoder
-from pipeline_lib.retrieval.evaluation.zero_shot_table import (
-    TRAIN,
-    LabelledPairs,
-    labelled_splits,
-    scores_of,
-)
+from pipeline_lib.retrieval.evaluation.zero_shot_table import TRAIN, LabelledPairs, labelled_splits, scores_of
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.ragged import Sentences
@@ -92,13 +87,7 @@ class _Scaled(torch.nn.Module):
 
 
 def _distilled(
-    layout: Layout,
-    task: str,
-    pairs: LabelledPairs,
-    wanted: np.ndarray,
-    seed: int,
-    rate: float,
-    epochs: int,
+    layout: Layout, task: str, pairs: LabelledPairs, wanted: np.ndarray, seed: int, rate: float, epochs: int
 ) -> tuple[float, float, Encode]:
     """Train a BiLSTM on the teacher's cosines; return its best held-out score, rate and encoder."""
     tokenizer, vectors = load_vocabulary(layout.vocabulary(task))
@@ -113,9 +102,7 @@ def _distilled(
 
     def evaluate(model: torch.nn.Module) -> float:
         batches = LengthSorted(dev, 256, 0).epoch(0)
-        outputs = [
-            (model(dev.batch(rows)).numpy(), dev.targets["wanted"][rows]) for rows in batches
-        ]
+        outputs = [(model(dev.batch(rows)).numpy(), dev.targets["wanted"][rows]) for rows in batches]
         predicted, target = (np.concatenate(part) for part in zip(*outputs, strict=True))
         return score("pearson", target, predicted[:, None])
 
@@ -147,13 +134,9 @@ def _lines(results: dict[str, Any]) -> list[str]:
     measured = results["rows"]
     columns = [(name, metric) for name, row in measured.items() for metric in row["metrics"]]
     systems = dict.fromkeys(system for row in measured.values() for system in row["systems"])
-    rows = [
-        [system, *(_cell(measured[n]["systems"], system, m) for n, m in columns)]
-        for system in systems
-    ]
+    rows = [[system, *(_cell(measured[n]["systems"], system, m) for n, m in columns)] for system in systems]
     counts = "; ".join(
-        f"{name}: {', '.join(f'{rows:,} {split}' for split, rows in row['rows'].items())}; "
-        f"KD's rate {row['rate']:g}"
+        f"{name}: {', '.join(f'{rows:,} {split}' for split, rows in row['rows'].items())}; KD's rate {row['rate']:g}"
         for name, row in measured.items()
     )
     return [

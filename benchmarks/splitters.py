@@ -42,9 +42,7 @@ PARAGRAPH = 5
 
 
 def main(
-    wikisplit: Annotated[
-        Path | None, typer.Option(envvar="WIKISPLIT", help="Folder of WikiSplit.")
-    ] = None,
+    wikisplit: Annotated[Path | None, typer.Option(envvar="WIKISPLIT", help="Folder of WikiSplit.")] = None,
     pairs: Annotated[int, typer.Option(help="How many lines of validation.tsv to use.")] = 2000,
     repeats: Repeats = 3,
     out: Out = harness.RESULTS,
@@ -68,9 +66,7 @@ def main(
         "facts": fact | {"repeats": repeats},
         "data": f"{len(gold):,} pairs of WikiSplit's validation.tsv",
         "sentences_per_second": {name: harness.summary(values) for name, values in rates.items()},
-        "divided_by_sentencizer": {
-            n: harness.ratio(values, rates[BASE]) for n, values in rates.items()
-        },
+        "divided_by_sentencizer": {n: harness.ratio(values, rates[BASE]) for n, values in rates.items()},
         "boundaries": scores,
         "notes": notes,
         "not_run": not_run,
@@ -148,18 +144,9 @@ def _markdown(results: dict[str, Any]) -> list[str]:
     rows = []
     for name, rate in results["sentences_per_second"].items():
         relative = results["divided_by_sentencizer"][name]["median"]
-        boundaries = [
-            f"{results['boundaries'][name][k]:.1f}" for k in ("precision", "recall", "f1")
-        ]
+        boundaries = [f"{results['boundaries'][name][k]:.1f}" for k in ("precision", "recall", "f1")]
         rows.append([name, harness.spread(rate), f"{relative:.3f}", *boundaries])
-    head = [
-        "splitter",
-        "sentences/s (range)",
-        "÷ sentencizer",
-        "precision, %",
-        "recall, %",
-        "F1, %",
-    ]
+    head = ["splitter", "sentences/s (range)", "÷ sentencizer", "precision, %", "recall, %", "F1, %"]
     remarks = [f"- {name}: {note}." for name, note in results["notes"].items()]
     remarks += [f"- {name} was not run: {why}." for name, why in results["not_run"].items()]
     return [

@@ -55,9 +55,7 @@ def other_sentences(sdist: Path) -> list[str]:
     with tarfile.open(fileobj=io.BytesIO(content)) as inner:
         for kind in KINDS:
             lines = inner.extractfile(f"hutto_ICWSM_2014/{kind}_GroundTruth.txt").read()
-            sentences += [
-                line.split("\t")[2].strip() for line in lines.decode("utf-8").splitlines()
-            ]
+            sentences += [line.split("\t")[2].strip() for line in lines.decode("utf-8").splitlines()]
     return sentences
 
 

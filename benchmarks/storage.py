@@ -27,12 +27,7 @@ from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.training_records import EncoderRecord
 from pipeline_lib.shards.vectors import unit
-from pipeline_lib.training.distillation.encoders import (
-    EncoderTraining,
-    encoder_row,
-    held_back_loss,
-    mean_of,
-)
+from pipeline_lib.training.distillation.encoders import EncoderTraining, encoder_row, held_back_loss, mean_of
 from pipeline_lib.training.distillation.plans import make_plan
 from pipeline_lib.training.distillation.students import student_row
 from pipeline_lib.training.search import train_rows
@@ -43,9 +38,7 @@ FORMATS = ("float32", "float16", "int8")
 
 def main(
     encoder: Annotated[str, typer.Option(help="A key of `encoders` in params.yaml.")] = "sra",
-    task: Annotated[
-        str | None, typer.Option(help="A task to train on, starting from the encoder.")
-    ] = None,
+    task: Annotated[str | None, typer.Option(help="A task to train on, starting from the encoder.")] = None,
     row: Annotated[str, typer.Option(help="The task's row.")] = "bilstm_sra",
     out: Out = RESULTS,
 ) -> None:
@@ -89,9 +82,7 @@ def _compute(training: EncoderTraining, vector_pass: VectorPass) -> None:
         run_pass(vector_pass, ShardSet.open(inputs), vectors, engine)
 
 
-def _judge(
-    training: EncoderTraining, exact: EncoderTraining, record: EncoderRecord
-) -> dict[str, Any]:
+def _judge(training: EncoderTraining, exact: EncoderTraining, record: EncoderRecord) -> dict[str, Any]:
     wanted, stored = (run.validation.vectors() for run in (exact, training))
     rows = np.arange(len(wanted))
     cosines = (unit(wanted[rows]) * unit(stored[rows])).sum(1)

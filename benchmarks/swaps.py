@@ -113,17 +113,13 @@ def make(edit: Edit) -> Swap:
 
 
 def main(
-    only: Annotated[
-        list[int] | None, typer.Option(help="Numbers of swaps, from 1; by default all.")
-    ] = None,
+    only: Annotated[list[int] | None, typer.Option(help="Numbers of swaps, from 1; by default all.")] = None,
     out: Out = RESULTS,
 ) -> None:
     """Make all swaps, one after the other, and write the table."""
     ran, _, nothing = timed_run()
     if ran:
-        raise typer.BadParameter(
-            f"the default is not finished here: {', '.join(ran)} ran. Start again."
-        )
+        raise typer.BadParameter(f"the default is not finished here: {', '.join(ran)} ran. Start again.")
     swaps = {}
     for number in only or range(1, len(SWAPS) + 1):
         name, edit = list(SWAPS.items())[number - 1]

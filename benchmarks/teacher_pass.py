@@ -142,12 +142,8 @@ def main(
             "rows_per_second_with_workers_started": {
                 p: summary([d["with_start"] for d in details[p]]) for p in precisions
             },
-            "seconds_to_start_workers": {
-                p: summary([d["start"] for d in details[p]]) for p in precisions
-            },
-            "rows_per_second_no_worker_idle": {
-                p: summary([d["busy"] for d in details[p]]) for p in precisions
-            },
+            "seconds_to_start_workers": {p: summary([d["start"] for d in details[p]]) for p in precisions},
+            "rows_per_second_no_worker_idle": {p: summary([d["busy"] for d in details[p]]) for p in precisions},
         },
         "rows_per_second": {name: summary(values) for name, values in rates.items()},
         "ours_divided_by": {
@@ -161,9 +157,7 @@ def main(
         "peak_gflops": {p: round(best_peak[p], 1) for p in precisions},
         "flops_per_text": round(flops / len(chosen)),
         "share_of_peak": {
-            name: round(
-                float(np.median(values)) * flops / len(chosen) / 1e9 / best_peak[format_of(name)], 3
-            )
+            name: round(float(np.median(values)) * flops / len(chosen) / 1e9 / best_peak[format_of(name)], 3)
             for name, values in rates.items()
         },
         "greatest_difference_to_pipeline_in_probability": agreement,
@@ -172,9 +166,7 @@ def main(
     write_results("teacher_pass", results, _markdown(results), out)
 
 
-def _shards(
-    texts: Sequence[str], count: int, workers: int, folder: Path
-) -> list[tuple[Path, Shard]]:
+def _shards(texts: Sequence[str], count: int, workers: int, folder: Path) -> list[tuple[Path, Shard]]:
     """Write the texts as equal shards, in a number that divides evenly among the workers."""
     count = -(-count // workers) * workers
     shards = []
@@ -218,9 +210,7 @@ def _warm_up(what: WarmUp) -> tuple[str, float, float, int]:
     logit_pass, folder, workers = what
     start = time.monotonic()
     words = ["a", "warm", "teacher", "answers", "faster", "than", "a", "cold", "one", "does"]
-    logit_pass.teacher().predict(
-        [" ".join(words[: 1 + i % len(words)]) for i in range(64)], logit_pass.max_length, 512
-    )
+    logit_pass.teacher().predict([" ".join(words[: 1 + i % len(words)]) for i in range(64)], logit_pass.max_length, 512)
     (folder / str(os.getpid())).touch()
     while len(list(folder.iterdir())) < workers:
         time.sleep(0.005)

@@ -60,9 +60,7 @@ def _encoders(setup: Setup) -> Iterator[tuple[str, Run]]:
     for precision in setup.precisions:
         # Without modules.json, a folder is an encoder with mean pooling, as documented.
         model = SentenceTransformer(
-            str(setup.teacher),
-            device=setup.device,
-            model_kwargs={"dtype": getattr(torch, precision)},
+            str(setup.teacher), device=setup.device, model_kwargs={"dtype": getattr(torch, precision)}
         )
         model.max_seq_length = setup.max_length
         encode = functools.partial(model.encode, show_progress_bar=False)
@@ -75,13 +73,8 @@ def _encoders(setup: Setup) -> Iterator[tuple[str, Run]]:
             pool = model.start_multi_process_pool(["cpu"] * setup.cores)
         setup.pools.append((model, pool))
         for batch in BATCHES:
-            name = (
-                f"encode, {precision}, batch {batch}, a pool of {setup.cores} one-thread processes"
-            )
-            yield (
-                name,
-                lambda texts, e=encode, b=batch, p=pool: e(list(texts), batch_size=b, pool=p),
-            )
+            name = f"encode, {precision}, batch {batch}, a pool of {setup.cores} one-thread processes"
+            yield (name, lambda texts, e=encode, b=batch, p=pool: e(list(texts), batch_size=b, pool=p))
 
 
 def _pipelines(setup: Setup) -> Iterator[tuple[str, Run]]:
@@ -90,12 +83,7 @@ def _pipelines(setup: Setup) -> Iterator[tuple[str, Run]]:
     # Its answers are Python dictionaries, made one by one.
     setup.require_cpu()
     for precision in setup.precisions:
-        run = pipeline(
-            "text-classification",
-            str(setup.teacher),
-            dtype=getattr(torch, precision),
-            device=setup.device,
-        )
+        run = pipeline("text-classification", str(setup.teacher), dtype=getattr(torch, precision), device=setup.device)
         run = functools.partial(run, truncation=True, max_length=setup.max_length, top_k=None)
         for batch in (1, *BATCHES):
             name = f"pipeline, {precision}, batch {batch}"
@@ -120,9 +108,7 @@ def _openvino(setup: Setup) -> Iterator[tuple[str, Run]]:
             "INFERENCE_NUM_THREADS": str(setup.cores),
             "INFERENCE_PRECISION_HINT": {"float32": "f32", "bfloat16": "bf16"}[precision],
         }
-        queue = openvino.AsyncInferQueue(
-            openvino.Core().compile_model(graph, "CPU", settings), setup.cores
-        )
+        queue = openvino.AsyncInferQueue(openvino.Core().compile_model(graph, "CPU", settings), setup.cores)
         for tokens in (1024, 4096):
             name = f"OpenVINO, {precision}, batches of {tokens:,} tokens"
             yield name, functools.partial(_infer, queue, ours, setup.max_length, tokens)

@@ -52,9 +52,7 @@ class Peer:
         device = next(model.parameters()).device
         clock = _clock(device)
         if on_loss:
-            model.register_forward_hook(
-                lambda _, __, outputs: on_loss(float(outputs["loss"].detach()))
-            )
+            model.register_forward_hook(lambda _, __, outputs: on_loss(float(outputs["loss"].detach())))
         with tempfile.TemporaryDirectory() as folder:
             trainer = Trainer(
                 model=model,
@@ -80,9 +78,7 @@ class Peer:
 class _Learner(torch.nn.Module):
     """A student's network as the Trainer takes models: from a batch to its loss."""
 
-    def __init__(
-        self, network: torch.nn.Module, loss: Callable[[Any, Batch], torch.Tensor]
-    ) -> None:
+    def __init__(self, network: torch.nn.Module, loss: Callable[[Any, Batch], torch.Tensor]) -> None:
         super().__init__()
         self.network, self.loss = network, loss
 
@@ -101,21 +97,14 @@ class _Learner(torch.nn.Module):
         return {"loss": self.loss(self.network, batch | {"logits": logits})}
 
 
-def student_peer(
-    network: torch.nn.Module,
-    sentences: Sentences,
-    loss: Callable[[Any, Batch], torch.Tensor],
-) -> Peer:
+def student_peer(network: torch.nn.Module, sentences: Sentences, loss: Callable[[Any, Batch], torch.Tensor]) -> Peer:
     """Return the student's network, and its pairs as tensors row by row."""
     sides = [
         np.split(torch.from_numpy(side.ids.astype(np.int64)), side.offsets[1:-1])
         for side in (sentences, sentences.second)
     ]
     logits = torch.from_numpy(sentences.targets["logits"])
-    items = [
-        {"ids": first, "ids_2": second, "logits": row}
-        for first, second, row in zip(*sides, logits, strict=True)
-    ]
+    items = [{"ids": first, "ids_2": second, "logits": row} for first, second, row in zip(*sides, logits, strict=True)]
     return Peer(_Learner(network, loss), items, _padded)
 
 
@@ -130,18 +119,12 @@ def _padded(items: list[Item]) -> dict[str, torch.Tensor]:
 
 
 def teacher_peer(
-    model: torch.nn.Module,
-    tokenizer: Any,
-    pairs: Sequence[tuple[str, str]],
-    labels: np.ndarray,
-    max_length: int,
+    model: torch.nn.Module, tokenizer: Any, pairs: Sequence[tuple[str, str]], labels: np.ndarray, max_length: int
 ) -> Peer:
     """Return the classifier as transformers loads it, and its tokenized pairs."""
     from transformers import DataCollatorWithPadding
 
-    encoded = tokenizer(
-        *map(list, zip(*pairs, strict=True)), truncation=True, max_length=max_length
-    )
+    encoded = tokenizer(*map(list, zip(*pairs, strict=True)), truncation=True, max_length=max_length)
     items = [
         {name: values[row] for name, values in encoded.items()} | {"labels": int(label)}
         for row, label in enumerate(labels)

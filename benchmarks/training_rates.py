@@ -91,13 +91,10 @@ def main(
     pairs: Annotated[int, typer.Option(help="Rows of the training sets, at most.")] = 12800,
     model: Annotated[Path, typer.Option(help="The encoder.")] = Path("data/raw/models/minilm"),
     steps: Annotated[int, typer.Option(min=WARM_UP, help="Steps of the student per turn.")] = 24,
-    teacher_steps: Annotated[
-        int, typer.Option(min=WARM_UP, help="Steps of the teacher per turn.")
-    ] = 8,
+    teacher_steps: Annotated[int, typer.Option(min=WARM_UP, help="Steps of the teacher per turn.")] = 8,
     repeats: Repeats = 3,
     threads: Annotated[
-        list[int] | None,
-        typer.Option(min=1, help="Numbers of threads; by default one, and all cores."),
+        list[int] | None, typer.Option(min=1, help="Numbers of threads; by default one, and all cores.")
     ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda, for ours and the Trainer.")] = "cpu",
     seed: Annotated[int, typer.Option(help="Seed of weights, targets and the order of rows.")] = 1,
@@ -115,26 +112,16 @@ def main(
         teacher_work(params, model, samples, teacher_steps, seed, resolve_device(device)),
     ]
     checks, not_run = _checks(works)
-    contestants = [
-        contestant
-        for work in works
-        for contestant in _contestants(work, counts, work.name not in not_run)
-    ]
+    contestants = [contestant for work in works for contestant in _contestants(work, counts, work.name not in not_run)]
     # A product of bfloat16 takes a minute on a processor without units for it.
-    precisions = [
-        name
-        for name in PRECISIONS
-        if any(contestant.precision == name for contestant in contestants)
-    ]
+    precisions = [name for name in PRECISIONS if any(contestant.precision == name for contestant in contestants)]
     peaks = {
         f"peak: {precision}, threads: {threads} (GFLOP/s)": (precision, threads)
         for precision in precisions
         for threads in counts
     }
     turns = {name: functools.partial(_product, *setting, device) for name, setting in peaks.items()}
-    rates = take_turns(
-        turns | {contestant.name: contestant.rate for contestant in contestants}, repeats
-    )
+    rates = take_turns(turns | {contestant.name: contestant.rate for contestant in contestants}, repeats)
     best = {peaks[name]: max(rates[name]) for name in peaks}
     results = {
         "facts": fact | {"seeds": {"weights, targets, order": seed}, "repeats": repeats},
@@ -143,13 +130,11 @@ def main(
         "first_losses": checks,
         "not_run": not_run,
         "contestants": {
-            contestant.name: _measured(contestant, rates[contestant.name], best)
-            for contestant in contestants
+            contestant.name: _measured(contestant, rates[contestant.name], best) for contestant in contestants
         },
         "ours_divided_by": _ratios(contestants, rates),
         "peak_gflops": {
-            precision: {str(count): round(best[precision, count], 1) for count in counts}
-            for precision in precisions
+            precision: {str(count): round(best[precision, count], 1) for count in counts} for precision in precisions
         },
     }
     write_results("training_rates", results, _markdown(results), out)
@@ -166,10 +151,7 @@ def _contestants(work: Work, counts: Sequence[int], with_peer: bool) -> list[Con
     ways = [("ours", ours, precision, functools.partial(_fit, work, work.model))]
     if with_peer:
         train = functools.partial(work.peer.train, settings=work.settings)
-        shuffled, grouped = (
-            random_batches(tokens, size, seed),
-            grouped_batches(tokens, size, seed),
-        )
+        shuffled, grouped = (random_batches(tokens, size, seed), grouped_batches(tokens, size, seed))
         # A student's Trainer at its defaults; a teacher is compared in one number format.
         plain = "float32" if work.name == "student" else precision
         ways += [("Trainer, random batches", shuffled, plain, train)]
@@ -181,9 +163,7 @@ def _contestants(work: Work, counts: Sequence[int], with_peer: bool) -> list[Con
     ]
 
 
-def _fit(
-    work: Work, model: torch.nn.Module, batches: Sequence[np.ndarray], precision: str
-) -> list[float]:
+def _fit(work: Work, model: torch.nn.Module, batches: Sequence[np.ndarray], precision: str) -> list[float]:
     """Train a copy by the project's loop; return the time at the end of each step."""
     ends: list[float] = []
     settings = replace(work.settings, precision=precision)
@@ -244,9 +224,7 @@ def _compared(work: Work, precision: str) -> dict[str, Any]:
     _fit(replace(work, loss=loss), _without_dropout(work.model), batches, precision)
     peer = replace(work.peer, model=_without_dropout(work.peer.model))
     peer.train(batches, precision, settings=work.settings, on_loss=losses["Trainer"].append)
-    differences = [
-        abs(a - b) / abs(a) for a, b in zip(losses["ours"], losses["Trainer"], strict=True)
-    ]
+    differences = [abs(a - b) / abs(a) for a, b in zip(losses["ours"], losses["Trainer"], strict=True)]
     say(f"check  {work.name}, {precision}: losses {losses}")
     if max(differences) > TOLERANCES[precision]:
         raise DistilleryError(
@@ -281,9 +259,7 @@ def _described(work: Work) -> dict[str, Any]:
     }
 
 
-def _measured(
-    contestant: Contestant, rates: Sequence[float], peaks: Mapping[tuple[str, int], float]
-) -> dict[str, Any]:
+def _measured(contestant: Contestant, rates: Sequence[float], peaks: Mapping[tuple[str, int], float]) -> dict[str, Any]:
     tokens_per_step = contestant.tokens / len(contestant.batches)
     flops = 6 * matrices(contestant.work) * float(np.median(rates))
     return {
@@ -295,9 +271,7 @@ def _measured(
     }
 
 
-def _ratios(
-    contestants: Sequence[Contestant], rates: Mapping[str, Sequence[float]]
-) -> dict[str, Any]:
+def _ratios(contestants: Sequence[Contestant], rates: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     """Return ours ÷ each of the others, with the same number of threads, in tokens per second."""
     ours = {
         (contestant.work.name, contestant.threads): contestant.name
@@ -305,9 +279,7 @@ def _ratios(
         if contestant.loop == "ours"
     }
     return {
-        contestant.name: ratio(
-            rates[ours[contestant.work.name, contestant.threads]], rates[contestant.name]
-        )
+        contestant.name: ratio(rates[ours[contestant.work.name, contestant.threads]], rates[contestant.name])
         for contestant in contestants
         if contestant.loop != "ours"
     }
@@ -317,19 +289,13 @@ def _markdown(results: dict[str, Any]) -> list[str]:
     rows = []
     for name, contestant in results["contestants"].items():
         against = results["ours_divided_by"].get(name)
-        tokens, steps = (
-            spread(contestant["tokens_per_second"]),
-            spread(contestant["steps_per_second"], "{:,.2f}"),
-        )
+        tokens, steps = (spread(contestant["tokens_per_second"]), spread(contestant["steps_per_second"], "{:,.2f}"))
         shares = f"{contestant['padding']:.0%}", f"{contestant['share_of_peak']:.1%}"
         rows.append([name, tokens, steps, *shares, spread(against, "{:.2f}") if against else ""])
-    rows += [
-        [f"{name}: Trainer", "not run", "", "", "", why] for name, why in results["not_run"].items()
-    ]
+    rows += [[f"{name}: Trainer", "not run", "", "", "", why] for name, why in results["not_run"].items()]
     header = ["contestant", "tokens/s", "steps/s", "padding", "share of peak", "ours ÷ this"]
     peaks = "; ".join(
-        f"{precision} "
-        + ", ".join(f"{rate:,.0f} (threads: {count})" for count, rate in rates.items())
+        f"{precision} " + ", ".join(f"{rate:,.0f} (threads: {count})" for count, rate in rates.items())
         for precision, rates in results["peak_gflops"].items()
     )
     return [

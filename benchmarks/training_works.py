@@ -56,9 +56,7 @@ def some_pairs(task: str, path: Path | None, count: int) -> tuple[str, list[Pair
     """
     source, texts = source_texts(task, "train", path)
     if len(texts) < 2:
-        raise DistilleryError(
-            f"{source}: too few to make pairs of. Give another --task or --texts."
-        )
+        raise DistilleryError(f"{source}: too few to make pairs of. Give another --task or --texts.")
     if not isinstance(texts[0], str):
         return f"{min(count, len(texts)):,} pairs: {source}", texts[:count]
     pairs = list(pairwise(texts))[:count]
@@ -66,21 +64,11 @@ def some_pairs(task: str, path: Path | None, count: int) -> tuple[str, list[Pair
 
 
 def student_work(
-    params: Params,
-    folder: Path,
-    pairs: Sequence[Pair],
-    steps: int,
-    seed: int,
-    device: torch.device,
+    params: Params, folder: Path, pairs: Sequence[Pair], steps: int, seed: int, device: torch.device
 ) -> Work:
     """Return the bi-attentive student, as the first joint training that has one starts it."""
     row = next(
-        (
-            joint
-            for joint in params.joint.values()
-            if params.students[joint.student].architecture == "biattentive"
-        ),
-        None,
+        (joint for joint in params.joint.values() if params.students[joint.student].architecture == "biattentive"), None
     )
     if row is None:
         raise DistilleryError(
@@ -99,9 +87,7 @@ def student_work(
         return objective_loss({"logits": 1.0}, model.outputs(batch), batch)
 
     precision = resolve_training_precision("auto", device, student.recurrent)
-    settings = replace(
-        Settings.of(optimiser, optimiser.learning_rates[0], precision, seed), **_one_epoch()
-    )
+    settings = replace(Settings.of(optimiser, optimiser.learning_rates[0], precision, seed), **_one_epoch())
     return Work(
         name="student",
         model=model,
@@ -115,12 +101,7 @@ def student_work(
 
 
 def teacher_work(
-    params: Params,
-    folder: Path,
-    pairs: Sequence[Pair],
-    steps: int,
-    seed: int,
-    device: torch.device,
+    params: Params, folder: Path, pairs: Sequence[Pair], steps: int, seed: int, device: torch.device
 ) -> Work:
     """Return the model with a new head, as `TeacherTraining` prepares it, its embeddings free."""
     teacher = next(iter(params.teachers.values()))
@@ -167,15 +148,9 @@ def _one_epoch() -> dict[str, Any]:
 
 def matrices(work: Work) -> int:
     """Count the parameters in matrices that multiply every token."""
-    tables = {
-        id(module.weight)
-        for module in work.model.modules()
-        if isinstance(module, torch.nn.Embedding)
-    }
+    tables = {id(module.weight) for module in work.model.modules() if isinstance(module, torch.nn.Embedding)}
     return sum(
         parameter.numel()
         for name, parameter in work.model.named_parameters()
-        if parameter.dim() == 2
-        and id(parameter) not in tables
-        and not name.startswith(work.row_modules)
+        if parameter.dim() == 2 and id(parameter) not in tables and not name.startswith(work.row_modules)
     )

@@ -36,23 +36,14 @@ def main(
     fact = facts(("torch", "transformers", "scikit-learn"), 1, 1)
     settings = params.sentence_vectors
     systems: dict[str, Encode] = {
-        f"{settings.model}, {pooling}": model_encoder(
-            params, layout, settings.model, pooling, settings.max_length
-        )
+        f"{settings.model}, {pooling}": model_encoder(params, layout, settings.model, pooling, settings.max_length)
         for pooling in ("mean", "cls")
     }
     for one in encoder or ["sra"]:
         systems[one] = load_encoder(layout.encoder(one)).encode
     train, test = (_rows(layout, task, split) for split in ("train", "test"))
-    accuracies = {
-        system: round(regression(encode, train, test), 6) for system, encode in systems.items()
-    }
-    results = {
-        "facts": fact,
-        "task": task,
-        "rows": {"train": len(train), "test": len(test)},
-        "accuracies": accuracies,
-    }
+    accuracies = {system: round(regression(encode, train, test), 6) for system, encode in systems.items()}
+    results = {"facts": fact, "task": task, "rows": {"train": len(train), "test": len(test)}, "accuracies": accuracies}
     lines = [
         f"# A regression on untuned vectors of {task}",
         "",

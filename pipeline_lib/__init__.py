@@ -30,14 +30,7 @@ if TYPE_CHECKING:
     from pipeline_lib.exports.opening import load_encoder, load_student, load_teacher, open_shards
 
 __version__ = "0.1.0"
-__all__ = [
-    "DistilleryError",
-    "Predictions",
-    "load_encoder",
-    "load_student",
-    "load_teacher",
-    "open_shards",
-]
+__all__ = ["DistilleryError", "Predictions", "load_encoder", "load_student", "load_teacher", "open_shards"]
 _MODULES = {
     "DistilleryError": "base.errors",
     "Predictions": "exports.numpy_student",

@@ -25,14 +25,7 @@ from pipeline_lib.corpora.augmentation.transfer_sets import AugmentationPass, ch
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.columns import sentences
 from pipeline_lib.shards.engine import make_engine
-from pipeline_lib.shards.engine.passes import (
-    PassStats,
-    Piece,
-    ShardPass,
-    run_pass,
-    run_pieces,
-    stored_outputs,
-)
+from pipeline_lib.shards.engine.passes import PassStats, Piece, ShardPass, run_pass, run_pieces, stored_outputs
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.store import Store
 from pipeline_lib.shards.training_texts import labelled_at_first, training_texts
@@ -69,9 +62,7 @@ def examples_of(params: Params, task: str, recipe: str, layout: Layout) -> Shard
     return training_texts(folder) if params.recipe(recipe).unlabelled else ShardSet.open(folder)
 
 
-def pass_of(
-    params: Params, task: str, recipe: str, examples: ShardSet, layout: Layout
-) -> AugmentationPass:
+def pass_of(params: Params, task: str, recipe: str, examples: ShardSet, layout: Layout) -> AugmentationPass:
     """Return the pass that augments a task's examples by a recipe."""
     # The cap is divided among all blocks; `unlabelled` adds blocks and changes nothing within one.
     blocks = {"blocks": len(examples.manifest.shards)}
@@ -100,9 +91,7 @@ def candidate_passes(params: Params, recipe: str, layout: Layout) -> list[ShardP
     return passes
 
 
-def find_candidates(
-    params: Params, augmentation: AugmentationPass, examples: ShardSet, title: str
-) -> None:
+def find_candidates(params: Params, augmentation: AugmentationPass, examples: ShardSet, title: str) -> None:
     """Find the candidates of the blocks that are still to be augmented; the store keeps them."""
     if not augmentation.candidate_passes or not augmentation.n_iter:
         return

@@ -51,18 +51,12 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         say(f"{task} {name}: {scored} on dev")
 
 
-def finetune(
-    params: Params, task: str, names: list[str], target: Path
-) -> dict[str, TeacherRecord | AnswersRecord]:
+def finetune(params: Params, task: str, names: list[str], target: Path) -> dict[str, TeacherRecord | AnswersRecord]:
     """Fine-tune teachers at every learning rate; link the best of each below ``target``."""
     from pipeline_lib.base.devices import resolve_device
     from pipeline_lib.training.progress import losses, show_training
     from pipeline_lib.training.search import train_rows
-    from pipeline_lib.training.teachers.finetuning import (
-        TeacherTask,
-        TeacherTraining,
-        teacher_row,
-    )
+    from pipeline_lib.training.teachers.finetuning import TeacherTask, TeacherTraining, teacher_row
 
     device, layout = str(resolve_device(params.device)), Layout()
     data = {task: TeacherTask.of(params, task, layout)}

@@ -109,9 +109,7 @@ def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
         say(f"{teacher} {task} {name}: {take_outputs(answers, rows, target, engine)}")
 
 
-def compute_states(
-    params: Params, layout: Layout, task: str, teacher: str, recipes: list[str]
-) -> None:
+def compute_states(params: Params, layout: Layout, task: str, teacher: str, recipes: list[str]) -> None:
     """Compute the states of one teacher's layers for some transfer sets."""
     from pipeline_lib.outputs.precompute import precompute_vectors
     from pipeline_lib.outputs.teacher_pass import StatePass
@@ -127,9 +125,7 @@ def compute_states(
         say(f"{title}: states, {stats}")
 
 
-def precompute(
-    inputs: ShardSet, logit_pass: "LogitPass", folder: Path, engine: "Engine", title: str
-) -> None:
+def precompute(inputs: ShardSet, logit_pass: "LogitPass", folder: Path, engine: "Engine", title: str) -> None:
     """Compute the logits of one transfer set into ``folder``; print how much was reused."""
     from pipeline_lib.shards.engine.passes import run_pass
 
@@ -154,10 +150,7 @@ def prove(inputs: ShardSet, logit_pass: "LogitPass", folder: Path, agreement: fl
 
     figures = kept_json("proofs", [proof_key(inputs, outputs, logit_pass), agreement], compute)
     write_json(folder / "alignment.json", figures)
-    say(
-        f"  {figures['recomputed_rows']} rows recomputed, largest difference "
-        f"{figures['max_abs_logit_difference']}"
-    )
+    say(f"  {figures['recomputed_rows']} rows recomputed, largest difference {figures['max_abs_logit_difference']}")
     if agreement is not None:
         say(f"  agreement with the labels {figures['agreement_with_labels']:.4f}")
 

@@ -42,9 +42,7 @@ def compute(params: Params, layout: Layout) -> None:
     for sentence_set in sentence_sets(params, layout):
         name = sentence_set.vectors.relative_to(layout.vectors).as_posix()
         inputs = ShardSet.open(sentence_set.inputs)
-        report = precompute_vectors(
-            inputs, vector_pass, sentence_set.vectors, engine, f"vectors {name}"
-        )
+        report = precompute_vectors(inputs, vector_pass, sentence_set.vectors, engine, f"vectors {name}")
         say(f"{name}: {report}")
 
 

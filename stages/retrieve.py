@@ -24,10 +24,7 @@ def main(row: Annotated[str, typer.Option(help="A key of `retrieval` in params.y
     path = Layout().retrieval(row)
     scores.write(path)
     write_seal(path.parent)
-    say(
-        f"{row}: {len(scores.systems)} systems, {scores.queries:,} queries, "
-        f"{scores.documents:,} documents"
-    )
+    say(f"{row}: {len(scores.systems)} systems, {scores.queries:,} queries, {scores.documents:,} documents")
 
 
 if __name__ == "__main__":

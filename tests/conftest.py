@@ -10,12 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.hashing import sequence_keys, string_keys
-from pipeline_lib.corpora.augmentation.lexicon import (
-    Lexicon,
-    count_words,
-    read_lexicon,
-    write_lexicon,
-)
+from pipeline_lib.corpora.augmentation.lexicon import Lexicon, count_words, read_lexicon, write_lexicon
 from pipeline_lib.corpora.tasks.preparation import prepared_schema
 from pipeline_lib.params import Classification, Recipe
 from pipeline_lib.text.words import join_words, split_words
@@ -57,9 +52,7 @@ def make_examples() -> Callable[..., pa.Table]:
             spaces,
             tags,
         ]
-        arrays = [
-            pa.array(values, kind) for values, kind in zip(columns, SCHEMA.types, strict=True)
-        ]
+        arrays = [pa.array(values, kind) for values, kind in zip(columns, SCHEMA.types, strict=True)]
         return pa.table(arrays, schema=SCHEMA)
 
     return make
@@ -70,12 +63,7 @@ def make_lexicon(tmp_path: Path) -> Callable[[dict[str, dict[str, int]]], Lexico
     """Return a maker of lexicons from tag to word to count."""
 
     def make(counts: dict[str, dict[str, int]]) -> Lexicon:
-        pairs = [
-            (word, tag)
-            for tag, words in counts.items()
-            for word, n in words.items()
-            for _ in [1] * n
-        ]
+        pairs = [(word, tag) for tag, words in counts.items() for word, n in words.items() for _ in [1] * n]
         words, tags = [[word for word, _ in pairs]], [[tag for _, tag in pairs]]
         kind = pa.list_(pa.string())
         path = tmp_path / "lexicon.arrow"
@@ -143,9 +131,7 @@ def model_files() -> dict[str, bytes]:
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     pieces = ["[PAD]", "[UNK]", "a", "film", "##s", "[unused0]", "dull", "good"]
-    tokenizer = Tokenizer(
-        models.WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]")
-    )
+    tokenizer = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.enable_truncation(1)
     tokenizer.enable_padding(length=4)

@@ -18,9 +18,7 @@ POSITIONS = 64
 SIGNS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
-def write_classifier(
-    folder: Path, family: str, names: list[str] = LABELS, **changes: object
-) -> Path:
+def write_classifier(folder: Path, family: str, names: list[str] = LABELS, **changes: object) -> Path:
     """Write a random classifier whose answers depend on all that it reads, and its tokenizer.
 
     :param changes: to its config.json.

@@ -78,8 +78,7 @@ def _details(gain: Any) -> dict[str, Any]:
     scores = {name: _seeds(value, 0.002, 0.001) for name, value in values.items()}
     recalls = {"negative": _seeds(0.84, 0.01, 0.02), "positive": _seeds(0.8, 0.01, 0.02)}
     less = gain and {
-        detail: {"difference": -0.2, "low": -0.3, "high": -0.1, "p": 0.01, "p_holm": 0.02}
-        for detail in ("nll", "ece")
+        detail: {"difference": -0.2, "low": -0.3, "high": -0.1, "p": 0.01, "p_holm": 0.02} for detail in ("nll", "ece")
     }
     return {
         "temperature": None,
@@ -140,24 +139,17 @@ def made_up_scores(methods: dict[str, Any]) -> TaskScores:
                     "scores": {split: {"accuracy": 0.91} for split in SPLITS},
                     "details": {
                         "scores": dict.fromkeys(
-                            SPLITS,
-                            {"nll": 0.352, "ece": 0.046}
-                            | {"accuracy_at_50": 0.97, "accuracy_at_80": 0.912},
+                            SPLITS, {"nll": 0.352, "ece": 0.046} | {"accuracy_at_50": 0.97, "accuracy_at_80": 0.912}
                         ),
                         "recall": {s: {"negative": 0.857, "positive": 0.845} for s in SPLITS},
                     },
                     "precision": dict.fromkeys(SPLITS, "float32"),
                     "parameters": sizes,
-                },
+                }
             },
             "methods": methods,
             "steps": [
-                {
-                    "method": name,
-                    "previous": "bilstm",
-                    "changed": "answers",
-                    "gain": own["gain"],
-                }
+                {"method": name, "previous": "bilstm", "changed": "answers", "gain": own["gain"]}
                 for name, own in methods.items()
                 if name != "bilstm"
             ],
@@ -194,9 +186,7 @@ def made_up_speed(**changes: Any) -> TaskSpeed:
     """Return the timings of a student and its teacher; keyword arguments replace keys."""
     student = {
         "torch float32": made_up_form(5000.0, 12_000_000),
-        "onnx-int8": made_up_form(
-            12500.0, 3_000_000, agreement=0.998, cold_start={"wall": 2.5, "processor": 3.1}
-        ),
+        "onnx-int8": made_up_form(12500.0, 3_000_000, agreement=0.998, cold_start={"wall": 2.5, "processor": 3.1}),
     }
     teacher = {
         "torch float32": made_up_form(200.0, 92_000_000),

@@ -71,9 +71,7 @@ def _features(config: str, columns: list[str], classes: list[str] | None) -> lis
     return [*lines, "  - name: idx", "    dtype: int32"]
 
 
-def _splits(
-    config: str, columns: list[str], classes: list[str] | None
-) -> list[tuple[str, pa.Table]]:
+def _splits(config: str, columns: list[str], classes: list[str] | None) -> list[tuple[str, pa.Table]]:
     """Return the rows of each split; the labels of a test split are -1, as on the hub."""
     texts = iter([text for rows in sentences().values() for _, text in rows])
     pairs = itertools.permutations([text for text in texts], len(columns))
@@ -121,9 +119,7 @@ def write_bert(folder: Path, layers: int, heads: int) -> None:
     letters = "abcdefghijklmnopqrstuvwxyz0123456789."
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{c}" for c in letters)]
     pieces += sorted({word.strip(".").lower() for word in words} - {*letters})
-    tokenizer = BertTokenizer(
-        vocab={piece: n for n, piece in enumerate(pieces)}, model_max_length=512
-    )
+    tokenizer = BertTokenizer(vocab={piece: n for n, piece in enumerate(pieces)}, model_max_length=512)
     config = BertConfig(
         vocab_size=len(pieces), hidden_size=2 * heads, num_hidden_layers=layers,
         num_attention_heads=heads, intermediate_size=4 * heads, max_position_embeddings=512,

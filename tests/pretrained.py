@@ -40,9 +40,7 @@ def write_model(folder: Path, family: str, auto_class: str = "AutoModel") -> Pat
     signs = _signs(family)
     tokenizer = _tokenizer(family, signs)
     pad = tokenizer.pad_token_id
-    sizes = {"distilbert": DISTILBERT, "modernbert": SIZES | MODERNBERT}.get(
-        family, SIZES | {"initializer_range": 0.2}
-    )
+    sizes = {"distilbert": DISTILBERT, "modernbert": SIZES | MODERNBERT}.get(family, SIZES | {"initializer_range": 0.2})
     # RoBERTa and MPNet count positions from behind the padding's number.
     config = AutoConfig.for_model(
         family, vocab_size=len(tokenizer), pad_token_id=pad, max_position_embeddings=32 + 2 * pad,
@@ -81,7 +79,5 @@ def _tokenizer(family: str, signs: dict[str, str]) -> Any:
     )
     inputs = ["input_ids", "attention_mask", *(["token_type_ids"] if family == "bert" else [])]
     return PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        model_input_names=inputs,
-        **{f"{name}_token": sign for name, sign in signs.items()},
+        tokenizer_object=backend, model_input_names=inputs, **{f"{name}_token": sign for name, sign in signs.items()}
     )

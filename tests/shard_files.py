@@ -5,20 +5,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipeline_lib.shards.shard_sets import (
-    Manifest,
-    ShardSet,
-    schema_of,
-    write_manifest,
-    write_shard,
-)
+from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
 
 
 def write_set(
-    folder: Path,
-    kind: str,
-    tables: Mapping[str, pa.Table],
-    sources: Sequence[str | None] | None = None,
+    folder: Path, kind: str, tables: Mapping[str, pa.Table], sources: Sequence[str | None] | None = None
 ) -> ShardSet:
     """Write tables by file name as a shard set, and open it.
 
@@ -26,8 +17,7 @@ def write_set(
     """
     sources = sources or [None] * len(tables)
     shards = [
-        write_shard(folder / name, table, source)
-        for (name, table), source in zip(tables.items(), sources, strict=True)
+        write_shard(folder / name, table, source) for (name, table), source in zip(tables.items(), sources, strict=True)
     ]
     write_manifest(folder, Manifest(kind, schema_of(next(iter(tables.values()))), shards))
     return ShardSet.open(folder)

@@ -11,9 +11,7 @@ from pipeline_lib.base.unicode import printable
 class SafeConsole(Console):
     """A console that escapes control characters of whatever is printed; its own it may use."""
 
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the segments of something to print."""
         for segment in super().render(renderable, options):
             if segment.control:

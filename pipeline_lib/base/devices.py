@@ -25,9 +25,7 @@ def resolve_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if not re.fullmatch(r"cpu|mps|cuda(:\d+)?", name):
         # torch accepts more names, such as `meta`, a device that computes nothing.
-        raise DistilleryError(
-            f"device: {name!r} is not one of auto, cpu, cuda, cuda:<number>, mps."
-        )
+        raise DistilleryError(f"device: {name!r} is not one of auto, cpu, cuda, cuda:<number>, mps.")
     try:
         device = torch.device(name)
         torch.empty(0, device=device)

@@ -112,10 +112,7 @@ class Meter:
         milli = None
         with suppress(OSError):
             milli = self._accelerators and self._accelerators.read()
-        return {
-            "processor": self._of_packages(),
-            "accelerators": None if milli is None or milli < 0 else milli / 1e3,
-        }
+        return {"processor": self._of_packages(), "accelerators": None if milli is None or milli < 0 else milli / 1e3}
 
     def _of_packages(self) -> float | None:
         try:

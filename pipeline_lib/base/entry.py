@@ -8,13 +8,7 @@ from typing import Any, NoReturn
 import typer
 
 from pipeline_lib.base.errors import DistilleryError, reason_of
-from pipeline_lib.base.interrupts import (
-    MESSAGE,
-    STATUS,
-    end_interrupted,
-    interrupted_status,
-    was_interrupted,
-)
+from pipeline_lib.base.interrupts import MESSAGE, STATUS, end_interrupted, interrupted_status, was_interrupted
 from pipeline_lib.base.stage_records import recorded
 from pipeline_lib.base.unicode import printable
 

@@ -141,8 +141,7 @@ def sole_writer(folder: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise DistilleryError(
-                f"{folder}: another process is writing to it. Wait until that has finished, then "
-                "run again."
+                f"{folder}: another process is writing to it. Wait until that has finished, then run again."
             ) from error
         except OSError:
             pass
@@ -185,9 +184,7 @@ def read_json(path: Path) -> Any:
         raise unreadable(path, error) from error
     # Integers of thousands of digits raise a ValueError too.
     except (ValueError, RecursionError) as error:
-        raise DistilleryError(
-            f"{path}: not valid JSON ({error}). Delete it and run again."
-        ) from error
+        raise DistilleryError(f"{path}: not valid JSON ({error}). Delete it and run again.") from error
 
 
 def read_record(path: Path, *keys: str) -> dict[str, Any]:
@@ -231,8 +228,7 @@ def _digest_as_read(record: Mapping[str, Any]) -> str:
 def unreadable(path: Path, error: OSError) -> DistilleryError:
     """Return the error that says why the system cannot read a file."""
     return DistilleryError(
-        f"{path}: could not be read ({error.strerror or error}). Put a readable file there, then "
-        "run again."
+        f"{path}: could not be read ({error.strerror or error}). Put a readable file there, then run again."
     )
 
 
@@ -279,9 +275,7 @@ def fresh_folder(folder: Path) -> Path:
     folder = Path(folder)
     for path in (folder, *folder.parents):
         if path.exists() and not path.is_dir():
-            raise DistilleryError(
-                f"{path}: a file, where a folder is needed. Move it away, then run again."
-            )
+            raise DistilleryError(f"{path}: a file, where a folder is needed. Move it away, then run again.")
     with disk_errors(folder):
         if folder.exists():
             shutil.rmtree(folder)

@@ -17,10 +17,7 @@ def read_flow(pipeline: Path, layout: Layout) -> dict[str, Any]:
         ``seconds``, the total of all runs.
     """
     after = _direct(stages_before(pipeline))
-    stages = [
-        {"name": name, "after": sorted(after[name]), "runs": _runs(name, layout)}
-        for name in _in_order(after)
-    ]
+    stages = [{"name": name, "after": sorted(after[name]), "runs": _runs(name, layout)} for name in _in_order(after)]
     seconds = sum(run["seconds"] for stage in stages for run in stage["runs"])
     return {"stages": stages, "seconds": round(seconds, 1)}
 
@@ -31,10 +28,7 @@ def _direct(before: dict[str, set[str]]) -> dict[str, set[str]]:
     def all_before(name: str) -> set[str]:
         return before[name].union(*(all_before(other) for other in before[name]))
 
-    return {
-        name: others - set().union(*(all_before(other) for other in others))
-        for name, others in before.items()
-    }
+    return {name: others - set().union(*(all_before(other) for other in others)) for name, others in before.items()}
 
 
 def _in_order(after: dict[str, set[str]]) -> list[str]:

@@ -50,9 +50,7 @@ def sequence_keys(item_keys: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """
     starts = offsets[:-1]
     lengths = np.diff(offsets)
-    positions = np.arange(len(item_keys), dtype=np.uint64) - np.repeat(starts, lengths).astype(
-        np.uint64
-    )
+    positions = np.arange(len(item_keys), dtype=np.uint64) - np.repeat(starts, lengths).astype(np.uint64)
     mixed = splitmix64(item_keys + positions * GOLDEN)
     # reduceat needs an item at every start, and gives an empty sequence the next one's first item.
     totals = np.add.reduceat(np.append(mixed, np.uint64(0)), starts)

@@ -29,9 +29,7 @@ def end_quietly() -> None:
         return
     usual = sys.excepthook
 
-    def hook(
-        kind: type[BaseException], error: BaseException, traceback: TracebackType | None
-    ) -> None:
+    def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         if issubclass(kind, KeyboardInterrupt) or was_interrupted():
             end_interrupted()
         else:

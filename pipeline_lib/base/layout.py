@@ -227,9 +227,7 @@ def state_folder() -> Path:
     if not former.exists():
         above = (parent / ".potstill" for parent in root.resolve().parents)
         return next((shared for shared in above if shared.is_dir()), folder)
-    _notice(
-        f"{former} is used as the state folder. It is now called {folder}: mv {former} {folder}"
-    )
+    _notice(f"{former} is used as the state folder. It is now called {folder}: mv {former} {folder}")
     return former
 
 

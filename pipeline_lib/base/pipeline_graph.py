@@ -14,14 +14,8 @@ def stages_before(pipeline: Path) -> dict[str, set[str]]:
     if not pipeline.exists():
         return {}
     stages = YAML(typ="safe").load(pipeline.read_text(encoding="utf-8"))["stages"]
-    outs = {
-        name: [ITEM.sub("*", out) for out in stage.get("outs", [])]
-        for name, stage in stages.items()
-    }
-    deps = {
-        name: [ITEM.sub("*", dep) for dep in stage.get("deps", [])]
-        for name, stage in stages.items()
-    }
+    outs = {name: [ITEM.sub("*", out) for out in stage.get("outs", [])] for name, stage in stages.items()}
+    deps = {name: [ITEM.sub("*", dep) for dep in stage.get("deps", [])] for name, stage in stages.items()}
     return {
         name: {
             other

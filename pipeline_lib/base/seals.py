@@ -18,11 +18,7 @@ DEPTH = 2
 def digests(folder: Path) -> dict[str, str]:
     """Return the SHA-256, in hex, of each file below ``folder`` by its path, without its seal."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {
-        path.relative_to(folder).as_posix(): sha256_file(path)
-        for path in files
-        if path != folder / SEAL
-    }
+    return {path.relative_to(folder).as_posix(): sha256_file(path) for path in files if path != folder / SEAL}
 
 
 def write_seal(folder: Path, files: dict[str, str] | None = None) -> None:
@@ -55,9 +51,7 @@ def check_sealed(path: Path) -> None:
     above = [path, *path.parents[: DEPTH + 1]]
     for record in (folder / name for folder in above for name in RECORDS):
         if is_seal(record) and (faults := faults_of(record, path)):
-            raise DistilleryError(
-                f"{faults[0]}. Delete {record.parent} and run `dvc repro` to make it again."
-            )
+            raise DistilleryError(f"{faults[0]}. Delete {record.parent} and run `dvc repro` to make it again.")
 
 
 def faults_of(record: Path, only: Path | None = None) -> list[str]:
@@ -81,9 +75,7 @@ def _fault(path: Path, digest: str, record: str) -> str | None:
         return f"{path}: missing, though {record} lists it"
     except OSError as error:
         return f"{path}: could not be read ({error.strerror or error})"
-    return (
-        f"{path}: altered since it was written (its SHA-256 is not {record}'s)" if altered else None
-    )
+    return f"{path}: altered since it was written (its SHA-256 is not {record}'s)" if altered else None
 
 
 def is_seal(record: Path) -> bool:

@@ -96,9 +96,7 @@ def _checked(folder: Path, *command: str) -> None:
     if done.returncode:
         reason = (done.stderr or done.stdout).strip().splitlines() or ["no reason was printed"]
         name = " ".join(command).replace(" ".join(DVC), "dvc")
-        raise DistilleryError(
-            f"{folder}: `{name}` failed: {reason[0]} Run it by hand, or use --no-scm."
-        )
+        raise DistilleryError(f"{folder}: `{name}` failed: {reason[0]} Run it by hand, or use --no-scm.")
 
 
 def _run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:

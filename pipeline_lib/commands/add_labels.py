@@ -29,9 +29,7 @@ def refuse_other_flags(given: dict[str, Any]) -> None:
     """
     for flag, value in given.items():
         if value:
-            raise DistilleryError(
-                f"{flag}: --add-labels adds rows to a task as it is. Leave one of the two out."
-            )
+            raise DistilleryError(f"{flag}: --add-labels adds rows to a task as it is. Leave one of the two out.")
 
 
 def add_labels(
@@ -139,11 +137,7 @@ def _edit(params: Path, name: str) -> tuple[Path, Callable[[], None]]:
 
     :raises DistilleryError: if a file cannot be edited.
     """
-    from pipeline_lib.onboarding.profile_writer import (
-        overlay_text,
-        with_added_labels,
-        with_command,
-    )
+    from pipeline_lib.onboarding.profile_writer import overlay_text, with_added_labels, with_command
     from pipeline_lib.onboarding.proposal import PROFILES
     from pipeline_lib.params.profiles import file_of_section, read_values
 

@@ -18,9 +18,9 @@ EXAMPLE = "Example: distill check --params params.yaml"
 
 
 def check(
-    params: Annotated[
-        Path, typer.Option("--params", help="The parameter file.", show_default=True)
-    ] = Path("params.yaml"),
+    params: Annotated[Path, typer.Option("--params", help="The parameter file.", show_default=True)] = Path(
+        "params.yaml"
+    ),
 ) -> None:
     """Check params.yaml and the files it names, and show what would be trained.
 
@@ -128,12 +128,9 @@ def summary(params: "Params") -> list[str]:
         f"students  {rows} rows of {tasks} × {seeds} seeds = {rows * seeds}",
     ]
     lines += [
-        f"joint     {name}: {', '.join(row.tasks)} × {seeds} seeds = {seeds}"
-        for name, row in params.joint.items()
+        f"joint     {name}: {', '.join(row.tasks)} × {seeds} seeds = {seeds}" for name, row in params.joint.items()
     ]
-    lines += [
-        f"retrieval {name}: {', '.join(row.systems)}" for name, row in params.retrieval.items()
-    ]
+    lines += [f"retrieval {name}: {', '.join(row.systems)}" for name, row in params.retrieval.items()]
     # Other sources are local.
     inputs, sources = Path(params.inputs), params.sources().values()
     online = [one for one in sources if one.packages or (one.hub and not one.files(inputs))]

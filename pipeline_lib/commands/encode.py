@@ -73,9 +73,7 @@ def encode(
     write = write_npy if out.suffix == ".npy" else write_table
     rows = write(out, encoded(), encoder.width)
     if faults:
-        say(
-            f"rows that cannot be read, which get no vector: {len(faults):,}. {faults[0]}", err=True
-        )
+        say(f"rows that cannot be read, which get no vector: {len(faults):,}. {faults[0]}", err=True)
     say(f"{out}: {rows:,} vectors of {encoder.width} values", err=True)
 
 

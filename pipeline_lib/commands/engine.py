@@ -33,9 +33,7 @@ def script(
     gpus_per_node: Annotated[int, Option(min=0, help="GPUs of each; 0: computes on CPUs.")] = 0,
     gpu: Annotated[str | None, Option(help="SkyPilot's name of the GPU, such as H100.")] = None,
     workspace: Annotated[Path, Option(help="The workspace, at this path on all nodes.")] = Path(),
-    environment: Annotated[
-        Path, Option(help="The Python environment, at this path on all nodes.")
-    ] = Path(sys.prefix),
+    environment: Annotated[Path, Option(help="The Python environment, at this path on all nodes.")] = Path(sys.prefix),
     run: Annotated[str, Option(help="What runs in the workspace.")] = "distill run",
 ) -> None:
     """Print a job script that runs the pipeline on a Ray cluster of several nodes.
@@ -49,12 +47,8 @@ def script(
     from pipeline_lib.shards.engine import CLUSTER
 
     if scheduler == Scheduler.skypilot and gpus_per_node and gpu is None:
-        raise DistilleryError(
-            "--gpus-per-node: SkyPilot asks which. Add --gpu, such as --gpu H100."
-        )
-    templates = Environment(
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-    )
+        raise DistilleryError("--gpus-per-node: SkyPilot asks which. Add --gpu, such as --gpu H100.")
+    templates = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
     templates.filters["quote"] = lambda path: shlex.quote(str(path))
     template = shipped("engine") / SCRIPTS[scheduler]
     text = templates.from_string(template.read_text(encoding="utf-8")).render(

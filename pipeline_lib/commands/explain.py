@@ -33,18 +33,10 @@ WARM, COLD = (255, 90, 60), (70, 130, 255)
 
 def explain(
     model: Annotated[Path, Argument(help="A student's folder.")],
-    texts: Annotated[
-        list[str], Argument(metavar="TEXT...", help="Sentences; a pair has a tab between.")
-    ],
-    teacher: Annotated[
-        Path | None, Option(help="A teacher's folder; else that of its row.")
-    ] = None,
-    baseline: Annotated[
-        Path | None, Option(help="Another student; else its row's baseline.")
-    ] = None,
-    label: Annotated[
-        str | None, Option(help="Of several labels, the one to explain; else the likeliest.")
-    ] = None,
+    texts: Annotated[list[str], Argument(metavar="TEXT...", help="Sentences; a pair has a tab between.")],
+    teacher: Annotated[Path | None, Option(help="A teacher's folder; else that of its row.")] = None,
+    baseline: Annotated[Path | None, Option(help="Another student; else its row's baseline.")] = None,
+    label: Annotated[str | None, Option(help="Of several labels, the one to explain; else the likeliest.")] = None,
     as_json: Annotated[bool, Option("--json", help="Print everything as JSON.")] = False,
     params: ParamsFile = PARAMS,
 ) -> None:
@@ -102,9 +94,7 @@ def _of_label(
 
     names = student.label_names
     number = int(student.logits([text])[0].argmax()) if label is None else names.index(label)
-    asked = {
-        name: replace(one, predict=of_label(one.predict, number)) for name, one in models.items()
-    }
+    asked = {name: replace(one, predict=of_label(one.predict, number)) for name, one in models.items()}
     return asked, label_choice(names[number])
 
 
@@ -125,9 +115,7 @@ class Explained:
     read: "Callable[[Sentences], tuple[int, ...]]"
 
 
-def _importances(
-    text: "Sentences", models: "dict[str, Explained]", is_regression: bool
-) -> "dict[str, Importance]":
+def _importances(text: "Sentences", models: "dict[str, Explained]", is_regression: bool) -> "dict[str, Importance]":
     """Mask each word that a model reads, for each model, showing progress."""
     from pipeline_lib.base.progress import show_progress
     from pipeline_lib.models.word_importance import word_counts, word_importance
@@ -226,12 +214,9 @@ def _heat_map(importances: dict[str, "Importance"], names: list[str]) -> "Table"
     table.add_column("Masked", overflow="fold")
     for name in importances:
         table.add_column(Text(name), justify="right", overflow="fold")
-    table.add_row(
-        "nothing", *(Text(_answer(importance, names)) for importance in importances.values())
-    )
+    table.add_row("nothing", *(Text(_answer(importance, names)) for importance in importances.values()))
     entropies = (
-        "" if importance.is_regression else f"{importance.entropy:.3f} bits"
-        for importance in importances.values()
+        "" if importance.is_regression else f"{importance.entropy:.3f} bits" for importance in importances.values()
     )
     table.add_row("", *entropies, end_section=True)
     changes = [abs(change) for one in importances.values() for change in one.changes]

@@ -14,15 +14,7 @@ from typer import Argument, Option
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.terminal import say
-from pipeline_lib.commands.options import (
-    Device,
-    Encoding,
-    FormatOption,
-    Index,
-    Quoted,
-    input_path,
-    read_options,
-)
+from pipeline_lib.commands.options import Device, Encoding, FormatOption, Index, Quoted, input_path, read_options
 
 if TYPE_CHECKING:
     from pipeline_lib.retrieval.catalogue import Catalogue
@@ -33,10 +25,7 @@ if TYPE_CHECKING:
     from pipeline_lib.shards.engine.local import LocalEngine
     from pipeline_lib.tables.reader import ReadOptions
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Build, extend and describe an index of sentences for `distill search`.",
-)
+app = typer.Typer(no_args_is_help=True, help="Build, extend and describe an index of sentences for `distill search`.")
 REPORT_SECONDS = 5.0
 
 
@@ -63,32 +52,19 @@ class Approximate(StrEnum):
     faiss = "faiss"
 
 
-File = Annotated[
-    Path, Argument(help="Sentences: a file, a shard set's folder, or - for standard input.")
-]
+File = Annotated[Path, Argument(help="Sentences: a file, a shard set's folder, or - for standard input.")]
 TextColumn = Annotated[str, Option("--text", help="Column or JSON key of the sentences.")]
-Id = Annotated[
-    str | None, Option("--id", help="Column or JSON key of their ids; by default, no ids.")
-]
+Id = Annotated[str | None, Option("--id", help="Column or JSON key of their ids; by default, no ids.")]
 Vectors = Annotated[
-    list[Path] | None,
-    Option("--vectors", help="Files with the sentences' vectors: `text`, `embedding`; repeatable."),
+    list[Path] | None, Option("--vectors", help="Files with the sentences' vectors: `text`, `embedding`; repeatable.")
 ]
 SegmentRows = Annotated[
-    int | None,
-    Option(
-        "--segment-rows", min=1, help="Rows per file, 8192 by default; more suit many millions."
-    ),
+    int | None, Option("--segment-rows", min=1, help="Rows per file, 8192 by default; more suit many millions.")
 ]
-Workers = Annotated[
-    int | None, Option("--workers", min=1, help="Processes; by default one per core.")
-]
+Workers = Annotated[int | None, Option("--workers", min=1, help="Processes; by default one per core.")]
 
 
-@app.command(
-    "build",
-    epilog="Example: distill index build data/mine sentences.txt --encoder data/encoders/sra",
-)
+@app.command("build", epilog="Example: distill index build data/mine sentences.txt --encoder data/encoders/sra")
 def build(
     index: Index,
     file: File,
@@ -96,23 +72,15 @@ def build(
     model: Annotated[Path | None, Option(help="Or the folder of a transformers model.")] = None,
     pooling: Annotated[Pooling, Option(help="How the model's states are pooled.")] = Pooling.mean,
     max_length: Annotated[
-        int | None,
-        Option(
-            min=4,
-            help="Word pieces the model reads; by default 128, or as with --centre's encoder.",
-        ),
+        int | None, Option(min=4, help="Word pieces the model reads; by default 128, or as with --centre's encoder.")
     ] = None,
     vectors: Vectors = None,
-    centre: Annotated[
-        Path | None, Option(help="Subtract the mean of this encoder's targets.")
-    ] = None,
+    centre: Annotated[Path | None, Option(help="Subtract the mean of this encoder's targets.")] = None,
     storage: Annotated[
         Storage, Option(help="Number format of the vectors; float32 for `search --by student`.")
     ] = Storage.float16,
     normalise: Annotated[bool, Option("--normalise", help="Scale vectors to length 1.")] = False,
-    dimensions: Annotated[
-        int | None, Option(help="Keep only this many leading values of each vector.")
-    ] = None,
+    dimensions: Annotated[int | None, Option(help="Keep only this many leading values of each vector.")] = None,
     approximate: Annotated[Approximate | None, Option(help="Add an approximate index.")] = None,
     text: TextColumn = "text",
     ids: Id = None,
@@ -143,9 +111,7 @@ def build(
         reference = EncoderReference.to(encoder)
         mean = targets_in_files(encoder).mean if vectors else None
     elif vectors:
-        raise DistilleryError(
-            "vectors: the queries are embedded by `--encoder`. Give it, not `--model`."
-        )
+        raise DistilleryError("vectors: the queries are embedded by `--encoder`. Give it, not `--model`.")
     else:
         if centre is not None and max_length is None:
             max_length = Targets.read(centre).max_length
@@ -222,10 +188,7 @@ def _facts(catalogue: "Catalogue") -> Iterator[tuple[str, str]]:
         provenance = ", ".join(f"{name} {value}" for name, value in contents.given.items())
         yield "documents", f"vectors from files{': ' if provenance else ''}{provenance}"
     approximate = contents.approximate
-    yield (
-        "approximate",
-        f"{approximate.kind}, {size_text(approximate.bytes)}" if approximate else "none",
-    )
+    yield ("approximate", f"{approximate.kind}, {size_text(approximate.bytes)}" if approximate else "none")
     yield "left out", ", ".join(f"{n:,} {why}" for why, n in manifest.counts.items())
     yield "format", f"{contents.version}, digest {manifest.digest[:12]}"
 

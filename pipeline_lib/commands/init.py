@@ -13,14 +13,7 @@ from typer import Argument, Option
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.terminal import say
 from pipeline_lib.base.workspace import check_pipeline, make_workspace
-from pipeline_lib.commands.options import (
-    PARAMS,
-    Encoding,
-    NoScm,
-    Quoted,
-    WrittenParams,
-    read_options,
-)
+from pipeline_lib.commands.options import PARAMS, Encoding, NoScm, Quoted, WrittenParams, read_options
 
 if TYPE_CHECKING:
     from pipeline_lib.onboarding.findings import Findings
@@ -53,53 +46,29 @@ class Purpose(StrEnum):
 
 
 def init(
-    files: Annotated[
-        list[Path],
-        Argument(metavar="FILE...", help="CSV, TSV, JSON, Parquet, …; or a data folder."),
-    ],
+    files: Annotated[list[Path], Argument(metavar="FILE...", help="CSV, TSV, JSON, Parquet, …; or a data folder.")],
     name: Annotated[str | None, Option(help="The task's name; by default the file's.")] = None,
-    text: Annotated[
-        list[str] | None, Option(help="The text column; two (a,b) make a pair.")
-    ] = None,
+    text: Annotated[list[str] | None, Option(help="The text column; two (a,b) make a pair.")] = None,
     label: Annotated[
         str | None, Option(help="The label column, or several of 0 and 1 (a,b,c); none: no labels.")
     ] = None,
-    kind: Annotated[
-        Kind | None, Option(help="What labels are; multilabel: a row may have several.")
-    ] = None,
-    labels: Annotated[
-        str | None, Option(help="The classes, e.g. 'bad=1,2;good=4,5'; for scores, 0..5.")
-    ] = None,
-    metrics: Annotated[
-        str | None, Option(help="E.g. accuracy,f1; the first selects models on dev.")
-    ] = None,
+    kind: Annotated[Kind | None, Option(help="What labels are; multilabel: a row may have several.")] = None,
+    labels: Annotated[str | None, Option(help="The classes, e.g. 'bad=1,2;good=4,5'; for scores, 0..5.")] = None,
+    metrics: Annotated[str | None, Option(help="E.g. accuracy,f1; the first selects models on dev.")] = None,
     positive: Annotated[str | None, Option(help="The class whose F1 is reported, of two.")] = None,
     dev: Annotated[str | None, Option(help="The dev file, or the share of rows to draw.")] = None,
     test: Annotated[str | None, Option(help="The test file, or the share of rows to draw.")] = None,
-    columns: Annotated[
-        str | None, Option(help="Column names, a,b,c, if there is no header.")
-    ] = None,
+    columns: Annotated[str | None, Option(help="Column names, a,b,c, if there is no header.")] = None,
     encoding: Encoding = None,
     quoted: Quoted = None,
-    unlabelled: Annotated[
-        list[Path] | None, Option(help="More texts, a file or a folder; repeatable.")
-    ] = None,
-    teacher: Annotated[
-        str | None, Option(help="A row of `models`, a model folder or a file of answers.")
-    ] = None,
-    students: Annotated[
-        Students | None, Option(help="Two architectures, the default, or all of them.")
-    ] = None,
+    unlabelled: Annotated[list[Path] | None, Option(help="More texts, a file or a folder; repeatable.")] = None,
+    teacher: Annotated[str | None, Option(help="A row of `models`, a model folder or a file of answers.")] = None,
+    students: Annotated[Students | None, Option(help="Two architectures, the default, or all of them.")] = None,
     purpose: Annotated[
-        Purpose | None,
-        Option("--for", help="Just the fastest architecture, or the most accurate one."),
+        Purpose | None, Option("--for", help="Just the fastest architecture, or the most accurate one.")
     ] = None,
-    leave_out: Annotated[
-        bool, Option("--leave-out", help="Leave out odd rows, in a copy of the files.")
-    ] = False,
-    add: Annotated[
-        bool, Option("--add", help="Keep the tasks that params.yaml has, and add this one.")
-    ] = False,
+    leave_out: Annotated[bool, Option("--leave-out", help="Leave out odd rows, in a copy of the files.")] = False,
+    add: Annotated[bool, Option("--add", help="Keep the tasks that params.yaml has, and add this one.")] = False,
     add_labels: Annotated[
         bool, Option("--add-labels", help="Add these labelled rows to the task that is there.")
     ] = False,
@@ -130,9 +99,7 @@ def init(
     from pipeline_lib.params.profiles import read_values
 
     texts = [column for value in text or () for column in _listed(value)]
-    options = replace(
-        read_options(encoding=encoding, quoted=quoted), columns=_listed(columns) or None
-    )
+    options = replace(read_options(encoding=encoding, quoted=quoted), columns=_listed(columns) or None)
     if replace_labels and not add_labels:
         raise DistilleryError("--replace: it goes with --add-labels. Leave it out.")
     if add_labels:
@@ -145,8 +112,7 @@ def init(
     dev_share, dev_file = _share_or_file(dev)
     test_share, test_file = _share_or_file(test)
     overrides = Overrides(
-        *(texts, label, kind and kind.value, labels, _listed(metrics), positive),
-        *(dev_share, test_share),
+        *(texts, label, kind and kind.value, labels, _listed(metrics), positive), *(dev_share, test_share)
     )
     request = proposal.Request(
         *(files, proposal.name_of(name, files), overrides, architectures(students, purpose)),
@@ -294,8 +260,7 @@ def _refuse_other(profile: Path, text: str, force: bool) -> None:
     """Refuse to overwrite a different profile."""
     if not force and profile.exists() and profile.read_text(encoding="utf-8") != text:
         raise DistilleryError(
-            f"{profile}: a different profile is there already. Choose another --name, or overwrite "
-            "it with --force."
+            f"{profile}: a different profile is there already. Choose another --name, or overwrite it with --force."
         )
 
 

@@ -215,10 +215,7 @@ def _lines(inspection: "Inspection") -> Iterator[tuple[str, str]]:
 
 
 def _more_texts(inspection: "Inspection") -> str:
-    further, paths = (
-        inspection.findings.further,
-        [str(path) for path in inspection.unlabelled.paths],
-    )
+    further, paths = (inspection.findings.further, [str(path) for path in inspection.unlabelled.paths])
     counts = ((further.known, "among the rows above"), (further.repeated, "repeated"))
     left_out = [f"{n:,} {why}" for n, why in (*counts, (further.empty, "empty")) if n]
     note = f" (left out: {', '.join(left_out)})" if left_out else ""

@@ -14,13 +14,9 @@ EXAMPLE = "Example: distill new reviews && cd reviews && dvc repro"
 
 def new(
     folder: Annotated[Path, Argument(help="The folder; by default this one.")] = Path("."),
-    profile: Annotated[
-        str, Option(help="The profile that params.yaml is written from.")
-    ] = "default",
+    profile: Annotated[str, Option(help="The profile that params.yaml is written from.")] = "default",
     no_scm: NoScm = False,
-    force: Annotated[
-        bool, Option("--force", help="Replace a dvc.yaml of another version.")
-    ] = False,
+    force: Annotated[bool, Option("--force", help="Replace a dvc.yaml of another version.")] = False,
 ) -> None:
     """Make a workspace: dvc.yaml, params.yaml, data/, ignore rules, with `git init` and `dvc init`.
 

@@ -25,22 +25,16 @@ ParamsFile = Annotated[Path, Option("--params", help="The parameter file.")]
 WrittenParams = Annotated[Path, Option("--params", help="The file to write.")]
 Index = Annotated[Path, Argument(help="Folder of the index.")]
 Device = Annotated[str, Option(help="auto, cpu, cuda, cuda:<number> or mps.")]
-FormatOption = Annotated[
-    InputFormat | None, Option("--format", help="The file's format; by default from its name.")
-]
+FormatOption = Annotated[InputFormat | None, Option("--format", help="The file's format; by default from its name.")]
 Encoding = Annotated[str | None, Option(help="The file's encoding; by default, it is detected.")]
 Quoted = Annotated[
-    bool | None,
-    Option(
-        "--quoted/--unquoted", help="Whether CSV or TSV has quotes; by default, it is detected."
-    ),
+    bool | None, Option("--quoted/--unquoted", help="Whether CSV or TSV has quotes; by default, it is detected.")
 ]
 NoScm = Annotated[bool, Option("--no-scm", help="Do without git: DVC alone tracks it.")]
 
 
 RawCells = Annotated[
-    bool,
-    Option("--raw-cells", help="In CSV, leave texts as they are that a spreadsheet would compute."),
+    bool, Option("--raw-cells", help="In CSV, leave texts as they are that a spreadsheet would compute.")
 ]
 
 

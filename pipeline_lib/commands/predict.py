@@ -52,47 +52,27 @@ class OutputFormat(StrEnum):
 
 def predict(
     model: Annotated[Path, Argument(help="Folder of a student, trained or exported.")],
-    texts: Annotated[
-        list[str] | None, Argument(metavar="[TEXT]...", help="Sentences to classify.")
-    ] = None,
-    file: Annotated[
-        Path | None, Option(help="Read from here: lines, or a table in any format.")
-    ] = None,
-    text: Annotated[
-        str | None, Option(help=f"A table's text column; by default {LINES_COLUMN}.")
-    ] = None,
-    text2: Annotated[
-        str | None, Option(help=f"For pairs, the second one; by default {SECOND_COLUMN}.")
-    ] = None,
-    keep: Annotated[
-        list[str] | None, Option(help="Another column to copy to the output; repeatable.")
-    ] = None,
+    texts: Annotated[list[str] | None, Argument(metavar="[TEXT]...", help="Sentences to classify.")] = None,
+    file: Annotated[Path | None, Option(help="Read from here: lines, or a table in any format.")] = None,
+    text: Annotated[str | None, Option(help=f"A table's text column; by default {LINES_COLUMN}.")] = None,
+    text2: Annotated[str | None, Option(help=f"For pairs, the second one; by default {SECOND_COLUMN}.")] = None,
+    keep: Annotated[list[str] | None, Option(help="Another column to copy to the output; repeatable.")] = None,
     reads: Annotated[
-        InputFormat | None,
-        Option("--input-format", help="Format of a pipe, or of a file with another suffix."),
+        InputFormat | None, Option("--input-format", help="Format of a pipe, or of a file with another suffix.")
     ] = None,
     encoding: Encoding = None,
     quoted: Quoted = None,
-    out: Annotated[
-        Path | None, Option(help="Write here: .csv, .jsonl, .parquet or .arrow.")
-    ] = None,
-    prefix: Annotated[
-        str, Option(help="Prepended to the names of answers in JSON and --out.")
-    ] = "",
+    out: Annotated[Path | None, Option(help="Write here: .csv, .jsonl, .parquet or .arrow.")] = None,
+    prefix: Annotated[str, Option(help="Prepended to the names of answers in JSON and --out.")] = "",
     raw_cells: RawCells = False,
     form: Annotated[
-        OutputFormat,
-        Option("--format", help="text: label, probability, sentence. jsonl: everything."),
+        OutputFormat, Option("--format", help="text: label, probability, sentence. jsonl: everything.")
     ] = OutputFormat.text,
-    route: Annotated[
-        float | None, Option(min=0, max=1, help="Share of sentences to pass on to the teacher.")
-    ] = None,
+    route: Annotated[float | None, Option(min=0, max=1, help="Share of sentences to pass on to the teacher.")] = None,
     threshold: Annotated[
         float | None, Option(min=0, max=1, help="Pass on sentences at or below this confidence.")
     ] = None,
-    teacher: Annotated[
-        Path | None, Option(help="Folder of the teacher; by default the student's own.")
-    ] = None,
+    teacher: Annotated[Path | None, Option(help="Folder of the teacher; by default the student's own.")] = None,
     params: ParamsFile = PARAMS,
 ) -> None:
     """Classify or score texts with a student, in the order given.
@@ -171,9 +151,7 @@ def _answer_all(
         any_read |= len(batch.faults) < len(batch.texts)
         rows = list(zip(batch.numbers, batch.texts, strict=True))
         counts[NO_SENTENCE] += [
-            number
-            for row, (number, text) in enumerate(rows)
-            if text is None and row not in batch.faults
+            number for row, (number, text) in enumerate(rows) if text is None and row not in batch.faults
         ]
         if student.words is not None:
             unknown = student.words.none_in([text or "" for _, text in rows])
@@ -186,11 +164,7 @@ def _answer_all(
     if even_none and not written:
         nothing = _answer(TextBatch({}, [], []), student, router)
         write(replace(nothing, tells_faults=tells_faults))
-    lines = [
-        f"{what}: {len(numbers):,}, the first is row {numbers[0]}"
-        for what, numbers in counts.items()
-        if numbers
-    ]
+    lines = [f"{what}: {len(numbers):,}, the first is row {numbers[0]}" for what, numbers in counts.items() if numbers]
     # It says which row it is.
     return [f"{UNREADABLE}: {len(counts[UNREADABLE]):,}. {reason}", *lines[1:]] if reason else lines
 
@@ -211,13 +185,10 @@ def _answer(batch: TextBatch, student: "Predictor", router: "Router | None") -> 
     return AnsweredBatch(batch.columns, student.labels, student.kind, outputs, routed, batch.faults)
 
 
-def _columns(
-    of_lines: bool, text: str | None, second: str | None, keep: list[str] | None
-) -> Columns:
+def _columns(of_lines: bool, text: str | None, second: str | None, keep: list[str] | None) -> Columns:
     if of_lines and (text or second or keep):
         raise DistilleryError(
-            "--text, --text2 and --keep name columns of a table: give one with --file, or set "
-            "--input-format."
+            "--text, --text2 and --keep name columns of a table: give one with --file, or set --input-format."
         )
     return Columns(text or LINES_COLUMN, second, tuple(keep or ()))
 
@@ -232,29 +203,19 @@ def _for_student(columns: Columns, student: "Predictor") -> Columns:
 
 
 def _router(
-    model: Path,
-    student: "Predictor",
-    route: float | None,
-    threshold: float | None,
-    teacher: Path | None,
-    params: Path,
+    model: Path, student: "Predictor", route: float | None, threshold: float | None, teacher: Path | None, params: Path
 ) -> "Router | None":
     """Return the student with its teacher, or None if no rows are routed."""
     if route is None and threshold is None:
         if teacher is not None:
-            raise DistilleryError(
-                "--teacher: no rows are passed on to it. Give --route or --threshold."
-            )
+            raise DistilleryError("--teacher: no rows are passed on to it. Give --route or --threshold.")
         return None
     if route is not None and threshold is not None:
-        raise DistilleryError(
-            "--route and --threshold both set what is passed on to the teacher: give one of them."
-        )
+        raise DistilleryError("--route and --threshold both set what is passed on to the teacher: give one of them.")
     if student.kind != "classification":
         what = "a regression" if student.kind == "regression" else "several labels a text"
         raise DistilleryError(
-            f"{model}: {what}, which has no confidence to route by. Leave out --route and "
-            "--threshold."
+            f"{model}: {what}, which has no confidence to route by. Leave out --route and --threshold."
         )
     from pipeline_lib.models import serving
 

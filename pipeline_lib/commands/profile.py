@@ -40,9 +40,7 @@ def show(name: Name) -> None:
 @app.command("use", epilog=EXAMPLE)
 def use(
     name: Name,
-    force: Annotated[
-        bool, Option("--force", help="Discard changes made to params.yaml by hand.")
-    ] = False,
+    force: Annotated[bool, Option("--force", help="Discard changes made to params.yaml by hand.")] = False,
     target: WrittenParams = PARAMS,
 ) -> None:
     """Check a profile, and write params.yaml from it and its base.
@@ -67,8 +65,7 @@ def keep_own_changes(target: Path) -> None:
         return
     if profile_in_use(target) is None:
         raise DistilleryError(
-            f"{target}: it was changed by hand, and the changes would be lost. Move it away, or "
-            "give --force."
+            f"{target}: it was changed by hand, and the changes would be lost. Move it away, or give --force."
         )
 
 

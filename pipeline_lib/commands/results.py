@@ -15,9 +15,7 @@ EXAMPLE = "Example: distill results"
 
 def results(
     as_json: Annotated[bool, Option("--json", help="Print all figures as JSON instead.")] = False,
-    published: Annotated[
-        bool, Option("--published", help="Show the papers' figures beside these instead.")
-    ] = False,
+    published: Annotated[bool, Option("--published", help="Show the papers' figures beside these instead.")] = False,
     params: ParamsFile = PARAMS,
     data: Annotated[Path, Option(help="The folder of all artifacts.")] = Path("data"),
 ) -> None:

@@ -40,12 +40,8 @@ _LOG_SECONDS = 30.0
 
 
 def run(
-    targets: Annotated[
-        list[str] | None, Argument(help="Stages, such as evaluate@movies; by default all.")
-    ] = None,
-    verbose: Annotated[
-        bool, Option("--verbose", "-v", help="Show all that the stages print.")
-    ] = False,
+    targets: Annotated[list[str] | None, Argument(help="Stages, such as evaluate@movies; by default all.")] = None,
+    verbose: Annotated[bool, Option("--verbose", "-v", help="Show all that the stages print.")] = False,
 ) -> None:
     """Run the pipeline: what `dvc repro` runs, with a line per stage and the time left.
 

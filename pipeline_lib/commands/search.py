@@ -11,15 +11,7 @@ from typer import Argument, Option
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.terminal import say, say_json
 from pipeline_lib.base.unicode import as_utf8
-from pipeline_lib.commands.options import (
-    Device,
-    Encoding,
-    Index,
-    InputFormat,
-    Quoted,
-    input_path,
-    read_options,
-)
+from pipeline_lib.commands.options import Device, Encoding, Index, InputFormat, Quoted, input_path, read_options
 
 if TYPE_CHECKING:
     from pipeline_lib.models.students.unknown_words import KnownWords
@@ -52,29 +44,18 @@ class Precision(StrEnum):
 
 def search(
     index: Index,
-    query: Annotated[
-        list[str] | None, Argument(metavar="[QUERY]...", help="What to look for.")
-    ] = None,
-    queries: Annotated[
-        Path | None, Option(help="File of queries: lines, or a table in any format.")
-    ] = None,
+    query: Annotated[list[str] | None, Argument(metavar="[QUERY]...", help="What to look for.")] = None,
+    queries: Annotated[Path | None, Option(help="File of queries: lines, or a table in any format.")] = None,
     text: Annotated[str, Option(help="Column or JSON key of the queries in that file.")] = "text",
-    ids: Annotated[
-        str | None, Option("--id", help="Column or JSON key of their ids, to print as well.")
-    ] = None,
+    ids: Annotated[str | None, Option("--id", help="Column or JSON key of their ids, to print as well.")] = None,
     reads: Annotated[
-        InputFormat | None,
-        Option("--format", help="Format of that file or of a pipe; by default from its name."),
+        InputFormat | None, Option("--format", help="Format of that file or of a pipe; by default from its name.")
     ] = None,
     encoding: Encoding = None,
     quoted: Quoted = None,
     k: Annotated[int, Option(min=1, help="Results per query.")] = 10,
-    as_json: Annotated[
-        bool, Option("--json", help="JSON lines: query, its id if any, rank, id, text, score.")
-    ] = False,
-    encoder: Annotated[
-        Path | None, Option(help="Encoder of the queries; by default the index's own.")
-    ] = None,
+    as_json: Annotated[bool, Option("--json", help="JSON lines: query, its id if any, rank, id, text, score.")] = False,
+    encoder: Annotated[Path | None, Option(help="Encoder of the queries; by default the index's own.")] = None,
     by: Annotated[
         By,
         Option(
@@ -82,18 +63,14 @@ def search(
             "with float32 vectors."
         ),
     ] = By.cosine,
-    precision: Annotated[
-        Precision, Option(help="Number format of --by student.")
-    ] = Precision.float32,
+    precision: Annotated[Precision, Option(help="Number format of --by student.")] = Precision.float32,
     first: Annotated[
-        str | None,
-        Option(help="approximate:N: take N candidates from the approximate index first."),
+        str | None, Option(help="approximate:N: take N candidates from the approximate index first.")
     ] = None,
     teacher: Annotated[Path | None, Option(help="Teacher of pairs that reranks the best.")] = None,
     rescore: Annotated[int, Option(min=1, help="Results per query that it reranks.")] = 20,
     label: Annotated[
-        str | None,
-        Option(help="Class that --by student and --teacher rank by; of two, the second."),
+        str | None, Option(help="Class that --by student and --teacher rank by; of two, the second.")
     ] = None,
     device: Device = "auto",
 ) -> None:
@@ -114,11 +91,7 @@ def search(
     options = read_options(reads, encoding, quoted)
     rows = _queries(query or [], input_path(queries), text, ids, options)
     catalogue, where = Catalogue.open(index), str(resolve_device(device))
-    scorer = (
-        CosineScorer(where)
-        if by is By.cosine
-        else pair_scorer(catalogue, encoder, label, where, precision.value)
-    )
+    scorer = CosineScorer(where) if by is By.cosine else pair_scorer(catalogue, encoder, label, where, precision.value)
     way = Search(
         catalogue,
         QueryEncoder.of(catalogue, encoder, where),
@@ -197,9 +170,7 @@ def _queries(
     if queries and not all(query.strip() for query in queries):
         raise DistilleryError("a query is empty: give words to look for.")
     if queries:
-        return [
-            Rows([as_utf8(query, f"query {number}") for number, query in enumerate(queries, 1)])
-        ]
+        return [Rows([as_utf8(query, f"query {number}") for number, query in enumerate(queries, 1)])]
     if file is None and sys.stdin.isatty():
         raise DistilleryError("no queries: give them as arguments, by --queries or by a pipe.")
     if file is not None and not file.exists():

@@ -22,9 +22,7 @@ EXAMPLE = "Example: distill submit bilstm_kd_ts --out submission.zip"
 def submit(
     systems: Annotated[list[str], Argument(help="Methods or teachers of params.yaml.")],
     out: Annotated[Path, Option(help="The zip to write.")] = Path("submission.zip"),
-    fill: Annotated[
-        bool, Option("--fill", help="Write constant answers for files without a task.")
-    ] = False,
+    fill: Annotated[bool, Option("--fill", help="Write constant answers for files without a task.")] = False,
     params: ParamsFile = PARAMS,
 ) -> None:
     """Write the predictions of one system as a GLUE submission.
@@ -61,8 +59,7 @@ def _system(params: "Params", task: str, systems: list[str]) -> str:
     name = next((system for system in systems if system in known), None)
     if name is None:
         raise DistilleryError(
-            f"tasks.{task}: no row {' or '.join(systems)}; there are {', '.join(known)}. Name one "
-            "of these too."
+            f"tasks.{task}: no row {' or '.join(systems)}; there are {', '.join(known)}. Name one of these too."
         )
     return name
 
@@ -83,8 +80,7 @@ def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.
     rows = read_predictions(layout, task, split)
     if not rows.num_rows:
         raise DistilleryError(
-            f"{folder}: no predictions for the split {split!r}. Name it in the task's source, and "
-            "run `dvc repro`."
+            f"{folder}: no predictions for the split {split!r}. Name it in the task's source, and run `dvc repro`."
         )
     outputs = matrix(rows[column])
     if np.isnan(outputs).any():

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from pipeline_lib.params import AnswerFiles, Params
 
 app = typer.Typer(
-    no_args_is_help=True,
-    help="Answers of external teachers, such as an LLM, in files (docs/teacher-files.md).",
+    no_args_is_help=True, help="Answers of external teachers, such as an LLM, in files (docs/teacher-files.md)."
 )
 
 
@@ -31,20 +30,14 @@ class RequestFormat(StrEnum):
     openai_batch = "openai-batch"
 
 
-AnswerFormat = Annotated[
-    RequestFormat, Option("--format", help="Just the rows, or an OpenAI batch.")
-]
-Model = Annotated[
-    str | None, Option("--model", help="The batch's model; by default the one in `provenance`.")
-]
+AnswerFormat = Annotated[RequestFormat, Option("--format", help="Just the rows, or an OpenAI batch.")]
+Model = Annotated[str | None, Option("--model", help="The batch's model; by default the one in `provenance`.")]
 
 
 @app.command("check", epilog="Example: distill teacher check answers.jsonl --task reviews")
 def check(
     file: Annotated[Path, Argument(help="A file of answers, or of sentence vectors.")],
-    task: Annotated[
-        str | None, Option(help="A task of params.yaml; by default the only one.")
-    ] = None,
+    task: Annotated[str | None, Option(help="A task of params.yaml; by default the only one.")] = None,
     teacher: Annotated[str | None, Option(help="The row of `teachers` with the settings.")] = None,
     params: ParamsFile = PARAMS,
 ) -> None:
@@ -95,8 +88,7 @@ def requests(
     format: AnswerFormat = RequestFormat.jsonl,
     model: Model = None,
     prompt: Annotated[
-        Path | None,
-        Option(help="Instructions for a batch's model, with {labels}, or {min} and {max}."),
+        Path | None, Option(help="Instructions for a batch's model, with {labels}, or {min} and {max}.")
     ] = None,
     params: ParamsFile = PARAMS,
 ) -> None:
@@ -171,8 +163,7 @@ def _asked(model: str | None, provenance: "Mapping[str, str]", section: str) -> 
     asked = model or provenance.get("model")
     if asked is None:
         raise DistilleryError(
-            f"--model: missing, and {section}.provenance names no `model`. Name the model to send "
-            "the batch to."
+            f"--model: missing, and {section}.provenance names no `model`. Name the model to send the batch to."
         )
     return asked
 

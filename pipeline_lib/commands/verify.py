@@ -19,8 +19,7 @@ REBUILD = (
 
 def verify(
     folders: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Folders of artifacts or indexes, at any depth; by default data."),
+        list[Path] | None, typer.Argument(help="Folders of artifacts or indexes, at any depth; by default data.")
     ] = None,
 ) -> None:
     """Check shards, models, vocabularies, scores and indexes: nothing is missing or altered.

@@ -40,8 +40,7 @@ def _changed(system: System, other: System) -> Changed | None:
     taught = "gold" not in (system.learned_from, other.learned_from)
     differences: dict[Changed, bool] = {
         "start": first.start != second.start,
-        "answers": _answers(first) != _answers(second)
-        or (taught and system.teacher != other.teacher),
+        "answers": _answers(first) != _answers(second) or (taught and system.teacher != other.teacher),
         "sentences": _sentences(first) != _sentences(second),
         "decision": _decision(first) != _decision(second),
     }

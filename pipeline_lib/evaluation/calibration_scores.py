@@ -31,11 +31,7 @@ class DetailScorer:
     """
 
     def __init__(
-        self,
-        task: Task,
-        heldout: Mapping[str, Heldout],
-        evaluate: Evaluate,
-        systems: Mapping[str, System],
+        self, task: Task, heldout: Mapping[str, Heldout], evaluate: Evaluate, systems: Mapping[str, System]
     ) -> None:
         self.task = task
         self.heldout = heldout
@@ -57,12 +53,8 @@ class DetailScorer:
         """Score one method's students against the labels, and against the baseline's."""
         outputs, temperatures = self.outputs[name].items(), self.temperatures[name]
         return MethodDetails(
-            temperature={str(s): value for s, value in temperatures.items()}
-            if temperatures
-            else None,
-            scores={
-                split: _by_seed(each, partial(self._details, split)) for split, each in outputs
-            },
+            temperature={str(s): value for s, value in temperatures.items()} if temperatures else None,
+            scores={split: _by_seed(each, partial(self._details, split)) for split, each in outputs},
             recall={split: _by_seed(each, partial(self._recall, split)) for split, each in outputs},
             gain={split: gains[name] for split, gains in self.gains.items()},
         )
@@ -78,18 +70,10 @@ class DetailScorer:
         system, outputs = self.systems[name], self.outputs[name]
         labelled = {s: part for s, part in self.heldout.items() if part.labels is not None}
         whole = all(answered(part.teachers[system.teacher]).all() for part in labelled.values())
-        if (
-            self.task.kind != "classification"
-            or teacher is None
-            or "dev" not in labelled
-            or not whole
-        ):
+        if self.task.kind != "classification" or teacher is None or "dev" not in labelled or not whole:
             return None
         routed = Routed(
-            {
-                s: {seed: confidence(logits) for seed, logits in each.items()}
-                for s, each in outputs.items()
-            },
+            {s: {seed: confidence(logits) for seed, logits in each.items()} for s, each in outputs.items()},
             {
                 split: {seed: hits(part.labels, logits) for seed, logits in outputs[split].items()}
                 for split, part in labelled.items()
@@ -150,9 +134,7 @@ class DetailScorer:
         pair = [list(self.outputs[one][split].values()) for one in (name, baseline)]
         samples = detail_samples(labels, np.stack([*pair[0], *pair[1]]), self.task.kind)
         return {
-            detail: compare_samples(
-                scores, len(labels), (len(pair[0]), len(pair[1])), **self.evaluate.model_dump()
-            )
+            detail: compare_samples(scores, len(labels), (len(pair[0]), len(pair[1])), **self.evaluate.model_dump())
             for detail, scores in samples.items()
         }
 

@@ -26,13 +26,7 @@ from pipeline_lib.shards.engine.protocol import Report
 from pipeline_lib.shards.fingerprint import training_code
 from pipeline_lib.shards.kept import kept_json, kept_table
 from pipeline_lib.shards.shard_sets import read_manifest, write_shard
-from pipeline_lib.shards.training_records import (
-    LabelsRecord,
-    ModelRecord,
-    SearchRecord,
-    StudentRecord,
-    TeacherRecord,
-)
+from pipeline_lib.shards.training_records import LabelsRecord, ModelRecord, SearchRecord, StudentRecord, TeacherRecord
 
 if TYPE_CHECKING:
     from pipeline_lib.models.students.student import Student
@@ -64,9 +58,7 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
         shared_texts(layout, task),
         [name for name in teachers if _is_by_loss(layout.teacher(task, name))],
     )
-    table = predictions_table(
-        heldout, systems, label_type(settings.kind, len(settings.label_names))
-    )
+    table = predictions_table(heldout, systems, label_type(settings.kind, len(settings.label_names)))
     # A seal of before is not theirs; the stage seals the folder when it has written all of it.
     (layout.results(task) / SEAL).unlink(missing_ok=True)
     write_shard(layout.predictions(task), table)
@@ -89,9 +81,7 @@ class StudentRun:
     names: list[str]
 
 
-def run_methods(
-    params: Params, task: str, heldout: dict[str, Heldout], folder: Path
-) -> dict[str, System]:
+def run_methods(params: Params, task: str, heldout: dict[str, Heldout], folder: Path) -> dict[str, System]:
     """Run every seed of every method of the task over the held-out splits, in parallel.
 
     :param folder: the task's students.
@@ -154,9 +144,7 @@ def read_training(folder: Path, seeds: Sequence[int]) -> Training:
     :param folder: the method's students, and the search for its learning rate.
     """
     search = SearchRecord.read(folder / "search.json")
-    records = {
-        str(seed): StudentRecord.read(folder / str(seed) / "training.json") for seed in seeds
-    }
+    records = {str(seed): StudentRecord.read(folder / str(seed) / "training.json") for seed in seeds}
     one = records[str(seeds[0])]
     return Training(
         learning_rate=search.learning_rate,
@@ -176,11 +164,7 @@ def run_student(run: StudentRun, report: Report) -> tuple[dict[str, np.ndarray],
     """
     require_model(run.folder)
     content = [sha256_folder(run.folder), run.device.split(":")[0], run.names]
-    made_from = [
-        *content,
-        sha256_json(run.texts),
-        training_code("pipeline_lib.models.students.student"),
-    ]
+    made_from = [*content, sha256_json(run.texts), training_code("pipeline_lib.models.students.student")]
     student = cache(partial(_load, run))
     table = kept_table("answers", made_from, lambda: _answers(run, student()))
     counts = kept_json("parameter_counts", made_from, lambda: _parameters(student()))
@@ -228,9 +212,7 @@ def teacher_parameters(folder: Path, names: list[str], runs: bool = True) -> Par
     return ParameterCounts(**TeacherRecord.read(record).parameters)
 
 
-def predictions_table(
-    heldout: dict[str, Heldout], systems: dict[str, System], label: pa.DataType
-) -> pa.Table:
+def predictions_table(heldout: dict[str, Heldout], systems: dict[str, System], label: pa.DataType) -> pa.Table:
     """Return a row per held-out example: split, row, label (null if hidden), and all logits.
 
     The columns after ``label`` are named by the teachers, and ``<method>-<seed>`` by the students.
@@ -240,16 +222,12 @@ def predictions_table(
     ).combine_chunks()
 
 
-def _split_table(
-    split: str, part: Heldout, systems: dict[str, System], label: pa.DataType
-) -> pa.Table:
+def _split_table(split: str, part: Heldout, systems: dict[str, System], label: pa.DataType) -> pa.Table:
     rows = len(part.texts)
     columns = {
         "split": pa.array([split] * rows, pa.string()),
         "row": pa.array(np.arange(rows, dtype=np.int32)),
-        "label": pa.nulls(rows, label)
-        if part.labels is None
-        else _label_column(part.labels, label),
+        "label": pa.nulls(rows, label) if part.labels is None else _label_column(part.labels, label),
     }
     columns |= {name: list_column(logits) for name, logits in part.teachers.items()}
     for name, system in systems.items():

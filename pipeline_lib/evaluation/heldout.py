@@ -29,9 +29,7 @@ class Heldout:
     precision: dict[str, str]
 
 
-def read_heldout(
-    layout: Layout, task: str, teachers: Iterable[str], labelled: bool = True
-) -> dict[str, Heldout]:
+def read_heldout(layout: Layout, task: str, teachers: Iterable[str], labelled: bool = True) -> dict[str, Heldout]:
     """Read the splits that the task has: dev, and test and further ones if there are any.
 
     :param layout: of all artifacts; :param teachers: the names of the task's.

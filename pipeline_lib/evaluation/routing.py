@@ -68,9 +68,7 @@ class Routed:
 
     def point(self, share: float) -> RoutingPoint:
         """Return how the two do together when the teacher answers ``share`` of dev."""
-        thresholds = {
-            s: threshold_at(values, share) for s, values in self.confidences["dev"].items()
-        }
+        thresholds = {s: threshold_at(values, share) for s, values in self.confidences["dev"].items()}
         taken = {
             split: {seed: values <= thresholds[seed] for seed, values in by_seed.items()}
             for split, by_seed in self.confidences.items()
@@ -89,10 +87,7 @@ class Routed:
             return None
         teacher, student = self.teacher_hits[split], self.student_hits[split]
         return SeedScores.of(
-            {
-                str(seed): _share(np.where(mask, teacher, student[seed]))
-                for seed, mask in taken.items()
-            }
+            {str(seed): _share(np.where(mask, teacher, student[seed])) for seed, mask in taken.items()}
         )
 
 

@@ -95,9 +95,7 @@ class _Scorer:
         names = self.task.label_names
         if not len(train_labels):
             scored = {split: part.labels is not None for split, part in self.heldout.items()}
-            return Floor(
-                answer=None, scores={s: {} if labelled else None for s, labelled in scored.items()}
-            )
+            return Floor(answer=None, scores={s: {} if labelled else None for s, labelled in scored.items()})
         if self.task.is_regression:
             # There is no correlation with a constant.
             zeros = {
@@ -110,8 +108,7 @@ class _Scorer:
         majority = int(np.bincount(train_labels, minlength=len(names)).argmax())
         constant = np.eye(len(names))[majority]
         scores = {
-            split: self._scores(split, np.tile(constant, (len(part.texts), 1)))
-            for split, part in self.heldout.items()
+            split: self._scores(split, np.tile(constant, (len(part.texts), 1))) for split, part in self.heldout.items()
         }
         return Floor(answer=names[majority], scores=scores)
 
@@ -120,12 +117,9 @@ class _Scorer:
         usual = train_labels.mean(axis=0) > 0.5
         constant = np.where(usual, 1.0, -1.0)
         scores = {
-            split: self._scores(split, np.tile(constant, (len(part.texts), 1)))
-            for split, part in self.heldout.items()
+            split: self._scores(split, np.tile(constant, (len(part.texts), 1))) for split, part in self.heldout.items()
         }
-        names = [
-            name for name, is_usual in zip(self.task.label_names, usual, strict=True) if is_usual
-        ]
+        names = [name for name, is_usual in zip(self.task.label_names, usual, strict=True) if is_usual]
         return Floor(answer=", ".join(names) or "no label", scores=scores)
 
     def teacher(self, name: str, parameters: ParameterCounts | None) -> TeacherScores:
@@ -149,16 +143,11 @@ class _Scorer:
             for name, gain in self._gains(systems, split).items():
                 gains[name][split] = gain
         return {
-            name: self._method(name, system, teachers[system.teacher], gains[name])
-            for name, system in systems.items()
+            name: self._method(name, system, teachers[system.teacher], gains[name]) for name, system in systems.items()
         }
 
     def _method(
-        self,
-        name: str,
-        system: System,
-        teacher_parameters: ParameterCounts | None,
-        gain: dict[str, Gain | None],
+        self, name: str, system: System, teacher_parameters: ParameterCounts | None, gain: dict[str, Gain | None]
     ) -> MethodScores:
         """Score one method against the labels and the teacher."""
         return MethodScores(
@@ -186,9 +175,7 @@ class _Scorer:
         inputs = labels[known], outputs[known], self.task.positive_class
         return {metric: score(metric, *inputs) for metric in self.task.metrics}
 
-    def _by_seed(
-        self, system: System, split: str, rows: np.ndarray | None = None
-    ) -> dict[str, SeedScores] | None:
+    def _by_seed(self, system: System, split: str, rows: np.ndarray | None = None) -> dict[str, SeedScores] | None:
         """Return each metric's mean over seeds, only on ``rows``, bool (rows,), if given."""
         kept = slice(None) if rows is None else rows
         by_seed = {}
@@ -230,21 +217,16 @@ class _Scorer:
         ]
 
     def _gains(self, systems: dict[str, System], split: str) -> dict[str, Gain | None]:
-        baselines = {
-            name: systems.get(system.method.baseline or "") for name, system in systems.items()
-        }
+        baselines = {name: systems.get(system.method.baseline or "") for name, system in systems.items()}
         pairs = {name: (system, baselines[name]) for name, system in systems.items()}
         return self._compared(pairs, split)
 
-    def _compared(
-        self, pairs: Mapping[str, tuple[System, System | None]], split: str
-    ) -> dict[str, Gain | None]:
+    def _compared(self, pairs: Mapping[str, tuple[System, System | None]], split: str) -> dict[str, Gain | None]:
         """Return each pair's gain, of the first over the second; p is corrected for all pairs."""
         differences = {name: self._difference(*pair, split) for name, pair in pairs.items()}
         corrected = holm({name: d.p for name, d in differences.items() if d is not None})
         return {
-            name: None if d is None else Gain(**asdict(d), p_holm=corrected[name])
-            for name, d in differences.items()
+            name: None if d is None else Gain(**asdict(d), p_holm=corrected[name]) for name, d in differences.items()
         }
 
     def _difference(self, system: System, baseline: System | None, split: str) -> Difference | None:

@@ -53,11 +53,7 @@ def spread(texts: Sequence[Text], count: int) -> list[Text]:
 
 
 def time_in_turns(
-    systems: dict[str, Predict],
-    texts: Sequence[Text],
-    seconds: float,
-    repeats: int,
-    clock: Clock = time.perf_counter,
+    systems: dict[str, Predict], texts: Sequence[Text], seconds: float, repeats: int, clock: Clock = time.perf_counter
 ) -> dict[str, Rate]:
     """Return each system's texts or pairs per second.
 
@@ -94,9 +90,7 @@ def _rate(predict: Predict, texts: Sequence[Text], seconds: float, clock: Clock)
     return answered / elapsed
 
 
-def latency(
-    predict: Predict, texts: Sequence[Text], seconds: float, clock: Clock = time.perf_counter
-) -> float:
+def latency(predict: Predict, texts: Sequence[Text], seconds: float, clock: Clock = time.perf_counter) -> float:
     """Return the median time of a call with a single text, in milliseconds.
 
     :param texts: sorted by length.

@@ -66,9 +66,7 @@ def explained_method(scores: TaskScores) -> str | None:
     )
 
 
-def _explain(
-    params: Params, task: str, layout: Layout, scores: TaskScores, method: str
-) -> dict[str, Any]:
+def _explain(params: Params, task: str, layout: Layout, scores: TaskScores, method: str) -> dict[str, Any]:
     method_scores, seed, split = scores.methods[method], params.seeds[0], scores.decisive_split
     sentences = texts(ShardSet.open(layout.split(task, split)).table())
     table = read_predictions(layout, task, split)
@@ -84,9 +82,7 @@ def _explain(
         each = np.arange(len(numbers)), numbers
         differences, labels = differences[each], labels[each]
     chosen = extremes(differences, sentences)
-    models = _models(
-        params, task, layout, (method, method_scores.baseline, method_scores.teacher), seed
-    )
+    models = _models(params, task, layout, (method, method_scores.baseline, method_scores.teacher), seed)
     with single_thread():
         explained = partial(_example, models, scores)
         examples = [
@@ -104,12 +100,7 @@ def _explain(
 
 
 def _example(
-    models: "dict[str, _Model]",
-    scores: TaskScores,
-    text: Text,
-    label: Any,
-    effect: str,
-    number: int | None,
+    models: "dict[str, _Model]", scores: TaskScores, text: Text, label: Any, effect: str, number: int | None
 ) -> dict[str, Any]:
     """Return what is shown of a row.
 
@@ -189,9 +180,7 @@ class _Model:
     :param load: returns what it predicts with, and its sign of a mask.
     """
 
-    def __init__(
-        self, folder: Path, load: Callable[[], tuple[Predict, str]], *settings: Any
-    ) -> None:
+    def __init__(self, folder: Path, load: Callable[[], tuple[Predict, str]], *settings: Any) -> None:
         self._made_from = [sha256_folder(folder), *settings, code_fingerprint(__name__)]
         self._loaded = cache(load)
 
@@ -214,9 +203,7 @@ class _Model:
         return Importance(tuple(values["words"]), answer, masked, regression)
 
 
-def _models(
-    params: Params, task: str, layout: Layout, names: tuple[str, str, str], seed: int
-) -> dict[str, _Model]:
+def _models(params: Params, task: str, layout: Layout, names: tuple[str, str, str], seed: int) -> dict[str, _Model]:
     """Return teacher, student and baseline."""
     method, baseline, teacher = names
     models = {}

@@ -57,9 +57,7 @@ def require_content(folder: Path, *accepted: Content) -> Content:
     inner = [path for path in sorted(folder.glob("*/")) if content_of(path) in accepted]
     if inner:
         names = ", ".join(path.name for path in inner)
-        raise DistilleryError(
-            f"{folder}: not {accepted[0]}, but it contains {names}. Give one of these."
-        )
+        raise DistilleryError(f"{folder}: not {accepted[0]}, but it contains {names}. Give one of these.")
     reason = f"not {accepted[0]}" if folder.is_dir() else "no such folder"
     raise DistilleryError(f"{folder}: {reason}. Run `dvc repro`, or give {_PLACES[accepted[0]]}.")
 

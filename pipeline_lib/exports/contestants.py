@@ -71,14 +71,10 @@ class System:
     def digest(self) -> str:
         """Return the digest of what is timed: the model, and the forms that it has."""
         forms = [[one.form, one.names, one.max_length] for one in [*self.forms, *self.accelerated]]
-        return sha256_json(
-            [self.method, sha256_folder(self.forms[0].folder), forms, self.not_timed]
-        )
+        return sha256_json([self.method, sha256_folder(self.forms[0].folder), forms, self.not_timed])
 
 
-def students_of(
-    params: Params, task: str, layout: Layout, device: str, best: str | None
-) -> dict[str, System]:
+def students_of(params: Params, task: str, layout: Layout, device: str, best: str | None) -> dict[str, System]:
     """Return a student of each of the task's architectures, of the first seed.
 
     :param best: the method whose student is exported, to the empty folder ``exports/<task>``.
@@ -91,9 +87,7 @@ def students_of(
     for architecture, method in methods.items():
         folder = layout.student(task, method, params.seeds[0])
         require_model(folder)
-        in_torch = Contestant(
-            "torch float32", folder, tuple(settings.label_names), None, settings.kind
-        )
+        in_torch = Contestant("torch float32", folder, tuple(settings.label_names), None, settings.kind)
         systems[architecture] = System(method, [in_torch], [in_torch] if device != "cpu" else [])
     if best is not None:
         _export(systems[rows[best].student], layout.exported(task))
@@ -132,9 +126,7 @@ def add_onnx(teacher: System, pair: bool, out: Path) -> None:
     (in_torch,) = teacher.forms
     try:
         require_packages("onnx", "onnxruntime")
-        folders = export_teacher(
-            *(in_torch.folder, [*in_torch.names], in_torch.max_length, pair, out)
-        )
+        folders = export_teacher(*(in_torch.folder, [*in_torch.names], in_torch.max_length, pair, out))
     except Exception as error:  # torch's exporter raises anything for a model that it cannot write
         teacher.not_timed["onnx"] = reason_of(error)
     else:

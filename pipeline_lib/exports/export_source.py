@@ -78,9 +78,7 @@ def read_subject(folder: Path) -> Subject:
     """
     config = read_record(folder / "config.json")
     if not isinstance(config, dict):
-        raise DistilleryError(
-            f"{folder}: config.json does not describe a student. Name a student's folder."
-        )
+        raise DistilleryError(f"{folder}: config.json does not describe a student. Name a student's folder.")
     if config.get("model_type") == ENCODER_TYPE:
         encoder = load_encoder(folder)
         reads = student_settings(config["architecture"]).reads

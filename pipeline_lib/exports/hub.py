@@ -46,8 +46,7 @@ def export_hub(folder: Path, out: Path) -> str:
     config = read_record(folder / "config.json")
     if isinstance(config, dict) and config.get("model_type") == ENCODER_TYPE:
         raise DistilleryError(
-            f"{folder}: a sentence encoder, which has no classes. Export it with --to "
-            "sentence-transformers."
+            f"{folder}: a sentence encoder, which has no classes. Export it with --to sentence-transformers."
         )
     student = load_student(folder)
     settings = student.model.config.settings
@@ -120,8 +119,7 @@ def _apart(tokenizer: Tokenizer) -> Tokenizer:
     single = [*opening, "$A", *closing]
     copied.post_processor = TemplateProcessing(
         single=single,
-        pair=[f"{part}:0" for part in single]
-        + [f"{part.replace('$A', '$B')}:1" for part in single],
+        pair=[f"{part}:0" for part in single] + [f"{part.replace('$A', '$B')}:1" for part in single],
         special_tokens=[(sign, tokenizer.token_to_id(sign)) for sign in {*opening, *closing}],
     )
     return copied

@@ -6,12 +6,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import copy_file
 from pipeline_lib.exports import numpy_student
 from pipeline_lib.exports.export_source import read_subject
-from pipeline_lib.exports.folders import (
-    require_new_folder,
-    unknown_number,
-    write_config,
-    write_tokenizer,
-)
+from pipeline_lib.exports.folders import require_new_folder, unknown_number, write_config, write_tokenizer
 
 MODULE = "student.py"
 
@@ -33,9 +28,6 @@ def export_numpy(folder: Path, out: Path) -> str:
     for name, source in (copies | {MODULE: Path(numpy_student.__file__)}).items():
         copy_file(source, out / name)
     write_tokenizer(out, subject.reader.tokenizer, subject.reader.max_words)
-    additions = {
-        "unknown": unknown_number(subject.reader.tokenizer),
-        "temperature": subject.temperature,
-    }
+    additions = {"unknown": unknown_number(subject.reader.tokenizer), "temperature": subject.temperature}
     write_config(out, subject.config, "numpy", **additions)
     return f"needs numpy and tokenizers: python {out / MODULE} TEXT"

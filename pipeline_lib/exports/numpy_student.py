@@ -41,9 +41,7 @@ class Predictions:
     logits: np.ndarray
 
     @classmethod
-    def of(
-        cls, logits: np.ndarray, names: Sequence[str], multilabel: bool = False
-    ) -> "Predictions":
+    def of(cls, logits: np.ndarray, names: Sequence[str], multilabel: bool = False) -> "Predictions":
         """Return the answers that logits stand for.
 
         :param logits: float (texts, classes), or (texts, 1) for a regression.
@@ -99,16 +97,11 @@ class Student:
         """Return each sentence's vector (texts, width)."""
         return self._in_batches(texts, lambda sides: sides[0])
 
-    def _in_batches(
-        self, texts: Sequence[Text], finish: Callable[[list[np.ndarray]], np.ndarray]
-    ) -> np.ndarray:
+    def _in_batches(self, texts: Sequence[Text], finish: Callable[[list[np.ndarray]], np.ndarray]) -> np.ndarray:
         """Read texts of similar length together; return the results in the texts' order."""
         sides = list(zip(*texts, strict=True)) if self.is_pair else [texts]
         unknown = [self.config["unknown"]]
-        rows = [
-            [row.ids or unknown for row in self.tokenizer.encode_batch_fast(list(side))]
-            for side in sides
-        ]
+        rows = [[row.ids or unknown for row in self.tokenizer.encode_batch_fast(list(side))] for side in sides]
         order = sorted(range(len(texts)), key=lambda row: sum(len(side[row]) for side in rows))
         batches: list[tuple[list[int], np.ndarray]] = []
         for start in range(0, len(order), BATCH):
@@ -130,10 +123,7 @@ class Student:
         return product + self.weights[f"{name}.bias"] if f"{name}.bias" in self.weights else product
 
     def _embed(self, ids: np.ndarray) -> np.ndarray:
-        tables = (
-            self.weights.get(f"encoder.embeddings.{channel}.weight")
-            for channel in ("trained", "static")
-        )
+        tables = (self.weights.get(f"encoder.embeddings.{channel}.weight") for channel in ("trained", "static"))
         return np.concatenate([table[ids] for table in tables if table is not None], axis=-1)
 
     def _lstm(self, name: str, vectors: np.ndarray) -> np.ndarray:
@@ -204,9 +194,7 @@ class Student:
             context = weights.transpose(0, 2, 1) @ other
             features = np.concatenate([states, states - context, states * context], axis=2)
             lengths = (first, second or first)[side][1]
-            pooled += self._pools(
-                self._both_ways("encoder.second.", features, lengths), masks[side], side
-            )
+            pooled += self._pools(self._both_ways("encoder.second.", features, lengths), masks[side], side)
         return np.maximum(self._linear("encoder.shared", np.hstack(pooled)), 0)
 
     def _once(self, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -220,9 +208,9 @@ class Student:
             "max": lambda: np.where(kept, states, -np.inf).max(axis=1),
             "min": lambda: np.where(kept, states, np.inf).min(axis=1),
             "mean": lambda: mean(states, mask),
-            "self": lambda: (
-                states * softmax(np.where(kept, self._linear(scores, states), -np.inf), axis=1)
-            ).sum(axis=1),
+            "self": lambda: (states * softmax(np.where(kept, self._linear(scores, states), -np.inf), axis=1)).sum(
+                axis=1
+            ),
         }
         return [pools[name]() for name in self.own["pools"]]
 
@@ -238,9 +226,7 @@ def read_safetensors(path: Path) -> dict[str, np.ndarray]:
     header = json.loads(content[8:start].tobytes())
     header.pop("__metadata__", None)
     return {
-        name: content[slice(*(start + offset for offset in about["data_offsets"]))]
-        .view("<f4")
-        .reshape(about["shape"])
+        name: content[slice(*(start + offset for offset in about["data_offsets"]))].view("<f4").reshape(about["shape"])
         for name, about in header.items()
     }
 
@@ -288,9 +274,7 @@ def main(texts: Iterable[str]) -> None:
     student = Student(Path(__file__).parent)
     for text in texts:
         # No text gives the terminal orders.
-        shown = "".join(
-            char if char.isprintable() or char == "\t" else repr(char)[1:-1] for char in text
-        )
+        shown = "".join(char if char.isprintable() or char == "\t" else repr(char)[1:-1] for char in text)
         if not student.label_names:
             print(json.dumps(student.encode([text])[0].tolist()))
             continue
@@ -301,9 +285,7 @@ def main(texts: Iterable[str]) -> None:
             print(f"{student.label_names[0]}\t{answer.labels[0]:.4f}\t{shown}")
         elif student.multilabel:
             shares = answer.probabilities[answer.logits > 0]
-            print(
-                f"{', '.join(answer.labels[0])}\t{', '.join(f'{p:.4f}' for p in shares)}\t{shown}"
-            )
+            print(f"{', '.join(answer.labels[0])}\t{', '.join(f'{p:.4f}' for p in shares)}\t{shown}")
         else:
             print(f"{answer.labels[0]}\t{answer.probabilities.max():.4f}\t{shown}")
 

@@ -49,9 +49,7 @@ class Predictor:
     logits: Predict = field(repr=False)
     words: KnownWords | None = field(default=None, repr=False)
 
-    def predict(
-        self, texts: Sequence[str] | Sequence[tuple[str, str]], batch_size: int | None = None
-    ) -> Predictions:
+    def predict(self, texts: Sequence[str] | Sequence[tuple[str, str]], batch_size: int | None = None) -> Predictions:
         """Return the answers to texts, or to pairs of them, in their order.
 
         A text without a word is answered too: it is read as one unknown word.
@@ -168,9 +166,7 @@ def _load_numpy(folder: Path) -> Predictor:
         student = Student(folder)
     except Exception as error:  # tokenizers raises bare Exceptions
         reason = reason_of(error)
-        raise DistilleryError(
-            f"{folder}: the numpy student cannot be opened ({reason}). Export it again."
-        ) from error
+        raise DistilleryError(f"{folder}: the numpy student cannot be opened ({reason}). Export it again.") from error
     check_finite(folder, student.weights)
     words = KnownWords(student.tokenizer, student.config["unknown"], student.own["max_words"])
     outputs = finite(folder, student.logits if student.label_names else student.encode)
@@ -178,17 +174,13 @@ def _load_numpy(folder: Path) -> Predictor:
     return Predictor(folder, student.label_names, kind, student.is_pair, outputs, words)
 
 
-def _in_batches(
-    predict: Predict, rows: list[Text], batch_size: int | None, width: int
-) -> np.ndarray:
+def _in_batches(predict: Predict, rows: list[Text], batch_size: int | None, width: int) -> np.ndarray:
     if batch_size is not None and batch_size < 1:
         raise DistilleryError(f"batch_size: {batch_size}. Give at least 1, or None.")
     if not rows:
         return np.empty((0, width), np.float32)
     size = batch_size or len(rows)
-    return np.concatenate(
-        [predict(rows[start : start + size]) for start in range(0, len(rows), size)]
-    )
+    return np.concatenate([predict(rows[start : start + size]) for start in range(0, len(rows), size)])
 
 
 def _checked(texts: Sequence[Text], is_pair: bool | None, folder: Path) -> list[Text]:
@@ -213,15 +205,10 @@ def _check(text: object, is_pair: bool, where: str, folder: Path) -> None:
             as_utf8(side, where)
         elif paired or not isinstance(side, tuple):
             kind = type(side).__name__
-            raise DistilleryError(
-                f"{where}: {side!r:.80} is not a text, but of type {kind}. Give strings."
-            )
+            raise DistilleryError(f"{where}: {side!r:.80} is not a text, but of type {kind}. Give strings.")
     if is_pair and not paired:
         raise DistilleryError(
-            f"{where}: {text!r:.80} is not a pair, but {folder} compares two sentences. Give "
-            "tuples: (first, second)."
+            f"{where}: {text!r:.80} is not a pair, but {folder} compares two sentences. Give tuples: (first, second)."
         )
     if not is_pair and isinstance(text, tuple):
-        raise DistilleryError(
-            f"{where}: {text!r:.80} is not one text, but {folder} reads one. Give strings."
-        )
+        raise DistilleryError(f"{where}: {text!r:.80} is not one text, but {folder} reads one. Give strings.")

@@ -16,13 +16,7 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.base.files import atomic_path, read_record, write_json
 from pipeline_lib.base.text import MASK
-from pipeline_lib.exports.folders import (
-    copy_code,
-    padding_number,
-    require_new_folder,
-    require_own_code,
-    unknown_number,
-)
+from pipeline_lib.exports.folders import copy_code, padding_number, require_new_folder, require_own_code, unknown_number
 from pipeline_lib.models.networks import distilled_encoder
 from pipeline_lib.models.networks.encoders import StaticEncoder
 from pipeline_lib.models.students.sentence_encoder import SentenceEncoder, load_encoder
@@ -89,9 +83,7 @@ def _write_mean(encoder: SentenceEncoder, out: Path) -> Modules:
     unknown = table[encoder.tokenizer.token_to_id(MASK)]
     _write_tokenizer(encoder, out)
     _write_tensors(out, {"embedding.weight": table - unknown})
-    _write_tensors(
-        out / "1_Dense", {"linear.weight": torch.eye(len(unknown)), "linear.bias": unknown}
-    )
+    _write_tensors(out / "1_Dense", {"linear.weight": torch.eye(len(unknown)), "linear.bias": unknown})
     write_json(
         out / "1_Dense" / "config.json",
         {
@@ -109,9 +101,7 @@ def _write_mean(encoder: SentenceEncoder, out: Path) -> Modules:
 def _write_tokenizer(encoder: SentenceEncoder, out: Path) -> None:
     original = encoder.tokenizer
     # A copy, which truncates long texts as the encoder does.
-    tokenizer = Tokenizer.from_str(
-        (original.tokenizer if isinstance(original, Pieces) else original).to_str()
-    )
+    tokenizer = Tokenizer.from_str((original.tokenizer if isinstance(original, Pieces) else original).to_str())
     tokenizer.no_padding()
     tokenizer.enable_truncation(encoder.max_words)
     with atomic_path(out / distilled_encoder.TOKENIZER) as temporary:
@@ -120,8 +110,4 @@ def _write_tokenizer(encoder: SentenceEncoder, out: Path) -> None:
 
 def _write_tensors(out: Path, tensors: dict[str, torch.Tensor]) -> None:
     with atomic_path(out / distilled_encoder.WEIGHTS) as temporary:
-        save_file(
-            {name: tensor.contiguous() for name, tensor in tensors.items()},
-            temporary,
-            {"format": "pt"},
-        )
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, {"format": "pt"})

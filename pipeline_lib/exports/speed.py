@@ -26,21 +26,8 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name
 from pipeline_lib.base.text import Text
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.evaluation.timing import (
-    latency,
-    same_answers,
-    spread,
-    time_in_turns,
-    use_cores,
-)
-from pipeline_lib.exports.contestants import (
-    INT8,
-    Contestant,
-    System,
-    add_onnx,
-    students_of,
-    teachers_of,
-)
+from pipeline_lib.evaluation.timing import latency, same_answers, spread, time_in_turns, use_cores
+from pipeline_lib.exports.contestants import INT8, Contestant, System, add_onnx, students_of, teachers_of
 from pipeline_lib.params import Params, Speed
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.speed import ColdStart, Form, Place, Rate, TaskSpeed, Timed, folder_bytes
@@ -164,9 +151,7 @@ def _length(text: Text) -> int:
     return len(text) if isinstance(text, str) else sum(map(len, text))
 
 
-def _in_processes(
-    systems: Sequence[System], sentences: list[Text], speed: Speed, device: str
-) -> Timings:
+def _in_processes(systems: Sequence[System], sentences: list[Text], speed: Speed, device: str) -> Timings:
     """Time all systems on one core, on all, and on the accelerator if there is one."""
     cores = usable_cores()
     forms = [system.forms for system in systems]
@@ -195,14 +180,10 @@ def measure(job: Job) -> dict[Contestant, Measured]:
     some = spread(job.sentences, ANSWERS)
     for in_torch, *others in job.systems if job.agreement else []:
         answers = systems[in_torch](some) if others else None
-        agreements |= {
-            one: same_answers(answers, systems[one](some), in_torch.kind) for one in others
-        }
+        agreements |= {one: same_answers(answers, systems[one](some), in_torch.kind) for one in others}
     return {
         one: Measured(
-            rates[one],
-            latency(predict, job.sentences, job.speed.seconds) if job.latency else None,
-            agreements.get(one),
+            rates[one], latency(predict, job.sentences, job.speed.seconds) if job.latency else None, agreements.get(one)
         )
         for one, predict in systems.items()
     }

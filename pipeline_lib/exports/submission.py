@@ -88,13 +88,9 @@ def params_faults(params: Params) -> list[str]:
             key = f"tasks.{task}.submission.{split}"
             problems += [f"{key}: {fault}" for fault in task_faults(settings, name)]
             if split not in _splits(settings):
-                problems.append(
-                    f"{key}: no such split; the source names {_listed(_splits(settings))}."
-                )
+                problems.append(f"{key}: no such split; the source names {_listed(_splits(settings))}.")
             if name in tasks_of:
-                problems.append(
-                    f"{key}: {name} is the file of task {tasks_of[name]} too. Keep one."
-                )
+                problems.append(f"{key}: {name} is the file of task {tasks_of[name]} too. Keep one.")
             tasks_of[name] = task
     return problems
 
@@ -148,9 +144,7 @@ def faults(name: str, values: Sequence[str]) -> list[str]:
     if official is None:
         return [f"{name}: no file of the benchmark. Name one of {_listed(FILES)}."]
     if len(values) != official.rows:
-        return [
-            f"{name}: {len(values):,} answers, the official test set has {official.rows:,} rows."
-        ]
+        return [f"{name}: {len(values):,} answers, the official test set has {official.rows:,} rows."]
     for row, answer in enumerate(values):
         if official.scores is None and answer not in official.answers:
             return [f"{name}: row {row}: answer {answer!r}; it takes {_listed(official.answers)}."]

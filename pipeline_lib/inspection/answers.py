@@ -34,9 +34,7 @@ class ChosenStudent:
         return f"{self.method}-{self.seed}"
 
 
-def chosen_student(
-    layout: Layout, params: Params, task: str, method: str | None = None
-) -> ChosenStudent | None:
+def chosen_student(layout: Layout, params: Params, task: str, method: str | None = None) -> ChosenStudent | None:
     """Return the student that is best on dev by the task's first metric; None without scores.
 
     If dev has no labels, it is the one that agrees best with its teacher.
@@ -50,16 +48,12 @@ def chosen_student(
     scores = TaskScores.read(path)
     rows = scores.methods if method is None else {method: scores.methods.get(method)}
     if None in rows.values():
-        raise DistilleryError(
-            f"{path}: no row {method!r}; there are {', '.join(scores.methods)}. Name one of them."
-        )
+        raise DistilleryError(f"{path}: no row {method!r}; there are {', '.join(scores.methods)}. Name one of them.")
     if not rows:
         return None
     best = scores.best_on_dev(rows)
     dev_scores = rows[best].scores["dev"]
-    seeds = (
-        {int(s): v for s, v in dev_scores[scores.metric].by_seed.items()} if dev_scores else None
-    )
+    seeds = {int(s): v for s, v in dev_scores[scores.metric].by_seed.items()} if dev_scores else None
     seed = max(seeds, key=seeds.get) if seeds else params.seeds[0]
     temperatures = rows[best].details.temperature or {}
     return ChosenStudent(task, best, seed, {int(s): value for s, value in temperatures.items()})
@@ -79,9 +73,7 @@ class StoredAnswers:
         start = pc.index(table["split"], pa.scalar(split)).as_py()
         answers = table.slice(max(start, 0), rows)
         if len(answers) != rows or pc.any(pc.not_equal(answers["split"], split)).as_py():
-            raise DistilleryError(
-                f"{path}: its rows of {split} are not the {rows} of the split. Run `dvc repro`."
-            )
+            raise DistilleryError(f"{path}: its rows of {split} are not the {rows} of the split. Run `dvc repro`.")
         if student.name not in answers.column_names:
             raise DistilleryError(f"{path}: no answers of {student.name}. Run `dvc repro`.")
         self._table, self._student = answers, student

@@ -77,10 +77,7 @@ SCORES: dict[ListName, Caption] = {
         CLASSES["labels"].missing,
     ),
     "student": Caption(
-        "Student against teacher",
-        CLASSES["student"].explanation,
-        "distance of the scores",
-        CLASSES["student"].missing,
+        "Student against teacher", CLASSES["student"].explanation, "distance of the scores", CLASSES["student"].missing
     ),
     "augmentation": Caption(
         "Most changed by augmentation",

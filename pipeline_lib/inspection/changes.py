@@ -11,11 +11,7 @@ from typing import Any, Literal
 from pipeline_lib.shards.columns import FIRST, MASKED, REPLACED, SECOND, SUBSTITUTED
 
 RuleName = Literal["mask", "replace", "substitute", "ngram", "original"]
-WORD_RULES: dict[int, RuleName] = {
-    MASKED: "mask",
-    REPLACED: "replace",
-    SUBSTITUTED: "substitute",
-}
+WORD_RULES: dict[int, RuleName] = {MASKED: "mask", REPLACED: "replace", SUBSTITUTED: "substitute"}
 
 
 @dataclass(frozen=True)
@@ -43,9 +39,7 @@ class Sentence:
     ngram: tuple[int, int] | None = None
 
 
-def sentences_of(
-    record: Mapping[str, Any], original: Mapping[str, Any] | None = None
-) -> list[Sentence]:
+def sentences_of(record: Mapping[str, Any], original: Mapping[str, Any] | None = None) -> list[Sentence]:
     """Return the one or two sentences of a row of a shard.
 
     :param original: the row that it was made from, if known.
@@ -65,9 +59,7 @@ def _sentence(record: Mapping[str, Any], side: str, original: Mapping[str, Any] 
     return Sentence(text, spans, (start + 1, start + length) if length else None)
 
 
-def _spans(
-    text: str, words: Sequence[str], rules: Sequence[int], before: Sequence[str] | None
-) -> list[Span]:
+def _spans(text: str, words: Sequence[str], rules: Sequence[int], before: Sequence[str] | None) -> list[Span]:
     spans, end = [], 0
     for number, (word, rule) in enumerate(zip(words, rules, strict=True)):
         # Words occur in the text in order, with or without spaces between them.
@@ -83,9 +75,7 @@ def rules_of(record: Mapping[str, Any], sentences: Sequence[Sentence]) -> list[R
     """Return the rules that made a row, or just ``original``; none outside transfer sets."""
     if "iteration" not in record:
         return []
-    used: dict[RuleName, None] = {
-        span.rule: None for sentence in sentences for span in sentence.spans
-    }
+    used: dict[RuleName, None] = {span.rule: None for sentence in sentences for span in sentence.spans}
     if any(sentence.ngram for sentence in sentences):
         used["ngram"] = None
     return sorted(used) if record["iteration"] else ["original"]

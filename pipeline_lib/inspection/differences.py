@@ -68,8 +68,7 @@ def difference(before: JoinedRows, after: JoinedRows, limit: int) -> Difference:
     with tempfile.TemporaryDirectory() as folder:
         matches = match(before, after, Path(folder), limit)
         result = Difference(
-            *(matches.gone, matches.added, matches.rows + matches.untouched),
-            *(matches.untouched, matches.relabelled),
+            *(matches.gone, matches.added, matches.rows + matches.untouched), *(matches.untouched, matches.relabelled)
         )
         logits = _stored(before, after, "logits", FIRST)
         if logits:
@@ -100,9 +99,7 @@ def _stored(
     return stored
 
 
-def _both(
-    stored: tuple[StoredVectors, StoredVectors], matches: Matches
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _both(stored: tuple[StoredVectors, StoredVectors], matches: Matches) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the values of common rows in either set, float32 (rows, width) each."""
     for rows in matches.chunks():
         yield stored[0][rows[:, 0]], stored[1][rows[:, 1]]

@@ -5,13 +5,7 @@ Rows without an answer, or without a label, are NaN.
 
 import numpy as np
 
-from pipeline_lib.base.probabilities import (
-    Kind,
-    answered,
-    entropy_bits,
-    probabilities,
-    sigmoid,
-)
+from pipeline_lib.base.probabilities import Kind, answered, entropy_bits, probabilities, sigmoid
 
 
 def entropies(logits: np.ndarray, kind: Kind = "classification") -> np.ndarray:

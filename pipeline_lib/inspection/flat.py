@@ -85,9 +85,7 @@ class FlatRows:
             return column
         if self.rows.kind == "multilabel":
             return pa.array([_applying(one, self.names) for one in column.to_pylist()], _NAMES)
-        return pa.array(
-            [label_name(label, self.names) for label in column.to_pylist()], pa.string()
-        )
+        return pa.array([label_name(label, self.names) for label in column.to_pylist()], pa.string())
 
     def _answers(self, who: str, logits: np.ndarray, start: str = "") -> Columns:
         """Return the columns of a model's answers; rows without an answer are null."""
@@ -157,8 +155,4 @@ def _changes(table: pa.Table) -> Columns:
         sentences = sentences_of(record)
         rules.append("+".join(rules_of(record, sentences)))
         changes.append(" | ".join(in_words(sentence) for sentence in sentences))
-    return {
-        "original": _hex(table["example"]),
-        "rule": pa.array(rules),
-        "changes": pa.array(changes),
-    }
+    return {"original": _hex(table["example"]), "rule": pa.array(rules), "changes": pa.array(changes)}

@@ -232,9 +232,7 @@ class JoinedRows:
         sets = (self.inputs, *self.answers)
         return {each.folder: each.read(each.manifest.shards[number]) for each in sets}
 
-    def _batch(
-        self, opened: dict[Path, pa.Table], shard: int, start: int, rows: int, first: int
-    ) -> RowBatch:
+    def _batch(self, opened: dict[Path, pa.Table], shard: int, start: int, rows: int, first: int) -> RowBatch:
         parts = {folder: table.slice(start, rows) for folder, table in opened.items()}
         holders = {column: self.holder(column) for column in ANSWERS}
         answers = {column: parts[h.folder] for column, h in holders.items() if h is not None}

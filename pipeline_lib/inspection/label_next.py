@@ -31,11 +31,7 @@ from pipeline_lib.inspection.models import running_features
 from pipeline_lib.inspection.rows import DIGITS, Names, answer, read_row
 from pipeline_lib.inspection.work_lists import WorkList, teacher_beside
 from pipeline_lib.params import Multilabel, Params, Task
-from pipeline_lib.shards.training_texts import (
-    labelled_later,
-    own_unlabelled,
-    unlabelled_folder,
-)
+from pipeline_lib.shards.training_texts import labelled_later, own_unlabelled, unlabelled_folder
 
 SEED = 1
 """Of the draws; a text's own key goes into them, so that their order in a set does not matter."""
@@ -43,9 +39,7 @@ Wants = Callable[[RowBatch], np.ndarray]
 """Which rows of a batch may be listed, bool (rows,)."""
 
 
-def label_next(
-    layout: Layout, params: Params, task: str, limit: int, method: str | None = None
-) -> WorkList:
+def label_next(layout: Layout, params: Params, task: str, limit: int, method: str | None = None) -> WorkList:
     """Return the unlabelled texts of a task to label next, the first ones first.
 
     The student is the best on dev, with the seed that is best there; for scores, all its seeds
@@ -75,9 +69,7 @@ def label_next(
             f"tasks.{task}.source (docs/own-data.md), and run `distill run`.",
         )
     if student is None:
-        return _missing(
-            settings.is_regression, "No student is trained and scored yet. Run `distill run`."
-        )
+        return _missing(settings.is_regression, "No student is trained and scored yet. Run `distill run`.")
     later = labelled_later(layout.split(task, "train"))
     left = np.setdiff1d(own_unlabelled(layout.split(task, "train")), later)
     rows = _answered_texts(layout, params, task, student) or JoinedRows.open(texts)
@@ -95,12 +87,7 @@ def label_next(
 
 
 def listed_next(
-    rows: JoinedRows,
-    wants: Wants,
-    students: Sequence[Path],
-    names: Names,
-    limit: int,
-    student_name: str,
+    rows: JoinedRows, wants: Wants, students: Sequence[Path], names: Names, limit: int, student_name: str
 ) -> WorkList:
     """Return the rows of a set to label next.
 
@@ -123,16 +110,13 @@ def listed_next(
     caption, uncertainty = (SCORES if regression else CLASSES)[NEXT], candidates.uncertainty
     inspected = [
         replace(
-            read_row(
-                rows, *candidates.places[number].tolist(), names, score=float(uncertainty[number])
-            ),
+            read_row(rows, *candidates.places[number].tolist(), names, score=float(uncertainty[number])),
             student=answer(candidates.logits[0, [number]], names),
         )
         for number in picked
     ]
     return WorkList(
-        *(NEXT, caption.title, caption.explanation, caption.measure, inspected),
-        *(len(candidates.keys), student_name),
+        *(NEXT, caption.title, caption.explanation, caption.measure, inspected), *(len(candidates.keys), student_name)
     )
 
 
@@ -142,9 +126,7 @@ def _missing(regression: bool, reason: str) -> WorkList:
     return WorkList(NEXT, *texts, [], 0, None, reason)
 
 
-def _answered_texts(
-    layout: Layout, params: Params, task: str, student: ChosenStudent
-) -> JoinedRows | None:
+def _answered_texts(layout: Layout, params: Params, task: str, student: ChosenStudent) -> JoinedRows | None:
     """Return a transfer set that contains the unlabelled texts, if the teacher answered it."""
     teacher = teacher_beside(params, task, student)
     for recipe in params.recipes_of(task):
@@ -171,10 +153,7 @@ class _Candidates:
 
     @classmethod
     def of(
-        cls,
-        rows: JoinedRows,
-        wants: Wants,
-        answering: Sequence[Callable[[pa.Table], tuple[np.ndarray, np.ndarray]]],
+        cls, rows: JoinedRows, wants: Wants, answering: Sequence[Callable[[pa.Table], tuple[np.ndarray, np.ndarray]]]
     ) -> "_Candidates | None":
         """Let students answer the rows; None if there are none."""
         places, keys, logits, features = [], [], [], []
@@ -213,9 +192,7 @@ class _Candidates:
         return shares
 
 
-def diverse(
-    weights: np.ndarray, features: np.ndarray, keys: np.ndarray, size: int, seed: int = SEED
-) -> list[int]:
+def diverse(weights: np.ndarray, features: np.ndarray, keys: np.ndarray, size: int, seed: int = SEED) -> list[int]:
     """Return the numbers of rows in the order in which k-means++ picks them.
 
     A row's vector is the outer product of its weights and features.  The longest comes first; then

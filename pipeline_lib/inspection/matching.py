@@ -113,9 +113,7 @@ def _same_shards(before: JoinedRows, after: JoinedRows) -> list[tuple[int, int]]
 
 
 def _digests(rows: JoinedRows, number: int) -> tuple[str, ...]:
-    return tuple(
-        shard_set.manifest.shards[number].sha256 for shard_set in (rows.inputs, *rows.answers)
-    )
+    return tuple(shard_set.manifest.shards[number].sha256 for shard_set in (rows.inputs, *rows.answers))
 
 
 def _spread(rows: JoinedRows, left_out: set[int], paths: list[Path]) -> None:

@@ -57,8 +57,7 @@ class Originals:
         if number is None:
             name = self._set.inputs.manifest.shards[shard].name
             raise DistilleryError(
-                f"{self._set.name}: {name}: the shard of its originals is not in the set. Run "
-                "`dvc repro`."
+                f"{self._set.name}: {name}: the shard of its originals is not in the set. Run `dvc repro`."
             )
         return number
 

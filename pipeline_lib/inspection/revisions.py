@@ -63,9 +63,7 @@ def _cached(revision: str) -> Iterator[tuple[Path, Path]]:
             for file in _listed(listing):
                 cached = Path(cache.oid_to_path(file["md5"])).absolute()
                 relative = Path(out.fs_path).relative_to(root) / file["relpath"]
-                if cached.exists() and (
-                    relative.suffix == ".arrow" or relative.name == "manifest.json"
-                ):
+                if cached.exists() and (relative.suffix == ".arrow" or relative.name == "manifest.json"):
                     yield relative, cached
 
 

@@ -115,9 +115,7 @@ def answer(logits: np.ndarray | None, names: Names, kind: Kind = "classification
         return Answer(round(float(logits[0, 0]), DIGITS), {}, None)
     shares = probabilities(logits, kind)
     best = label_name(decide(logits, kind)[0].tolist(), names)
-    named = {
-        label_name(n, names): round(share, DIGITS) for n, share in enumerate(shares[0].tolist())
-    }
+    named = {label_name(n, names): round(share, DIGITS) for n, share in enumerate(shares[0].tolist())}
     return Answer(best, named, round(float(entropy_bits(shares, kind)[0]), DIGITS))
 
 

@@ -12,9 +12,7 @@ from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.top_k import Top
 
 
-def sample(
-    rows: JoinedRows, size: int, seed: int, wanted: Filter
-) -> tuple[list[tuple[int, int]], int]:
+def sample(rows: JoinedRows, size: int, seed: int, wanted: Filter) -> tuple[list[tuple[int, int]], int]:
     """Draw rows uniformly at random, without replacement.
 
     Each row gets a pseudo-random number from its content key and the seed, and the rows with the
@@ -43,8 +41,7 @@ def leading(rows: JoinedRows, size: int, wanted: Filter, uncertain: bool) -> lis
         )
     if uncertain and rows.is_regression:
         raise DistilleryError(
-            f"{rows.name}: --uncertain sorts by the entropy over classes; this is a regression. "
-            "Leave it out."
+            f"{rows.name}: --uncertain sorts by the entropy over classes; this is a regression. Leave it out."
         )
 
     def score(batch: RowBatch) -> np.ndarray:
@@ -55,9 +52,7 @@ def leading(rows: JoinedRows, size: int, wanted: Filter, uncertain: bool) -> lis
     return [(shard, row) for _, (_, shard, row) in _top(rows, size, wanted, score).best()]
 
 
-def _top(
-    rows: JoinedRows, size: int, wanted: Filter, score: Callable[[RowBatch], np.ndarray]
-) -> Top:
+def _top(rows: JoinedRows, size: int, wanted: Filter, score: Callable[[RowBatch], np.ndarray]) -> Top:
     top = Top(size)
     for batch in rows.batches():
         scores = np.where(wanted.wants(batch), score(batch), np.nan)

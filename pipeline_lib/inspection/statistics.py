@@ -157,9 +157,7 @@ def figures(rows: JoinedRows, names: Names, wanted: Filter) -> Figures:
     return result
 
 
-def learn(
-    rows: JoinedRows, names: Names, wanted: Filter, values_of: Callable[[RowBatch, bool], Values]
-) -> Figures:
+def learn(rows: JoinedRows, names: Names, wanted: Filter, values_of: Callable[[RowBatch, bool], Values]) -> Figures:
     """Return the figures of the selected rows in one pass: those of numbers without their bins.
 
     :param values_of: returns a batch's numbers, knowing whether the task is a regression.
@@ -213,9 +211,7 @@ def _lengths(batch: RowBatch, side: str) -> np.ndarray:
     return pc.list_value_length(split).to_numpy().astype(np.int64)
 
 
-def _categories(
-    result: Figures, batch: RowBatch, kept: np.ndarray, regression: bool, names: Names
-) -> None:
+def _categories(result: Figures, batch: RowBatch, kept: np.ndarray, regression: bool, names: Names) -> None:
     labels = batch.labels
     if batch.kind == "multilabel":
         _label_categories(result, batch, kept, names)

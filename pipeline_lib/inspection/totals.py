@@ -15,9 +15,7 @@ from pipeline_lib.inspection.statistics import NO_ANSWER, NO_LABEL, Figures, Num
 from pipeline_lib.shards.vectors import unit
 
 
-def totals(
-    rows: JoinedRows, names: Names, wanted: Filter, common: np.ndarray | None
-) -> dict[str, Any]:
+def totals(rows: JoinedRows, names: Names, wanted: Filter, common: np.ndarray | None) -> dict[str, Any]:
     """Summarise the selected rows, in one pass over the set, or two over a transfer set.
 
     :param common: see :func:`common_vector`.

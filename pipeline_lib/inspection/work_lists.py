@@ -97,9 +97,7 @@ def work_lists(
     return lists_of(parts, names, limit, settings.is_regression, student_name, wanted, cleanlab)
 
 
-def task_parts(
-    layout: Layout, params: Params, task: str, student: ChosenStudent | None
-) -> list[ListPart]:
+def task_parts(layout: Layout, params: Params, task: str, student: ChosenStudent | None) -> list[ListPart]:
     """Return the sets of a task that its teacher answered: transfer sets, then held-out splits.
 
     Originals are in every transfer set, and count only in the first.
@@ -107,10 +105,7 @@ def task_parts(
     teacher = teacher_beside(params, task, student)
     recipes = params.recipes_of(task)
     changing = [name for name in recipes if not params.recipe(name).changes_nothing]
-    pairs = [
-        (layout.transfer(task, name), layout.outputs(task, teacher, name))
-        for name in changing or recipes[:1]
-    ]
+    pairs = [(layout.transfer(task, name), layout.outputs(task, teacher, name)) for name in changing or recipes[:1]]
     pairs = [(inputs, outputs) for inputs, outputs in pairs if (outputs / "manifest.json").exists()]
     later = labelled_later(layout.split(task, "train"))
     parts = [
@@ -166,10 +161,7 @@ def lists_of(
                 kept.add(scores, number, batch.shard, batch.start)
         if errors is not None:
             errors.count(batch)
-    return [
-        _written(name, kept, parts, names, regression, errors, student)
-        for name, kept in top.items()
-    ]
+    return [_written(name, kept, parts, names, regression, errors, student) for name, kept in top.items()]
 
 
 def _answered(parts: Sequence[ListPart]) -> Iterator[tuple[int, RowBatch]]:
@@ -193,9 +185,7 @@ def _scores(
             return None
         return np.where(synthetic, moved(batch.logits, originals.logits(batch), batch.kind), np.nan)
     if name == "student":
-        return (
-            None if part.student is None else moved(batch.logits, part.student(batch), batch.kind)
-        )
+        return None if part.student is None else moved(batch.logits, part.student(batch), batch.kind)
     if name == "labels":
         if regression:
             return np.abs(batch.logits[:, 0] - batch.labels)

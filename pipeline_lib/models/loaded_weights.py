@@ -14,9 +14,7 @@ from pipeline_lib.base.errors import DistilleryError
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
 
 
-def check_loaded(
-    folder: Path, model: Any, info: Mapping[str, Any], new_head: bool, pooled: bool = False
-) -> None:
+def check_loaded(folder: Path, model: Any, info: Mapping[str, Any], new_head: bool, pooled: bool = False) -> None:
     """Check that a model's weights are those of its folder.
 
     :param info: what transformers says of the loading: missing, unexpected and mismatched keys.

@@ -18,13 +18,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.model_config import read_config
 from pipeline_lib.models.students.vocabulary import is_one_word
 from pipeline_lib.models.students.word_vectors import model_pieces
-from pipeline_lib.models.teacher import (
-    TOKENISING,
-    Transformer,
-    digest_model,
-    keep_head_exact,
-    load_pretrained,
-)
+from pipeline_lib.models.teacher import TOKENISING, Transformer, digest_model, keep_head_exact, load_pretrained
 from pipeline_lib.text.pieces import ENCODED_TEXTS, Pieces
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.text.words import join_words
@@ -89,9 +83,7 @@ class MaskedLanguageModel(Transformer):
             )
         return outputs
 
-    def _read(
-        self, sentences: Sequence[SplitSentence], max_length: int
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _read(self, sentences: Sequence[SplitSentence], max_length: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield each sentence's piece ids, int32, and each word's piece, see :func:`_pieces_of`."""
         tokenizer, unknown = self.pieces.tokenizer, self.pieces.unknown_id
         for start in range(0, len(sentences), ENCODED_TEXTS):
@@ -204,9 +196,7 @@ def _pieces_of(sentence: SplitSentence, encoding: Any, unknown: int | None) -> l
     """Return for each word the number of the piece that is the word, or -1."""
     text, words = join_words(*sentence), []
     pieces: dict[tuple[int, int], int] = {}
-    for number, (piece, (start, end)) in enumerate(
-        zip(encoding.ids, encoding.offsets, strict=True)
-    ):
+    for number, (piece, (start, end)) in enumerate(zip(encoding.ids, encoding.offsets, strict=True)):
         # Some tokenizers count the space before a word to its piece.
         span = (start + text[start:end].startswith(" "), end)
         pieces[span] = -1 if span in pieces or piece == unknown else number

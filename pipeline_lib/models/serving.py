@@ -77,8 +77,7 @@ def threshold_of(folder: Path, share: float) -> float:
     table, column = read_shard(path), f"{location.method}-{location.seed}"
     if column not in table.column_names:
         raise DistilleryError(
-            f"{path}: no answers of {column}. Run `dvc repro`, or give the confidence with "
-            "--threshold."
+            f"{path}: no answers of {column}. Run `dvc repro`, or give the confidence with --threshold."
         )
     logits = matrix(table.filter(pc.equal(table["split"], "dev"))[column])
     return threshold_at(confidence(logits / temperature_of(folder)), share)
@@ -94,9 +93,7 @@ def teacher_of(folder: Path, params: Params) -> tuple[Path, int] | None:
     location = _place(folder, "--teacher")
     name = params.teacher_of(location.task, params.method(location.method))
     teacher = params.teachers[name]
-    return (
-        (location.layout.teacher(location.task, name), teacher.max_length) if teacher.runs else None
-    )
+    return (location.layout.teacher(location.task, name), teacher.max_length) if teacher.runs else None
 
 
 def baseline_of(folder: Path, params: Params) -> Path | None:
@@ -112,11 +109,7 @@ def baseline_of(folder: Path, params: Params) -> Path | None:
 
 
 def open_teacher(
-    folder: Path,
-    names: list[str] | None,
-    max_length: int | None,
-    device: str = "auto",
-    precision: str = "auto",
+    folder: Path, names: list[str] | None, max_length: int | None, device: str = "auto", precision: str = "auto"
 ) -> tuple[Teacher, Predict]:
     """Load a teacher for use, by default as it is fastest here, with its prediction function.
 
@@ -143,8 +136,5 @@ def longest_of(teacher: Teacher, folder: Path, max_length: int | None) -> int:
 def _place(folder: Path, option: str) -> StudentPlace:
     location = student_place(folder)
     if location is None:
-        raise DistilleryError(
-            f"{folder}: not below data/students, so its teacher is not known. Name it with "
-            f"{option}."
-        )
+        raise DistilleryError(f"{folder}: not below data/students, so its teacher is not known. Name it with {option}.")
     return location

@@ -238,9 +238,7 @@ def load_classifier(
     return load_pretrained(folder, "AutoModelForSequenceClassification", head)
 
 
-def load_pretrained(
-    folder: Path, auto_class: str, head: Mapping[str, Any], pooled: bool = False
-) -> tuple[Any, Any]:
+def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any], pooled: bool = False) -> tuple[Any, Any]:
     """Load (model, fast tokenizer) in float32 with one of transformers' Auto classes.
 
     :param head: the settings of a new head; empty: everything is to come from the folder.
@@ -305,9 +303,7 @@ def digest_model(folder: Path) -> str:
     return sha256_json({path.name: sha256_file(path) for path in sorted(paths)})
 
 
-def length_sorted_batches(
-    lengths: np.ndarray, batch_tokens: int, padded: bool = True
-) -> Iterator[np.ndarray]:
+def length_sorted_batches(lengths: np.ndarray, batch_tokens: int, padded: bool = True) -> Iterator[np.ndarray]:
     """Yield row numbers in batches of at most ``batch_tokens`` tokens.
 
     Rows are sorted by length, which leaves little padding; longest first, so that a batch that does

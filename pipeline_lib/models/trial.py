@@ -83,16 +83,12 @@ def check_vocabulary(folder: Path, model: Any, pieces: Pieces) -> None:
         )
 
 
-def _answers(
-    model: Any, pieces: Pieces, texts: list[Text], limit: int
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _answers(model: Any, pieces: Pieces, texts: list[Text], limit: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the answer to the first text, alone and beside the second."""
     sentences = pieces.number(texts, limit)
     length, rows = int(sentences.lengths[0]), torch.arange(2).numpy()
     with torch.inference_mode():
-        alone, beside = (
-            model(**model_inputs(sentences.batch(chosen))) for chosen in (rows[:1], rows)
-        )
+        alone, beside = (model(**model_inputs(sentences.batch(chosen))) for chosen in (rows[:1], rows))
     if "logits" in alone:
         # One per class, or as many per token as there are word pieces.
         return alone.logits[0], beside.logits[0, : len(alone.logits[0])]

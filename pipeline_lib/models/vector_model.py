@@ -55,8 +55,7 @@ def load_vector_model(folder: Path, device: str, precision: str, pooling: str) -
     model, tokenizer = load_pretrained(folder, "AutoModel", {}, pooling == "pooler")
     if pooling == "pooler" and getattr(model, "pooler", None) is None:
         raise DistilleryError(
-            f"{folder}: the model has no pooler. Set sentence_vectors.pooling in params.yaml to "
-            "cls or mean."
+            f"{folder}: the model has no pooler. Set sentence_vectors.pooling in params.yaml to cls or mean."
         )
     use_short_attention(model)
     packs = can_pack(model.eval(), Pieces.of(tokenizer, model.config))

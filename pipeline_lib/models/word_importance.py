@@ -75,11 +75,7 @@ def word_counts(text: Text, characters: Sequence[int] | None = None) -> list[int
 
 
 def word_importance(
-    text: Text,
-    predict: Predict,
-    mask: str,
-    is_regression: bool,
-    read: Sequence[int] | None = None,
+    text: Text, predict: Predict, mask: str, is_regression: bool, read: Sequence[int] | None = None
 ) -> Importance:
     """Mask each word of a text in turn.
 
@@ -102,9 +98,7 @@ def word_importance(
     outputs = predict([text, *masked])
     answers = outputs.astype(np.float64) if is_regression else softmax(outputs)
     of_words = np.full((sum(map(len, words)), answers.shape[1]), np.nan, answers.dtype)
-    is_read = np.concatenate(
-        [np.arange(len(side)) < count for side, count in zip(words, counts, strict=True)]
-    )
+    is_read = np.concatenate([np.arange(len(side)) < count for side, count in zip(words, counts, strict=True)])
     of_words[is_read] = answers[1:]
     return Importance(words, answers[0], of_words, is_regression)
 
@@ -119,9 +113,7 @@ def masked_variants(sentence: str, mask: str, count: int | None = None) -> list[
     return [join_words([*words[:i], mask, *words[i + 1 :]], spaces) for i in places]
 
 
-def as_json(
-    text: Text, importances: Mapping[str, Importance], names: Sequence[str]
-) -> dict[str, Any]:
+def as_json(text: Text, importances: Mapping[str, Importance], names: Sequence[str]) -> dict[str, Any]:
     """Return the importances of one text, by model, as plain values; entropies are in bits.
 
     :param names: of the classes; for a regression that of the score.
@@ -130,16 +122,12 @@ def as_json(
     return {
         "text": sentences,
         "words": list(next(iter(importances.values())).words),
-        "models": {
-            model: _model_json(importance, names) for model, importance in importances.items()
-        },
+        "models": {model: _model_json(importance, names) for model, importance in importances.items()},
     }
 
 
 def _model_json(importance: Importance, names: Sequence[str]) -> dict[str, Any]:
-    changes = [
-        None if change != change else round(change, 6) for change in importance.changes.tolist()
-    ]
+    changes = [None if change != change else round(change, 6) for change in importance.changes.tolist()]
     counts = tuple(len(words) for words in importance.words)
     cut = {} if importance.read == counts else {"words_read": [*importance.read]}
     if importance.is_regression:

@@ -12,13 +12,7 @@ import pyarrow as pa
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.corpora.tasks.added import with_added
 from pipeline_lib.corpora.tasks.fetching import fetch_data
-from pipeline_lib.corpora.tasks.labelled import (
-    Example,
-    LabelMap,
-    ScoreRange,
-    added_meaning,
-    read_examples,
-)
+from pipeline_lib.corpora.tasks.labelled import Example, LabelMap, ScoreRange, added_meaning, read_examples
 from pipeline_lib.corpora.tasks.preparation import example_table, split_tables
 from pipeline_lib.onboarding.columns import look_at
 from pipeline_lib.onboarding.guess_columns import choose_label, choose_texts
@@ -107,12 +101,7 @@ class AddedLabels:
 
 
 def read_labels(
-    paths: Sequence[Path],
-    task: Task,
-    options: ReadOptions,
-    text: Sequence[str],
-    label: str | None,
-    ask: Ask,
+    paths: Sequence[Path], task: Task, options: ReadOptions, text: Sequence[str], label: str | None, ask: Ask
 ) -> Content:
     """Read files of labelled rows, under the names of the task's columns.
 
@@ -241,8 +230,7 @@ class _Rows:
             )
         if self.twice:
             faults.append(
-                f"{self._named(self.twice)}: an earlier row has this text under another label. "
-                "Keep one of the two."
+                f"{self._named(self.twice)}: an earlier row has this text under another label. Keep one of the two."
             )
         if self.other and not replace:
             faults.append(
@@ -280,9 +268,7 @@ def _keys(texts: Sequence[Texts], task: Task) -> list[int]:
     return [] if table is None else keys_of(table).tolist()
 
 
-def _matched(
-    texts: Sequence[Texts], task: Task, known: np.ndarray
-) -> tuple[list[Texts], np.ndarray]:
+def _matched(texts: Sequence[Texts], task: Task, known: np.ndarray) -> tuple[list[Texts], np.ndarray]:
     """Return texts and their content keys, uint64 (texts,).
 
     A text that the task has without an apostrophe at its start loses it: the CSV of a work list

@@ -77,11 +77,7 @@ def taken_back(paths: Sequence[Path]) -> Iterator[None]:
 
 
 def place(
-    contents: Mapping[str, Content],
-    columns: Sequence[str],
-    kept: Mapping[str, Sequence[int]],
-    name: str,
-    inputs: Path,
+    contents: Mapping[str, Content], columns: Sequence[str], kept: Mapping[str, Sequence[int]], name: str, inputs: Path
 ) -> Placement:
     """Decide where a task's files go.
 
@@ -128,6 +124,5 @@ def _holds(path: Path, table: pa.Table) -> bool:
 
 def _other(path: Path) -> DistilleryError:
     return DistilleryError(
-        f"{path}: a different file is there already. Choose another --name, or overwrite it with "
-        "--force."
+        f"{path}: a different file is there already. Choose another --name, or overwrite it with --force."
     )

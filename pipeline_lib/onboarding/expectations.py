@@ -25,10 +25,7 @@ def expectation(kind: str, rows: int, texts: int) -> str | None:
     nearest = min(_ALONE, key=lambda known: max(known / rows, rows / known))
     alone, with_texts = ("{} to {}".format(*points) for points in (_ALONE[nearest], _WITH_TEXTS))
     if texts >= _TEXTS:
-        return (
-            f"{rows:,} rows and {texts:,} texts without labels: students some {with_texts} points "
-            "below the teacher"
-        )
+        return f"{rows:,} rows and {texts:,} texts without labels: students some {with_texts} points below the teacher"
     return (
         f"{rows:,} rows: students some {alone} points below the teacher; with 2,000 texts without "
         f"labels, some {with_texts}"

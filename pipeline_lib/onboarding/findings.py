@@ -145,9 +145,7 @@ def find(understood: TaskGuess, unlabelled: Content | None = None) -> Findings:
     texts = tables.pop(UNLABELLED, None)
     return Findings(
         rows={name: table.num_rows for name, table in tables.items()},
-        classes={
-            name: _counts(table, task) for name, table in tables.items() if name not in hidden
-        },
+        classes={name: _counts(table, task) for name, table in tables.items() if name not in hidden},
         odd=odd,
         shared=_shared(understood, tables, numbers),
         repeated=sum(_repeats(table)[0] for table in tables.values()),
@@ -247,9 +245,7 @@ class _Rows:
         ]
 
 
-def _check_classes(
-    understood: TaskGuess, examples: dict[str, list[Example]], labels: LabelMap | LabelSets
-) -> None:
+def _check_classes(understood: TaskGuess, examples: dict[str, list[Example]], labels: LabelMap | LabelSets) -> None:
     missing = missing_classes(examples[understood.examples], labels)
     if missing:
         path = understood.contents[understood.examples].paths[0]
@@ -272,29 +268,21 @@ def _further(texts: pa.Table, splits: dict[str, pa.Table], unlabelled: Content) 
         kept, left_out = texts_of_no_split(texts, splits.values(), UNLABELLED)
     except DistilleryError as error:
         raise DistilleryError(
-            f"--unlabelled: all {texts.num_rows:,} texts are among the task's rows already. Give "
-            "other files."
+            f"--unlabelled: all {texts.num_rows:,} texts are among the task's rows already. Give other files."
         ) from error
     empty = unlabelled.table.num_rows - texts.num_rows
     return Further(kept.num_rows, left_out["in_a_split"], left_out["repeated"], empty)
 
 
 def _lonely(
-    understood: TaskGuess,
-    task: Task,
-    examples: dict[str, list[Example]],
-    numbers: dict[str, list[int]],
+    understood: TaskGuess, task: Task, examples: dict[str, list[Example]], numbers: dict[str, list[int]]
 ) -> list[Odd]:
     """Return the rows that are alone in their class: too few to learn it or to score it."""
     split = understood.examples
     if task.kind != "classification" or task.label_of(split) is None:
         return []
     counts = Counter(example.label for example in examples[split])
-    rows = [
-        row
-        for example, row in zip(examples[split], numbers[split], strict=True)
-        if counts[example.label] == 1
-    ]
+    rows = [row for example, row in zip(examples[split], numbers[split], strict=True) if counts[example.label] == 1]
     content = understood.contents[split]
     return [Odd(split, LONELY, rows, [content.place(r) for r in rows], False)] if rows else []
 
@@ -320,9 +308,7 @@ def _counts(table: pa.Table, task: Task) -> dict[str, int]:
     return {name: counts[index] for index, name in names if counts[index] or every}
 
 
-def _shared(
-    understood: TaskGuess, tables: dict[str, pa.Table], numbers: dict[str, list[int]]
-) -> list[Shared]:
+def _shared(understood: TaskGuess, tables: dict[str, pa.Table], numbers: dict[str, list[int]]) -> list[Shared]:
     overlaps, order = [], [*tables]
     for index, split in enumerate(order):
         for earlier in order[:index]:

@@ -50,9 +50,7 @@ def choose_texts(
         for name in named:
             _check_there(name, contents, "--text")
         if len(named) > 2:
-            raise DistilleryError(
-                f"--text: {len(named)} columns. Name one for texts, or two for pairs."
-            )
+            raise DistilleryError(f"--text: {len(named)} columns. Name one for texts, or two for pairs.")
         return [*named]
     parts = contents.values()
     columns = [column for column in columns if column.name != label]
@@ -81,9 +79,7 @@ def _whole_names(parts: Sequence[str], contents: dict[str, Content]) -> list[str
     return [spelled[whole]] if {*parts} - names and whole in spelled else [*parts]
 
 
-def _short_texts(
-    columns: Sequence[Column], contents: dict[str, Content], ask: Ask, flag: str | None
-) -> list[str]:
+def _short_texts(columns: Sequence[Column], contents: dict[str, Content], ask: Ask, flag: str | None) -> list[str]:
     """Return the text columns if none reads like text, since intents and queries are short.
 
     Then their names decide, or the user does.
@@ -173,9 +169,7 @@ def choose_label(
     return _asked_label(usual or candidates, f"{_where(contents)}: {which}{why}", contents, ask)
 
 
-def _asked_label(
-    names: Sequence[str], reason: str, contents: dict[str, Content], ask: Ask
-) -> str | None:
+def _asked_label(names: Sequence[str], reason: str, contents: dict[str, Content], ask: Ask) -> str | None:
     file = quote(_where(contents))
     flag = (
         f"--label {quote(names[0])}; or if nothing is labelled, with --label none and a file of "
@@ -192,16 +186,13 @@ def _has_class_names(name: str, contents: dict[str, Content]) -> bool:
 def _why_not(columns: Sequence[Column]) -> str:
     """Say why columns that have a label's name are not labels."""
     return "".join(
-        f" ({column.name}: {column.distinct:,} different value{'s'[: column.distinct != 1]} in "
-        f"{column.filled:,} rows)"
+        f" ({column.name}: {column.distinct:,} different value{'s'[: column.distinct != 1]} in {column.filled:,} rows)"
         for column in columns
         if says_label(column.name) or ends_as_label(column.name)
     )
 
 
-def choose_kind(
-    name: str, values: Sequence[str], named: str | None, of_teacher: str | None, ask: Ask
-) -> str:
+def choose_kind(name: str, values: Sequence[str], named: str | None, of_teacher: str | None, ask: Ask) -> str:
     """Return ``classification`` or ``regression``.
 
     :param values: the label column's values; :param named: what the user said.
@@ -278,9 +269,7 @@ def _there_are(content: Content) -> str:
 def _check_there(name: str, contents: dict[str, Content], flag: str) -> None:
     for content in contents.values():
         if name not in content.names:
-            raise DistilleryError(
-                f"{content.paths[0]}: no column {name!r}; {_there_are(content)}. Correct {flag}."
-            )
+            raise DistilleryError(f"{content.paths[0]}: no column {name!r}; {_there_are(content)}. Correct {flag}.")
 
 
 def _check_common(columns: Sequence[Column], contents: dict[str, Content]) -> None:

@@ -30,17 +30,13 @@ _NAMES = {
 }
 """Words in file names, and the split that they mean."""
 _HASH = r"[0-9a-f]{8,}(-[0-9a-f]{4,})*"
-_PART = re.compile(
-    rf"[-_]?(\d+(-of-\d+)?(-{_HASH})?|\d+-{_HASH}(-c\d+)?)([._](snappy|gz|zstd))?$|[-_][a-z]$"
-)
+_PART = re.compile(rf"[-_]?(\d+(-of-\d+)?(-{_HASH})?|\d+-{_HASH}(-c\d+)?)([._](snappy|gz|zstd))?$|[-_][a-z]$")
 """The end of a file name if several files make up one split: of the hub's shards, with a hash or
 without, of Spark's parts, and of ``train_a``, ``train_b``."""
 _log = logging.getLogger(__name__)
 
 
-def files_by_split(
-    paths: Sequence[Path], dev: Path | None = None, test: Path | None = None
-) -> dict[str, list[Path]]:
+def files_by_split(paths: Sequence[Path], dev: Path | None = None, test: Path | None = None) -> dict[str, list[Path]]:
     """Return the files of each split; ``all`` is to be divided into splits.
 
     :param paths: files and folders; :param dev: the dev file; :param test: the test file.
@@ -151,9 +147,7 @@ def _groups(folder: Path) -> list[tuple[str | None, list[Path]]]:
     # MRPC has dev.tsv and dev_ids.tsv; the first is the split.
     plain = {split for split, stem, _ in candidates if stem.lower() in _NAMES}
     named = [
-        (split, files)
-        for split, stem, files in candidates
-        if split and (stem.lower() in _NAMES or split not in plain)
+        (split, files) for split, stem, files in candidates if split and (stem.lower() in _NAMES or split not in plain)
     ]
     if not named:
         return [(split, files) for split, _, files in candidates]
@@ -164,9 +158,7 @@ def _groups(folder: Path) -> list[tuple[str | None, list[Path]]]:
 
 
 def _nothing_in(folder: Path) -> DistilleryError:
-    return DistilleryError(
-        f"{folder}: no data files in this folder; known suffixes are {', '.join(FORMATS)}."
-    )
+    return DistilleryError(f"{folder}: no data files in this folder; known suffixes are {', '.join(FORMATS)}.")
 
 
 def _stem(path: Path) -> str:
@@ -180,6 +172,5 @@ def _refuse(path: Path, split: str | None, splits: dict[str, list[Path]]) -> Non
             "--dev and --test, or give only this file."
         )
     raise DistilleryError(
-        f"{path}: {split} is {splits[split][0]} already. Give one of them, or the folder of one "
-        "data set only."
+        f"{path}: {split} is {splits[split][0]} already. Give one of them, or the folder of one data set only."
     )

@@ -96,8 +96,7 @@ def _named(content: Content, named: str, kind: str | None) -> str | list[str] | 
         return None
     if missing:
         raise DistilleryError(
-            f"{content.paths[0]}: no column {missing[0]!r}; there are {', '.join(content.names)}. "
-            "Correct --label."
+            f"{content.paths[0]}: no column {missing[0]!r}; there are {', '.join(content.names)}. Correct --label."
         )
     others = [name for name in parts if name not in marks_of(content, ())]
     if others:
@@ -108,9 +107,7 @@ def _named(content: Content, named: str, kind: str | None) -> str | list[str] | 
     return parts
 
 
-def _guessed(
-    content: Content, texts: Sequence[str], kind: str | None, ask: Ask
-) -> str | list[str] | None:
+def _guessed(content: Content, texts: Sequence[str], kind: str | None, ask: Ask) -> str | list[str] | None:
     names = [name for name in content.names if name not in texts]
     marks = marks_of(content, texts)
     lists = [name for name in names if name not in marks and _holds_lists(content, name)]
@@ -148,10 +145,7 @@ def _asked(content: Content, names: Sequence[str], ask: Ask) -> str:
 
 
 def _asked_marks(content: Content, names: Sequence[str], ask: Ask) -> list[str] | None:
-    question = (
-        f"{content.paths[0]}: {len(names)} columns of 0 and 1, {', '.join(names)}. Which are the "
-        "labels?"
-    )
+    question = f"{content.paths[0]}: {len(names)} columns of 0 and 1, {', '.join(names)}. Which are the labels?"
     flag = f"--kind multilabel for all of them, or --label {quote(names[0])} for one"
     return [*names] if ask(Question(question, [SEVERAL, "one of them"], flag)) == SEVERAL else None
 
@@ -162,9 +156,7 @@ def _holds_lists(content: Content, name: str) -> bool:
     lists = [bracketed(cell) for cell in filled]
     if filled and None not in lists:
         entries = [entry for one in lists for entry in one]
-        return 2 <= len({*entries}) <= min(MOST, len(entries) / 2) and all(
-            len({*one}) == len(one) for one in lists
-        )
+        return 2 <= len({*entries}) <= min(MOST, len(entries) / 2) and all(len({*one}) == len(one) for one in lists)
     separator = separator_of(filled)
     if separator in (None, " "):
         return False
@@ -176,14 +168,10 @@ def _holds_lists(content: Content, name: str) -> bool:
 def _of_marks(content: Content, columns: list[str], spec: str | None) -> LabelSet:
     if spec is not None:
         raise DistilleryError(
-            f"--labels {spec!r}: labels are named by their columns, {', '.join(columns)}. Leave "
-            "it out."
+            f"--labels {spec!r}: labels are named by their columns, {', '.join(columns)}. Leave it out."
         )
     kept = [name for name in columns if _has_rows(content, name)]
-    labels = {
-        name: sorted({value for value in content.values(name) if value.casefold() in YES})
-        for name in kept
-    }
+    labels = {name: sorted({value for value in content.values(name) if value.casefold() in YES}) for name in kept}
     if len(kept) < 2:
         raise DistilleryError(
             f"{content.paths[0]}: of {', '.join(columns)}, only {', '.join(kept) or 'none'} has a "
@@ -195,9 +183,7 @@ def _of_marks(content: Content, columns: list[str], spec: str | None) -> LabelSe
 def _of_lists(contents: dict[str, Content], column: str, spec: str | None) -> Labels:
     """Return the labels of a column of lists; spellings that differ only in case are one label."""
     cells = [v for c in contents.values() if column in c.names for v in c.values(column)]
-    named = next(
-        (c.class_names[column] for c in contents.values() if column in c.class_names), None
-    )
+    named = next((c.class_names[column] for c in contents.values() if column in c.class_names), None)
     separator = separator_of([cell for cell in cells if cell])
     counts: Counter[str] = Counter()
     for cell in cells:

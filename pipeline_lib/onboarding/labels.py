@@ -42,9 +42,7 @@ def classes_of(values: Sequence[str], names: Sequence[str] | None) -> Labels:
     """
     values = with_label(values, names)
     distinct = sorted({*values}, key=_order)
-    if names is not None and all(
-        value.isdecimal() and int(value) < len(names) for value in distinct
-    ):
+    if names is not None and all(value.isdecimal() and int(value) < len(names) for value in distinct):
         return {name: [str(index)] for index, name in enumerate(names) if str(index) in distinct}
     groups: dict[str, list[str]] = {}
     for value in distinct:
@@ -52,10 +50,7 @@ def classes_of(values: Sequence[str], names: Sequence[str] | None) -> Labels:
     counted = {value: 0 for value in distinct}
     for value in values:
         counted[value] = counted.get(value, 0) + 1
-    return {
-        _WHOLE.sub(r"\1", max(spellings, key=counted.__getitem__)): spellings
-        for spellings in groups.values()
-    }
+    return {_WHOLE.sub(r"\1", max(spellings, key=counted.__getitem__)): spellings for spellings in groups.values()}
 
 
 def parse_labels(spec: str, values: Sequence[str]) -> Labels:
@@ -105,9 +100,7 @@ def score_range(values: Sequence[str], spec: str | None) -> Labels:
     parsed = map(finite_number, with_label(values))
     numbers = [number for number in parsed if number is not None]
     if len(set(numbers)) < 2:
-        raise DistilleryError(
-            "the label column does not have two different numbers. Name another with --label."
-        )
+        raise DistilleryError("the label column does not have two different numbers. Name another with --label.")
     low, high = min(numbers), max(numbers)
     if high - low >= 0.5:
         low, high = math.floor(low), math.ceil(high)
@@ -171,7 +164,5 @@ def _order(value: str) -> tuple[float, str, str]:
 def _number(value: str, whole: str) -> float:
     parsed = finite_number(value.strip())
     if parsed is None:
-        raise DistilleryError(
-            f"--labels: {whole!r}: {value!r} is not a number. Write a range such as 0..5."
-        )
+        raise DistilleryError(f"--labels: {whole!r}: {value!r} is not a number. Write a range such as 0..5.")
     return parsed

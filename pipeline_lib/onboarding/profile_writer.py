@@ -114,8 +114,7 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
         **encoder_sections(students, wanted.name, base),
     }
     sections["optimisers"] |= {
-        row["optimiser"]: base["optimisers"][row["optimiser"]]
-        for row in sections["encoders"].values()
+        row["optimiser"]: base["optimisers"][row["optimiser"]] for row in sections["encoders"].values()
     }
     return {key: value for key, value in sections.items() if value != base[key]}
 
@@ -150,8 +149,7 @@ def with_added_labels(text: str, task: str, file: str, path: Path) -> str:
     lines = text.splitlines(keepends=True)
     if row.fa.flow_style():
         raise DistilleryError(
-            f"{path}: tasks.{task} is written in braces. Add `{ADDED}: {file}` to it, and run this "
-            "again."
+            f"{path}: tasks.{task} is written in braces. Add `{ADDED}: {file}` to it, and run this again."
         )
     first = next(iter(row))
     number, indent = row.lc.key(ADDED if ADDED in row else first)
@@ -238,12 +236,7 @@ def _section(key: str, value: Any) -> Any:
     if not isinstance(value, dict) or not value:
         return _flow(value)
     if key == "tasks":
-        return CommentedMap(
-            {
-                name: CommentedMap({k: _flow(v) for k, v in row.items()})
-                for name, row in value.items()
-            }
-        )
+        return CommentedMap({name: CommentedMap({k: _flow(v) for k, v in row.items()}) for name, row in value.items()})
     return CommentedMap({name: _flow(row) for name, row in value.items()})
 
 

@@ -77,9 +77,7 @@ def name_of(requested: str | None, files: list[Path]) -> str:
     """
     if requested is not None:
         if not requested.replace("_", "").isalnum() or not requested.isascii():
-            raise DistilleryError(
-                f"--name {requested!r}: use only letters, digits and _ in a name."
-            )
+            raise DistilleryError(f"--name {requested!r}: use only letters, digits and _ in a name.")
         return requested
     path = files[0].resolve()
     stem = path.parent.name if path.stem.lower() in _SPLIT_NAMES else path.stem
@@ -146,9 +144,7 @@ def leave_out(inspection: Inspection) -> Inspection:
     return replace(inspection, understood=understood, findings=findings, leaves_out=True)
 
 
-def propose(
-    request: Request, inspection: Inspection, base: Mapping[str, Any], language: Language
-) -> Proposal:
+def propose(request: Request, inspection: Inspection, base: Mapping[str, Any], language: Language) -> Proposal:
     """Return what to write.
 
     :param language: the texts'.

@@ -27,6 +27,4 @@ def refuse(question: Question) -> str:
 
     :raises DistilleryError: naming the flag that answers the question.
     """
-    raise DistilleryError(
-        f"{question.text} {' | '.join(question.choices)}. Answer with {question.flag}."
-    )
+    raise DistilleryError(f"{question.text} {' | '.join(question.choices)}. Answer with {question.flag}.")

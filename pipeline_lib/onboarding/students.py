@@ -68,9 +68,7 @@ def piece_limit(words: int) -> int:
     return min(512, max(128, -(-words * 3 // 2 // 64) * 64))
 
 
-def student_rows(
-    names: tuple[str, ...], words: int, pieces: int, model: str, width: int
-) -> dict[str, Any]:
+def student_rows(names: tuple[str, ...], words: int, pieces: int, model: str, width: int) -> dict[str, Any]:
     """Return ``students``.
 
     :param words: where they truncate; :param pieces: where those that read word pieces do.
@@ -84,8 +82,7 @@ def student_rows(
         ENCODED: {"hidden": 128, "width": width, "classifier": 200, **of_words},
         "static": {"classifier": 200, **of_words},
         "cnn": {"widths": [3, 4, 5], "filters": 100, "classifier": 200, **of_words},
-        "linear": {"ngrams": 2, "buckets": 200_000, "dimensions": 16}
-        | {"dropout": 0.0, "max_words": words},
+        "linear": {"ngrams": 2, "buckets": 200_000, "dimensions": 16} | {"dropout": 0.0, "max_words": words},
         "biattentive": {"tokens": "words", "model": None, "embedding_size": None}
         | {"feedforward": 128, "hidden": 64, "pools": ["max", "mean", "self"], "shared": 256}
         | {"classifier": 256, "dropout": 0.1, "max_words": words},
@@ -128,9 +125,7 @@ def encoder_sections(names: tuple[str, ...], task: str, base: Mapping[str, Any])
     return {"encoders": {ENCODER: row}, "wikipedia": base["wikipedia"] | {"sentences": _WIKIPEDIA}}
 
 
-def method_rows(
-    names: tuple[str, ...], recipes: list[str], from_labels: bool
-) -> dict[str, dict[str, Any]]:
+def method_rows(names: tuple[str, ...], recipes: list[str], from_labels: bool) -> dict[str, dict[str, Any]]:
     """Return ``methods``: on labels, on the teacher's answers, and on its answers to more texts.
 
     BiLSTMs have all three, the others the first and the last; the baseline is the first.

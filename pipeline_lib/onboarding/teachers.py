@@ -7,12 +7,7 @@ from shlex import quote
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.model_config import (
-    check_problem_type,
-    kind_of_model,
-    output_names,
-    read_config,
-)
+from pipeline_lib.base.model_config import check_problem_type, kind_of_model, output_names, read_config
 from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.onboarding.labels import Labels, spelled
 from pipeline_lib.onboarding.understanding import AnswerHints
@@ -55,9 +50,7 @@ class Chosen:
         return self.kind != "answers"
 
 
-def choose_teacher(
-    choice: str | None, models: Sequence[str], default: str, classes: Sequence[str]
-) -> Chosen:
+def choose_teacher(choice: str | None, models: Sequence[str], default: str, classes: Sequence[str]) -> Chosen:
     """Return the teacher that a user named.
 
     :param choice: a row of ``models``, a folder, or a file; None for the default.
@@ -103,9 +96,7 @@ def class_order(hints: AnswerHints, labels: Labels, is_ordered: bool) -> list[st
     :raises DistilleryError: if the order is not known, or labels do not count the classes.
     """
     names = [*labels]
-    counts = [
-        value for value in hints.numbers if not (isinstance(value, str) and value.strip() in names)
-    ]
+    counts = [value for value in hints.numbers if not (isinstance(value, str) and value.strip() in names)]
     for value in counts:
         if not _is_place(value, names):
             raise DistilleryError(
@@ -151,9 +142,7 @@ def tuning_of(chosen: Chosen, path: str, rows: int, base: Mapping[str, Any]) -> 
 
 def _model(path: Path) -> Chosen:
     if not (path / "config.json").is_file():
-        raise DistilleryError(
-            f"--teacher {path}: no config.json, so this is not a model. Correct the folder."
-        )
+        raise DistilleryError(f"--teacher {path}: no config.json, so this is not a model. Correct the folder.")
     config = read_config(path)
     heads = config.get("architectures") or []
     name = "".join(sign if sign.isalnum() else "_" for sign in path.resolve().name)

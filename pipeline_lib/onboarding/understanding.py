@@ -152,9 +152,7 @@ class TaskGuess:
         }
 
 
-def understand(
-    contents: dict[str, Content], overrides: Overrides, hints: AnswerHints | None, ask: Ask
-) -> TaskGuess:
+def understand(contents: dict[str, Content], overrides: Overrides, hints: AnswerHints | None, ask: Ask) -> TaskGuess:
     """Work out what files are about.
 
     :param contents: by split, without unlabelled texts.
@@ -179,21 +177,15 @@ def understand(
             "--unlabelled besides labelled ones."
         )
     kind, labels = (
-        _of_teacher(hints, overrides, ask)
-        if name is None
-        else _of_column(name, values, overrides, ask, contents)
+        _of_teacher(hints, overrides, ask) if name is None else _of_column(name, values, overrides, ask, contents)
     )
     label = name and _by_split(name, name, with_label, hints)
     if isinstance(labels, dict) and kind == "classification" and len(labels) < 2:
         [only] = labels
         if name is None:
             raise DistilleryError(f"--teacher: only one class, {only}. Give another file.")
-        raise DistilleryError(
-            f"column {name!r}: only one class, {only}. Name another with --label."
-        )
-    counts = (
-        [_count(meaning, values) for meaning in labels.values()] if kind == "classification" else []
-    )
+        raise DistilleryError(f"column {name!r}: only one class, {only}. Name another with --label.")
+    counts = [_count(meaning, values) for meaning in labels.values()] if kind == "classification" else []
     metrics, rare = metrics_of(kind, counts)
     positive = None if rare is None else [*labels][rare]
     if overrides.metrics:
@@ -206,11 +198,7 @@ def understand(
 
 
 def _of_several(
-    contents: dict[str, Content],
-    text: list[str],
-    several: LabelSet,
-    overrides: Overrides,
-    hints: AnswerHints | None,
+    contents: dict[str, Content], text: list[str], several: LabelSet, overrides: Overrides, hints: AnswerHints | None
 ) -> TaskGuess:
     """Return the task of rows that may have several labels."""
     columns = several.columns
@@ -222,8 +210,7 @@ def _of_several(
         metrics = _checked_metrics(overrides.metrics, "multilabel")
     if overrides.positive is not None:
         raise DistilleryError(
-            f"--positive {overrides.positive}: F1 is of all labels, of which a row may have "
-            "several. Leave it out."
+            f"--positive {overrides.positive}: F1 is of all labels, of which a row may have several. Leave it out."
         )
     split = _split(contents, overrides)
     task = contents, text, label, "multilabel", several.labels, metrics, None, split
@@ -262,8 +249,7 @@ def _of_teacher(hints: AnswerHints, overrides: Overrides, ask: Ask) -> tuple[str
         return kind, {name: [name] for name in classes_of(numbers, None)}
     if not hints.classes:
         raise DistilleryError(
-            "--teacher: the file does not name its classes. Name them in their order: "
-            "--labels 'bad;good'."
+            "--teacher: the file does not name its classes. Name them in their order: --labels 'bad;good'."
         )
     return kind, {name: [name] for name in hints.classes}
 
@@ -301,9 +287,7 @@ def _checked_metrics(names: Sequence[str], kind: str) -> list[str]:
     known = METRICS[kind]
     for name in names:
         if name not in known:
-            raise DistilleryError(
-                f"--metrics: {name!r} is not a metric of a {kind}. Choose from {', '.join(known)}."
-            )
+            raise DistilleryError(f"--metrics: {name!r} is not a metric of a {kind}. Choose from {', '.join(known)}.")
     return [*names]
 
 
@@ -311,13 +295,10 @@ def _checked_positive(positive: str, kind: str, labels: Labels, metrics: Sequenc
     if kind == "regression":
         raise DistilleryError(f"--positive {positive}: scores have no classes. Leave it out.")
     if positive not in labels:
-        raise DistilleryError(
-            f"--positive: no class {positive!r}; there are {', '.join(labels)}. Name one of them."
-        )
+        raise DistilleryError(f"--positive: no class {positive!r}; there are {', '.join(labels)}. Name one of them.")
     if len(labels) != 2:
         raise DistilleryError(
-            f"--positive {positive}: of {len(labels)} classes, F1 is the mean over all. Leave it "
-            "out."
+            f"--positive {positive}: of {len(labels)} classes, F1 is the mean over all. Leave it out."
         )
     if "f1" not in metrics:
         raise DistilleryError(

@@ -16,9 +16,7 @@ _SHOWN = 8
 """How many faulty files are listed before the rest is only counted."""
 
 
-def read_further(
-    paths: Sequence[Path], text: Sequence[str], options: ReadOptions, ask: Ask
-) -> Content:
+def read_further(paths: Sequence[Path], text: Sequence[str], options: ReadOptions, ask: Ask) -> Content:
     """Read files of unlabelled texts, one after the other.
 
     :param text: the task's text columns; :param options: those of its files, whose column names may

@@ -49,10 +49,7 @@ def proof_key(inputs: ShardSet, outputs: ShardSet, teacher_pass: TeacherPass) ->
 
 
 def prove_alignment(
-    inputs: ShardSet,
-    outputs: ShardSet,
-    logit_pass: LogitPass,
-    teacher_agreement: float | None = None,
+    inputs: ShardSet, outputs: ShardSet, logit_pass: LogitPass, teacher_agreement: float | None = None
 ) -> dict[str, Any]:
     """Measure the alignment of stored logits and return the figures.
 
@@ -75,9 +72,7 @@ def prove_alignment(
             labels.append(rows.select(["label"]).filter(known))
             answers.append(logits[known.to_numpy()])
     if teacher_agreement is not None:
-        figures |= _agreement(
-            pa.concat_tables(labels)["label"], answers, teacher_agreement, outputs
-        )
+        figures |= _agreement(pa.concat_tables(labels)["label"], answers, teacher_agreement, outputs)
     again = run_again(samples, logit_pass)
     judge = Judge(inputs, outputs, logit_pass, TOLERANCE[logit_pass.precision])
     return figures | judge.figures(samples, again) | _logit_figures(samples, again)
@@ -109,9 +104,7 @@ class Sample:
     stored: np.ndarray
 
 
-def different_samples(
-    inputs: ShardSet, outputs: ShardSet, teacher_pass: TeacherPass
-) -> Iterator[Sample]:
+def different_samples(inputs: ShardSet, outputs: ShardSet, teacher_pass: TeacherPass) -> Iterator[Sample]:
     """Yield the rows to rerun: of every shard some whose outputs differ most."""
     count, generator = rows_per_shard(outputs), np.random.default_rng(0)
     for shard, rows, stored in pairs(inputs, outputs):
@@ -148,13 +141,10 @@ def equal_keys(inputs: ShardSet, outputs: ShardSet) -> int:
     :raises DistilleryError: if any differ.
     """
     matches = sum(
-        int((rows["key"].to_numpy() == stored["key"].to_numpy()).sum())
-        for _, rows, stored in pairs(inputs, outputs)
+        int((rows["key"].to_numpy() == stored["key"].to_numpy()).sum()) for _, rows, stored in pairs(inputs, outputs)
     )
     if matches != inputs.manifest.rows:
-        raise DistilleryError(
-            f"{outputs.folder}: rows and outputs have different keys. {_remedy(outputs)}"
-        )
+        raise DistilleryError(f"{outputs.folder}: rows and outputs have different keys. {_remedy(outputs)}")
     return matches
 
 
@@ -252,12 +242,8 @@ def _distances(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def _logit_figures(samples: list[Sample], again: list[np.ndarray]) -> dict[str, Any]:
     both = [(recomputed, sample.stored) for sample, recomputed in zip(samples, again, strict=True)]
-    greatest = max(
-        (float(np.abs(recomputed - stored).max()) for recomputed, stored in both), default=0.0
-    )
-    flipped = sum(
-        int((recomputed.argmax(1) != stored.argmax(1)).sum()) for recomputed, stored in both
-    )
+    greatest = max((float(np.abs(recomputed - stored).max()) for recomputed, stored in both), default=0.0)
+    flipped = sum(int((recomputed.argmax(1) != stored.argmax(1)).sum()) for recomputed, stored in both)
     return {"max_abs_logit_difference": round(greatest, 6), "flipped_argmax": flipped}
 
 
@@ -278,9 +264,7 @@ def _agreement(
 
     :raises DistilleryError: if theirs is lower.
     """
-    stored_agreement = agreement(
-        label_array(labels), np.concatenate(logits), kind_of_labels(labels)
-    )
+    stored_agreement = agreement(label_array(labels), np.concatenate(logits), kind_of_labels(labels))
     if stored_agreement < teacher_agreement - AGREEMENT_TOLERANCE:
         raise DistilleryError(
             f"{outputs.folder}: the stored outputs' agreement with the labels is "

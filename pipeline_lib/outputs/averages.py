@@ -71,9 +71,7 @@ class AveragePass(ShardPass):
     def outputs(self, content: tuple[Path, ...]) -> Iterator[Output]:
         """Yield columns key (uint64) and logits (fixed-size list of float32)."""
         tables = [read_shard(path) for path in content]
-        logits = mean_answer(
-            [matrix(table["logits"]) for table in tables], self.weights, self.multilabel
-        )
+        logits = mean_answer([matrix(table["logits"]) for table in tables], self.weights, self.multilabel)
         columns = {"key": tables[0]["key"], "logits": list_column(logits)}
         known = int(answered(logits).sum())
         yield pa.table(columns), {"answered": known, "unanswered": len(logits) - known}
@@ -108,9 +106,7 @@ def _answering(folder: Path, digest: str, inputs: Path) -> dict[str, Path]:
     return {shard.source: outputs.path(shard) for shard in outputs.manifest.shards}
 
 
-def mean_answer(
-    logits: list[np.ndarray], weights: tuple[float, ...], multilabel: bool = False
-) -> np.ndarray:
+def mean_answer(logits: list[np.ndarray], weights: tuple[float, ...], multilabel: bool = False) -> np.ndarray:
     """Return the weighted mean of answers as logits, float32 (rows, classes), or (rows, 1) scores.
 
     The logits are the logarithms of the mean probabilities, minus their mean over classes; of

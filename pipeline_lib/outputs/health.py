@@ -33,9 +33,7 @@ TOLERANCE = 0.03
 SHOWN = 5
 
 
-def check_outputs(
-    outputs: np.ndarray, keys: np.ndarray, where: str, remedy: str, few: bool = False
-) -> None:
+def check_outputs(outputs: np.ndarray, keys: np.ndarray, where: str, remedy: str, few: bool = False) -> None:
     """Check that a shard's outputs are finite, and differ as those of different inputs do.
 
     :param outputs: float (rows, width); :param keys: content keys of the rows, uint64 (rows,).
@@ -60,8 +58,7 @@ def check_outputs(
         fault = f"variance gone: a deviation of {spread:.3g}, {spread / size:.1e} of their size,"
     if fault:
         raise DistilleryError(
-            f"{where}: {fault} for {len(chosen):,} different inputs of rows 0 to "
-            f"{len(outputs) - 1}. {remedy}"
+            f"{where}: {fault} for {len(chosen):,} different inputs of rows 0 to {len(outputs) - 1}. {remedy}"
         )
 
 
@@ -121,9 +118,7 @@ def least_agreement(teacher_agreement: float, rows: int, kind: Kind) -> float:
     """
     if kind == "regression":
         teacher_agreement = min(teacher_agreement, 1.0 - 1e-9)
-        return (
-            math.tanh(math.atanh(teacher_agreement) - DEVIATIONS / math.sqrt(rows - 3)) - TOLERANCE
-        )
+        return math.tanh(math.atanh(teacher_agreement) - DEVIATIONS / math.sqrt(rows - 3)) - TOLERANCE
     # A teacher that is never wrong on its training rows may still be wrong on one in ``rows``.
     error = max(teacher_agreement * (1.0 - teacher_agreement), 1.0 / rows)
     return teacher_agreement - DEVIATIONS * math.sqrt(error / rows) - TOLERANCE

@@ -14,9 +14,7 @@ from pipeline_lib.shards.kept import kept_json
 from pipeline_lib.shards.shard_sets import ShardSet
 
 
-def precompute_vectors(
-    inputs: ShardSet, teacher_pass: TeacherPass, folder: Path, engine: Engine, title: str
-) -> str:
+def precompute_vectors(inputs: ShardSet, teacher_pass: TeacherPass, folder: Path, engine: Engine, title: str) -> str:
     """Run a pass over one shard set into ``folder``, and prove that its rows are aligned.
 
     The proof's figures are written next to the outputs, in alignment.json.

@@ -75,7 +75,5 @@ def _ends(lengths: list[int]) -> pa.Array:
 
 
 @lru_cache(maxsize=1)
-def _loaded(
-    folder: Path, digest: str, device: str, precision: str, count: int
-) -> MaskedLanguageModel:
+def _loaded(folder: Path, digest: str, device: str, precision: str, count: int) -> MaskedLanguageModel:
     return load_masked_lm(folder, device, precision, count)

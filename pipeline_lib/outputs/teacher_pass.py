@@ -234,9 +234,7 @@ class StatePass(TeacherPass):
     def teacher(self) -> StateTeacher:
         """Load the teacher; the process caches the last one."""
         base = _loaded(self.folder, self.digest, self.device, self.precision)
-        return StateTeacher(
-            *(base.model, base.tokenizer, base.device, base.precision, base.digest, self.layers)
-        )
+        return StateTeacher(*(base.model, base.tokenizer, base.device, base.precision, base.digest, self.layers))
 
     def columns(self, outputs: np.ndarray, side: str) -> dict[str, pa.Array]:
         """Return a column of states: a list per layer in each row."""

@@ -15,21 +15,9 @@ from pipeline_lib.params.encoders import (
     SentenceVectorFiles,
     SentenceVectors,
 )
-from pipeline_lib.params.file import (
-    Params,
-    check_params,
-    load_params,
-)
+from pipeline_lib.params.file import Params, check_params, load_params
 from pipeline_lib.params.joint import Joint
-from pipeline_lib.params.methods import (
-    Evaluate,
-    Method,
-    Objective,
-    Optimiser,
-    Speed,
-    TeacherRuns,
-    register_objective,
-)
+from pipeline_lib.params.methods import Evaluate, Method, Objective, Optimiser, Speed, TeacherRuns, register_objective
 from pipeline_lib.params.models import (
     AnswerFiles,
     AnswerFormat,
@@ -110,11 +98,7 @@ from pipeline_lib.params.tasks import (
     Task,
     kind_of,
 )
-from pipeline_lib.params.transfer import (
-    Recipe,
-    Substitution,
-    Tagger,
-)
+from pipeline_lib.params.transfer import Recipe, Substitution, Tagger
 from pipeline_lib.params.wikipedia import (
     CorpusFiles,
     CorpusSource,

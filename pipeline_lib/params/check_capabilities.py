@@ -46,20 +46,15 @@ def _check_outputs(params: Params) -> None:
                 _check_answered(params, f"joint.{name}", row, task, recipe)
 
 
-def _check_answered(
-    params: Params, where: str, row: Method | Joint, task: str, recipe: str
-) -> None:
+def _check_answered(params: Params, where: str, row: Method | Joint, task: str, recipe: str) -> None:
     teachers = params.teachers_of(task)
     if row.teacher is None and len(teachers) > 1:
         raise ValueError(
-            f"{where}.teacher: missing, and {task} has the teachers {', '.join(teachers)}. "
-            "Name one of them"
+            f"{where}.teacher: missing, and {task} has the teachers {', '.join(teachers)}. Name one of them"
         )
     name = params.teacher_of(task, row)
     if name not in teachers:
-        raise ValueError(
-            f"{where}.teacher: {name} does not know {task}. Name one of {', '.join(teachers)}"
-        )
+        raise ValueError(f"{where}.teacher: {name} does not know {task}. Name one of {', '.join(teachers)}")
     if not teachers[name].answers(recipe):
         raise ValueError(
             f"{where}: teacher {name} does not answer {recipe} of {task}. Add it to the "
@@ -145,10 +140,7 @@ def _check_of_layers(params: Params) -> None:
             )
         for key in ("baseline", "threshold"):
             if getattr(row, key) is not None:
-                raise ValueError(
-                    f"methods.{name}.{key}: the row learns layers alone and answers nothing. Set "
-                    "null"
-                )
+                raise ValueError(f"methods.{name}.{key}: the row learns layers alone and answers nothing. Set null")
 
 
 def _check_decisions(params: Params) -> None:

@@ -79,8 +79,7 @@ def _check_teachers(params: Params) -> None:
         for recipe in teacher.data or []:
             if recipe not in params.transfer:
                 raise ValueError(
-                    f"teachers.{name}.data: no transfer set {recipe!r}; there are "
-                    f"{', '.join(params.transfer)}"
+                    f"teachers.{name}.data: no transfer set {recipe!r}; there are {', '.join(params.transfer)}"
                 )
         if name in {*params.methods, HELDOUT, STATES}:
             what = "a row of `methods`" if name in params.methods else "a folder of outputs"
@@ -103,9 +102,7 @@ def _check_teachers(params: Params) -> None:
                     "answers or average"
                 )
         if not params.teachers_of(task):
-            raise ValueError(
-                f"teachers: none knows {task}. Name it in one's `tasks`, or set that to null"
-            )
+            raise ValueError(f"teachers: none knows {task}. Name it in one's `tasks`, or set that to null")
     if isinstance(params.sentence_vectors, SentenceVectors):
         _check_names("sentence_vectors", params.sentence_vectors, params.models, "model")
     if params.vocabulary.vectors.kind == "model":
@@ -152,9 +149,7 @@ def _check_methods(params: Params) -> None:
         _check_baselines_end(params, name)
         if params.row_before(name) and name in (before := params.rows_before(name)):
             circle = " → ".join([name, *before])
-            raise ValueError(
-                f"methods.{name}.start: {circle} leads back to the row itself. Name another start"
-            )
+            raise ValueError(f"methods.{name}.start: {circle} leads back to the row itself. Name another start")
 
 
 def _check_start(params: Params, where: str, row: Method | Joint) -> None:
@@ -163,8 +158,7 @@ def _check_start(params: Params, where: str, row: Method | Joint) -> None:
     _check_model(params, row.student)
     if student.pretrained and row.start in ("vectors", "random"):
         raise ValueError(
-            f"{where}.start: a {student.architecture} student is made of a pretrained model's "
-            "layers; use model"
+            f"{where}.start: a {student.architecture} student is made of a pretrained model's layers; use model"
         )
     if row.start == "model" and not student.pretrained:
         raise ValueError(
@@ -172,17 +166,13 @@ def _check_start(params: Params, where: str, row: Method | Joint) -> None:
             "model; use vectors or random"
         )
     if not student.word_vectors and row.start == "vectors":
-        raise ValueError(
-            f"{where}.start: a {student.architecture} student has no word vectors; use random"
-        )
+        raise ValueError(f"{where}.start: a {student.architecture} student has no word vectors; use random")
 
 
 def _check_model(params: Params, name: str) -> None:
     model = params.students[name].source_model
     if model not in (None, *params.models):
-        raise ValueError(
-            f"students.{name}.model: no {model!r}; there are {', '.join(params.models)}"
-        )
+        raise ValueError(f"students.{name}.model: no {model!r}; there are {', '.join(params.models)}")
 
 
 def _check_taken(params: Params, name: str, method: Method) -> None:
@@ -255,8 +245,7 @@ def _check_baselines_end(params: Params, name: str) -> None:
 def _check_encoders(params: Params) -> None:
     if params.encoders and params.wikipedia is None:
         raise ValueError(
-            "wikipedia: null, but encoders are trained on its sentences. Give a source, or set "
-            "`encoders: {}`"
+            "wikipedia: null, but encoders are trained on its sentences. Give a source, or set `encoders: {}`"
         )
     for name, encoder in params.encoders.items():
         if name in STARTS:
@@ -300,9 +289,7 @@ def _check_general(params: Params, name: str, encoder: GeneralEncoder) -> None:
 def _check_joint(params: Params) -> None:
     for name, joint in params.joint.items():
         if name in STARTS or name in params.encoders:
-            raise ValueError(
-                f"joint.{name}: `start: {name}` of a method means something else; take another name"
-            )
+            raise ValueError(f"joint.{name}: `start: {name}` of a method means something else; take another name")
         _check_names(f"joint.{name}", joint, params.students, "student")
         _check_names(f"joint.{name}", joint, params.optimisers, "optimiser")
         _check_names(f"joint.{name}", joint, dict.fromkeys(STARTS), "start")
@@ -326,9 +313,7 @@ def _check_sets(params: Params, where: str, tasks: Mapping[str, str | None]) -> 
     """Check that these tasks exist, with these transfer sets."""
     for task, recipe in tasks.items():
         if task not in params.tasks:
-            raise ValueError(
-                f"{where}.tasks: no task {task!r}; there are {', '.join(params.tasks)}"
-            )
+            raise ValueError(f"{where}.tasks: no task {task!r}; there are {', '.join(params.tasks)}")
         if recipe is not None and recipe not in params.recipes_of(task):
             raise ValueError(
                 f"{where}.tasks.{task}: no transfer set {recipe!r} of this task; "

@@ -57,8 +57,7 @@ def _given(value: Any) -> str:
 
 
 AnySentenceVectors = Annotated[
-    Annotated[SentenceVectors, Tag("model")] | Annotated[SentenceVectorFiles, Tag("files")],
-    Discriminator(_given),
+    Annotated[SentenceVectors, Tag("model")] | Annotated[SentenceVectorFiles, Tag("files")], Discriminator(_given)
 ]
 
 
@@ -99,9 +98,7 @@ class GeneralEncoder(Section):
     @model_validator(mode="after")
     def _consistent(self) -> "GeneralEncoder":
         if not self.objective.is_of_layers:
-            raise ValueError(
-                f"`objective`: without a task there are no answers; give {', '.join(RUNNING)} alone"
-            )
+            raise ValueError(f"`objective`: without a task there are no answers; give {', '.join(RUNNING)} alone")
         return self
 
 
@@ -113,8 +110,7 @@ def _learned(row: Any) -> str:
 
 
 AnyEncoder = Annotated[
-    Annotated[Encoder, Tag("vectors")] | Annotated[GeneralEncoder, Tag("layers")],
-    Discriminator(_learned),
+    Annotated[Encoder, Tag("vectors")] | Annotated[GeneralEncoder, Tag("layers")], Discriminator(_learned)
 ]
 
 

@@ -50,15 +50,7 @@ def _checked(raw: Any, locate: Callable[[list[str]], str]) -> Params:
 
 _WANTED = "Input should be "
 """How most of pydantic's messages begin."""
-_MEMBERS = (
-    "Range",
-    "str",
-    "float",
-    "dict[constrained-str,str]",
-    "list[str]",
-    "literal['all']",
-    "constrained-float",
-)
+_MEMBERS = ("Range", "str", "float", "dict[constrained-str,str]", "list[str]", "literal['all']", "constrained-float")
 """Members of unions, as pydantic names them in the path to a fault."""
 
 

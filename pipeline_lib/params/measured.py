@@ -3,13 +3,7 @@
 from collections.abc import Iterable
 
 from pipeline_lib.params.encoders import SentenceVectorFiles
-from pipeline_lib.params.retrieval import (
-    RankingSystem,
-    Retrieval,
-    StudentSystem,
-    TaskPairs,
-    TeacherOrder,
-)
+from pipeline_lib.params.retrieval import RankingSystem, Retrieval, StudentSystem, TaskPairs, TeacherOrder
 from pipeline_lib.params.schema import Params
 from pipeline_lib.params.tasks import Task
 
@@ -54,9 +48,7 @@ def _check_pairs(params: Params, where: str, source: TaskPairs) -> None:
     task = _pair_task(params, where, source.task)
     if task.is_regression != isinstance(source.relevant, float):
         wanted = "the lowest score of an answer" if task.is_regression else "the label of an answer"
-        raise ValueError(
-            f"{where}.relevant: for {source.task}, give {wanted} (found {source.relevant!r})"
-        )
+        raise ValueError(f"{where}.relevant: for {source.task}, give {wanted} (found {source.relevant!r})")
     if isinstance(source.relevant, str):
         _check_names(f"{where}.relevant", [source.relevant], task.label_names)
         if source.graded:
@@ -79,9 +71,7 @@ def _check_system(params: Params, where: str, system: RankingSystem, row: Retrie
         others = [name for name, other in row.systems.items() if other.kind != "reranked"]
         _check_names(f"{where}.first", [system.first], others)
         if row.teacher is None:
-            raise ValueError(
-                f"{where}.kind: reranked by the row's teacher, which is null. Name a teacher"
-            )
+            raise ValueError(f"{where}.kind: reranked by the row's teacher, which is null. Name a teacher")
 
 
 def _check_student(params: Params, where: str, system: StudentSystem) -> None:
@@ -110,9 +100,7 @@ def _check_label(where: str, label: str | None, name: str, task: Task) -> None:
     if task.is_regression and label is not None:
         raise ValueError(f"{where}: {name} is a regression, which ranks by its score. Set null")
     if not task.is_regression and label not in task.label_names:
-        raise ValueError(
-            f"{where}: {name} ranks by which class? Name one of {', '.join(task.label_names)}"
-        )
+        raise ValueError(f"{where}: {name} ranks by which class? Name one of {', '.join(task.label_names)}")
 
 
 def _pair_task(params: Params, where: str, name: str) -> Task:

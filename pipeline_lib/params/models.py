@@ -60,9 +60,7 @@ class HubModel(Section):
     revision: Revision
 
 
-ModelSource = Annotated[
-    PackageModel | PackageParts | LocalModel | HubModel, Field(discriminator="kind")
-]
+ModelSource = Annotated[PackageModel | PackageParts | LocalModel | HubModel, Field(discriminator="kind")]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 TrainingPrecision = Literal["auto", "float32", "bfloat16"]
 
@@ -202,9 +200,7 @@ class Teacher(Section):
     max_length: Annotated[int, Field(ge=4)] | None
     tasks: Annotated[list[str], Field(min_length=1)] | None
     data: list[str] | None
-    tuning: Annotated[
-        FineTuning | Refining | Finished | AnswerFiles | Average, Field(discriminator="kind")
-    ]
+    tuning: Annotated[FineTuning | Refining | Finished | AnswerFiles | Average, Field(discriminator="kind")]
     states: States | None = None
 
     @model_validator(mode="after")
@@ -216,13 +212,10 @@ class Teacher(Section):
             )
         if (self.max_length is None) == self.runs:
             raise ValueError(
-                "`max_length` is how much a model reads: give it, or null where `tuning` is of "
-                "kind answers or average"
+                "`max_length` is how much a model reads: give it, or null where `tuning` is of kind answers or average"
             )
         if self.states is not None and not self.runs:
-            raise ValueError(
-                "`states` are those of a model's layers, and no model is run here. Take them out"
-            )
+            raise ValueError("`states` are those of a model's layers, and no model is run here. Take them out")
         return self
 
     @property

@@ -44,6 +44,5 @@ class Pool(Section):
 
     rows: Positive
     sources: Annotated[
-        list[Annotated[PackageTexts | OwnTexts | WikipediaTexts, Field(discriminator="kind")]],
-        Field(min_length=1),
+        list[Annotated[PackageTexts | OwnTexts | WikipediaTexts, Field(discriminator="kind")]], Field(min_length=1)
     ]

@@ -124,8 +124,7 @@ def _chain(path: Path) -> Iterator[tuple[Path, Any]]:
     while True:
         if path.resolve() in seen:
             raise DistilleryError(
-                f"{path}: {EXTENDS} leads back to the file itself. Name the file that it differs "
-                "from."
+                f"{path}: {EXTENDS} leads back to the file itself. Name the file that it differs from."
             )
         seen.append(path.resolve())
         values = _load(path)
@@ -183,9 +182,7 @@ def _not_yaml(path: Path, error: Exception) -> DistilleryError:
         remedy = "Indent with spaces"
     else:
         remedy = "Correct it"
-    return DistilleryError(
-        f"{path}: not valid YAML ({line}{' '.join(problem.split())[:200]}). {remedy}."
-    )
+    return DistilleryError(f"{path}: not valid YAML ({line}{' '.join(problem.split())[:200]}). {remedy}.")
 
 
 def _merge(base: Any, overlay: Any, top: bool = False) -> Any:
@@ -250,9 +247,7 @@ def _sections(text: str) -> dict[str, str]:
 
     The header is the comment that an empty line separates from the first key's own.
     """
-    starts = [
-        (match.group(1), _comment_start(text, match.start())) for match in _KEY.finditer(text)
-    ]
+    starts = [(match.group(1), _comment_start(text, match.start())) for match in _KEY.finditer(text)]
     ends = [start for _, start in starts[1:]] + [len(text)]
     header = text[: starts[0][1]] if starts else text
     sections = {key: text[start:end] for (key, start), end in zip(starts, ends, strict=True)}

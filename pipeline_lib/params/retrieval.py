@@ -90,9 +90,7 @@ class RerankedSystem(Section):
     top: Positive
 
 
-RankingSystem = Annotated[
-    StudentSystem | EncoderSystem | ModelSystem | RerankedSystem, Field(discriminator="kind")
-]
+RankingSystem = Annotated[StudentSystem | EncoderSystem | ModelSystem | RerankedSystem, Field(discriminator="kind")]
 
 
 class TeacherOrder(Section):

@@ -7,14 +7,7 @@ from pydantic import Field
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.params.base import Name, Positive, Section, Seed
-from pipeline_lib.params.encoders import (
-    STARTS,
-    AnyEncoder,
-    AnySentenceVectors,
-    CatalogueRow,
-    Encoder,
-    SentenceVectors,
-)
+from pipeline_lib.params.encoders import STARTS, AnyEncoder, AnySentenceVectors, CatalogueRow, Encoder, SentenceVectors
 from pipeline_lib.params.engine import EngineSettings
 from pipeline_lib.params.joint import Joint
 from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
@@ -253,7 +246,5 @@ class Params(Section):
 
 def _named(mapping: dict[str, Any], name: str, group: str) -> Any:
     if name not in mapping:
-        raise DistilleryError(
-            f"{group}: no {name!r} in params.yaml; there are {', '.join(mapping) or 'none'}."
-        )
+        raise DistilleryError(f"{group}: no {name!r} in params.yaml; there are {', '.join(mapping) or 'none'}.")
     return mapping[name]

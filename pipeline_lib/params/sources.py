@@ -93,10 +93,7 @@ class RunSource:
             case OwnFiles(files=files):
                 return [(f"files.{split}", path) for split, path in files.items()]
             case GlueFolder(folder=folder, files=files):
-                return [
-                    (f"files.{split}", Path(folder, path).as_posix())
-                    for split, path in files.items()
-                ]
+                return [(f"files.{split}", Path(folder, path).as_posix()) for split, path in files.items()]
             case TaskBase(lexicon=lexicon, added_labels=added):
                 named = {"lexicon": lexicon, ADDED: added}
                 return [(key, path) for key, path in named.items() if path is not None]
@@ -106,9 +103,7 @@ class RunSource:
                 return [("checkpoint", self.settings.path(self.task))]
             case AnswerFiles():
                 return _numbered(self.settings.paths(self.task))
-            case (
-                SentenceVectorFiles(files=files) | CorpusFiles(files=files) | OwnTexts(files=files)
-            ):
+            case SentenceVectorFiles(files=files) | CorpusFiles(files=files) | OwnTexts(files=files):
                 return _numbered(files)
             case JudgedFiles(folder=folder, qrels=qrels):
                 names = (("folder", "corpus.jsonl"), ("folder", "queries.jsonl"), ("qrels", qrels))

@@ -35,9 +35,7 @@ def stage_settings(params: Params) -> dict[str, Settings]:
         "train": {task: _trained(params, task) for task in tasks},
         "evaluate": {task: _scored(params, task) for task in tasks},
         "retrieve": {name: _retrieved(params, name) for name in params.retrieval},
-        "similarity": {
-            name: _read_columns(params, row.task) for name, row in params.similarity.items()
-        },
+        "similarity": {name: _read_columns(params, row.task) for name, row in params.similarity.items()},
     }
 
 
@@ -75,11 +73,7 @@ def _augmented(params: Params, task: str) -> dict[str, Any]:
         read["vectors"] = [_dump(vocabulary.vectors), vocabulary.lowercase]
     if any(rule.model for rule in rules):
         read["precompute"] = _dump(params.precompute)
-    return {
-        "recipes": _recipes(params, params.recipes_of(task)),
-        "encoders": sorted(map(str, recipes)),
-        **read,
-    }
+    return {"recipes": _recipes(params, params.recipes_of(task)), "encoders": sorted(map(str, recipes)), **read}
 
 
 def _recipes(params: Params, names: list[str]) -> list[dict[str, Any]]:
@@ -102,9 +96,7 @@ def _fetched_models(params: Params) -> dict[str, Any]:
         **({"multilabel": multilabel} if multilabel else {}),
         "models": {name: _dump(source) for name, source in params.models.items()},
         "teachers": fetched,
-        "labels": {
-            t: params.tasks[t].label_names for row in fetched.values() for t in row["tasks"]
-        },
+        "labels": {t: params.tasks[t].label_names for row in fetched.values() for t in row["tasks"]},
         "lengths": params.lengths(),
         "layers": {
             name: [row.model, row.max_length, row.states.layers if row.states else None]
@@ -127,10 +119,7 @@ def _refined(params: Params, name: str) -> dict[str, Any]:
 
 
 def _tuned(params: Params, task: str) -> dict[str, Any]:
-    return {
-        "teachers": _rows(params.teachers_of(task), "data", "states"),
-        "precision": params.precompute.precision,
-    }
+    return {"teachers": _rows(params.teachers_of(task), "data", "states"), "precision": params.precompute.precision}
 
 
 def _answered(params: Params, task: str) -> dict[str, Any]:
@@ -188,8 +177,7 @@ def _trained(params: Params, task: str) -> dict[str, Any]:
     return {
         "task": _labels(params, task),
         "methods": [
-            {"name": name} | _trained_method(params, task, row)
-            for name, row in params.methods_of(task).items()
+            {"name": name} | _trained_method(params, task, row) for name, row in params.methods_of(task).items()
         ],
     }
 

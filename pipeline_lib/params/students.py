@@ -298,20 +298,10 @@ _BUILT_IN = (
     *(BiLSTM, SentenceBiLSTM, CNN, Static, Linear),
     *(BiAttentive, TransformerLayers, BERT, SiameseTransformer),
 )
-ARCHITECTURES: dict[str, type[StudentSettings]] = {
-    settings.name(): settings for settings in _BUILT_IN
-}
+ARCHITECTURES: dict[str, type[StudentSettings]] = {settings.name(): settings for settings in _BUILT_IN}
 """The settings by architecture name."""
 AnyStudent = Annotated[
-    BiLSTM
-    | SentenceBiLSTM
-    | CNN
-    | Static
-    | Linear
-    | BiAttentive
-    | TransformerLayers
-    | BERT
-    | SiameseTransformer,
+    BiLSTM | SentenceBiLSTM | CNN | Static | Linear | BiAttentive | TransformerLayers | BERT | SiameseTransformer,
     Field(discriminator="architecture"),
 ]
 _HOLDERS: list[tuple[type[BaseModel], str, Any]] = []

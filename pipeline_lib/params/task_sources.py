@@ -96,6 +96,4 @@ class NeighbourPairs(Section):
         return None
 
 
-Source = Annotated[
-    PackageFiles | OwnFiles | GlueFolder | HubDataset | NeighbourPairs, Field(discriminator="kind")
-]
+Source = Annotated[PackageFiles | OwnFiles | GlueFolder | HubDataset | NeighbourPairs, Field(discriminator="kind")]

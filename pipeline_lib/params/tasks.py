@@ -9,13 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from pipeline_lib.base.file_formats import format_of
 from pipeline_lib.base.probabilities import Kind
-from pipeline_lib.params.base import (
-    Fraction,
-    Positive,
-    Section,
-    Seed,
-    Times,
-)
+from pipeline_lib.params.base import Fraction, Positive, Section, Seed, Times
 from pipeline_lib.params.pool import Pool
 from pipeline_lib.params.task_sources import HubDataset, Source, Split
 
@@ -81,8 +75,7 @@ def _check_ranges(ranges: dict[str, Range]) -> None:
     for lower, upper in pairwise(ordered):
         if ranges[upper].min <= ranges[lower].max:
             raise ValueError(
-                f"the ranges of {lower} and {upper} share {ranges[upper].min:g}; both ends belong "
-                "to a range. Move one."
+                f"the ranges of {lower} and {upper} share {ranges[upper].min:g}; both ends belong to a range. Move one."
             )
 
 
@@ -148,9 +141,7 @@ class TaskBase(Section):
     @model_validator(mode="after")
     def _splits(self) -> "Task":
         names = self._split_names
-        if isinstance(self.label, dict) and (
-            self.split is not None or set(self.label) - set(names)
-        ):
+        if isinstance(self.label, dict) and (self.split is not None or set(self.label) - set(names)):
             raise ValueError(
                 "`label` by split may name only splits of the source, and not be combined with "
                 "`split`; name one column for all, or null"
@@ -265,9 +256,7 @@ class Classification(TaskBase):
         if self.positive is None:
             return self
         if self.positive not in self.labels:
-            raise ValueError(
-                f"`positive`: no label {self.positive!r}; there are {', '.join(self.labels)}"
-            )
+            raise ValueError(f"`positive`: no label {self.positive!r}; there are {', '.join(self.labels)}")
         if "f1" not in self.metrics or len(self.labels) != 2:
             raise ValueError("`positive` goes with the metric f1 of two labels; else it is null")
         return self

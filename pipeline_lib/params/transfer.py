@@ -69,9 +69,7 @@ class Recipe(Section):
     def _consistent(self) -> "Recipe":
         p_substitution = self.substitution.p if self.substitution else 0.0
         if self.p_mask + self.p_pos + p_substitution > 1.0:
-            raise ValueError(
-                "p_mask + p_pos + substitution.p must be at most 1: a word falls under one rule"
-            )
+            raise ValueError("p_mask + p_pos + substitution.p must be at most 1: a word falls under one rule")
         if self.ngram_min > self.ngram_max:
             raise ValueError("ngram_min must be at most ngram_max")
         return self

@@ -37,20 +37,10 @@ def legend(names: Sequence[str], first: int = 0) -> list[tuple[int, Markup, str]
 
 def _swatch(series: int) -> Markup:
     line = tag("line", x1=1, x2=27, y1=8, y2=8, class_=f"line s{series % 8}")
-    return tag(
-        "svg",
-        line,
-        mark(14.0, 8.0, series),
-        width=28,
-        height=16,
-        aria_hidden="true",
-        viewBox="0 0 28 16",
-    )
+    return tag("svg", line, mark(14.0, 8.0, series), width=28, height=16, aria_hidden="true", viewBox="0 0 28 16")
 
 
-def intervals(
-    name: str, title: str, unit: str, gains: list[dict[str, Any]], scale: float
-) -> Figure:
+def intervals(name: str, title: str, unit: str, gains: list[dict[str, Any]], scale: float) -> Figure:
     """Draw differences from a baseline with their intervals, one per row, around zero.
 
     :param gains: method, baseline, difference, low and high (or None), p_holm (or None), and
@@ -74,11 +64,7 @@ def intervals(
     for number, gain in enumerate(gains):
         y = 10 + ROW * (number + 0.5)
         changed = gain.get("changed")
-        parts.append(
-            tag(
-                "text", gain["method"], x=NAMES - 10, y=y + (0 if changed else 4), class_="name end"
-            )
-        )
+        parts.append(tag("text", gain["method"], x=NAMES - 10, y=y + (0 if changed else 4), class_="name end"))
         if changed:
             parts.append(tag("text", changed, x=NAMES - 10, y=y + 12, class_="tick end"))
         if gain["low"] is not None:
@@ -116,17 +102,12 @@ def scatter(name: str, title: str, x: str, metric: str, points: list[dict[str, A
     :param points: system, series, x, score, and std or None.
     """
     spread = [p["score"] + sign * (p["std"] or 0.0) for p in points for sign in (-1, 1)]
-    plot = Plot.of(
-        (x, [p["x"] for p in points]), (f"{metric} (%)", spread), log_x=True, percent="y"
-    )
+    plot = Plot.of((x, [p["x"] for p in points]), (f"{metric} (%)", spread), log_x=True, percent="y")
     for p in points:
         if p["std"]:
             plot.bar(p["x"], p["score"] - p["std"], p["score"] + p["std"], p["series"])
         plot.mark(p["x"], p["score"], p["series"], f"{p['system']}: {100 * p['score']:.1f}")
-    rows = [
-        [p["system"], f"{p['x']:,.0f}", f"{100 * p['score']:.1f}", _percent(p["std"])]
-        for p in points
-    ]
+    rows = [[p["system"], f"{p['x']:,.0f}", f"{100 * p['score']:.1f}", _percent(p["std"])] for p in points]
     described = "; ".join(f"{row[0]}: {row[1]}, {row[2]} %" for row in rows)
     return Figure(
         title,
@@ -141,9 +122,7 @@ def _percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f}"
 
 
-def reliability_chart(
-    name: str, system: str, series: int, bins: Mapping[str, list[float]], regression: bool
-) -> Figure:
+def reliability_chart(name: str, system: str, series: int, bins: Mapping[str, list[float]], regression: bool) -> Figure:
     """Draw what a system predicts against what is observed, with the diagonal."""
     predicted, observed = bins["predicted"], bins["observed"]
     both, percent = [*predicted, *observed], "" if regression else "xy"
@@ -152,14 +131,7 @@ def reliability_chart(
     plot = Plot.of((labels[0], span), (labels[1], span), SMALL, percent=percent)
     ends = min(span), max(span)
     plot.parts.append(
-        tag(
-            "line",
-            x1=plot.x(ends[0]),
-            y1=plot.y(ends[0]),
-            x2=plot.x(ends[1]),
-            y2=plot.y(ends[1]),
-            class_="even",
-        )
+        tag("line", x1=plot.x(ends[0]), y1=plot.y(ends[0]), x2=plot.x(ends[1]), y2=plot.y(ends[1]), class_="even")
     )
     pairs = list(zip(predicted, observed, strict=True))
     plot.line(pairs, series)
@@ -187,9 +159,7 @@ def routing_chart(name: str, routes: list[dict[str, Any]], split: str, cost: str
     plot = Plot.of((x, [0.0, *(p["cost"] for p in points)]), ("accuracy (%)", scores), percent="y")
     for level in sorted({route["teacher_accuracy"] for route in routes}):
         y = plot.y(level)
-        plot.parts.append(
-            tag("line", x1=plot.x.span[0], x2=plot.x.span[1], y1=y, y2=y, class_="even")
-        )
+        plot.parts.append(tag("line", x1=plot.x.span[0], x2=plot.x.span[1], y1=y, y2=y, class_="even"))
     for route in routes:
         plot.line([(p["cost"], p["accuracy"]) for p in route["curve"]], route["series"])
         best = route["best"]
@@ -205,9 +175,7 @@ def routing_chart(name: str, routes: list[dict[str, Any]], split: str, cost: str
         for r in routes
         for p in [r["best"], *r["curve"]]
     ]
-    described = "; ".join(
-        f"{row[0]} {row[3]} % at {row[2]}" for row in rows if "smallest" in row[0]
-    )
+    described = "; ".join(f"{row[0]} {row[3]} % at {row[2]}" for row in rows if "smallest" in row[0])
     return Figure(
         title,
         plot.drawn(name, title, described),
@@ -218,9 +186,7 @@ def routing_chart(name: str, routes: list[dict[str, Any]], split: str, cost: str
     )
 
 
-def learning_chart(
-    name: str, system: str, series: int, curves: list[dict[str, Any]], key: str
-) -> Figure:
+def learning_chart(name: str, system: str, series: int, curves: list[dict[str, Any]], key: str) -> Figure:
     """Draw the curves of one system's seeds, each with a mark at the evaluation that was kept.
 
     :param key: ``dev`` or ``loss``.
@@ -250,9 +216,7 @@ def learning_chart(
     return Figure(system, plot.drawn(name, f"{system}: {measure}", described), head, rows)
 
 
-def _learning_rows(
-    curve: Mapping[str, Any], key: str, show: Callable[[float | None], str]
-) -> list[list[str]]:
+def _learning_rows(curve: Mapping[str, Any], key: str, show: Callable[[float | None], str]) -> list[list[str]]:
     return [
         [
             str(curve["seed"]),
@@ -308,8 +272,7 @@ def flow_chart(name: str, stages: list[dict[str, Any]]) -> Markup:
     width = 2 + len(rows) * (BOX[0] + GAP[0]) - GAP[0]
     height = 2 + max(rows.values(), default=1) * (BOX[1] + GAP[1]) - GAP[1]
     described = "; ".join(
-        f"{s['name']} ({s['line']})" + (f" after {', '.join(s['after'])}" if s["after"] else "")
-        for s in stages
+        f"{s['name']} ({s['line']})" + (f" after {', '.join(s['after'])}" if s["after"] else "") for s in stages
     )
     return image(name, "The stages", described, width, height, *parts)
 

@@ -46,9 +46,7 @@ def _alignment(task: str, layout: Layout) -> Iterator[Check]:
         result = f"{equal:,} of {rows:,} rows have their input's key"
         if "recomputed_rows" in proof:
             result += f"; of {proof['recomputed_rows']:,} recomputed, {flipped} changed answer"
-        yield _check(
-            f"Outputs {name} belong to their rows", result, "all, 0", equal == rows and not flipped
-        )
+        yield _check(f"Outputs {name} belong to their rows", result, "all, 0", equal == rows and not flipped)
 
 
 def _answers(scores: TaskScores) -> Iterator[Check]:

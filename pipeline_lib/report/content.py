@@ -30,21 +30,12 @@ FORMAT = 2
 """Version of the layout of ``report.json``."""
 MAX_ROWS = 30
 """The most rows of each work list; `distill shards worklist` shows more."""
-COLUMNS = QUALITY | {
-    "speed": "Sentences/s",
-    "speed_up": "Faster",
-    "parameters": "Parameters (M)",
-    "ratio": "Smaller",
-}
+COLUMNS = QUALITY | {"speed": "Sentences/s", "speed_up": "Faster", "parameters": "Parameters (M)", "ratio": "Smaller"}
 """Keys and heads of the table of scores."""
 
 
 def page_content(
-    params: Params,
-    layout: Layout,
-    results: list[TaskResult],
-    measured: list[Table],
-    pipeline: Path = Path("dvc.yaml"),
+    params: Params, layout: Layout, results: list[TaskResult], measured: list[Table], pipeline: Path = Path("dvc.yaml")
 ) -> dict[str, Any]:
     """Gather everything that the page shows; see docs/report.md for the keys.
 
@@ -107,9 +98,7 @@ def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
         "gains": _gains(scores),
         "steps": _steps(scores),
         "reliability": {} if outputs is None else reliability_of(*outputs, scores.kind),
-        "confusion": None
-        if outputs is None or several
-        else confusion_of(*outputs, scores.labels, scores.kind),
+        "confusion": None if outputs is None or several else confusion_of(*outputs, scores.labels, scores.kind),
         "routing": _routing(result),
         "curves": task_curves(params, task, layout),
         "importance": _importance(layout.importance(task)),
@@ -185,8 +174,7 @@ def _steps(scores: TaskScores) -> list[dict[str, Any]]:
     """Return each row's gain over a row that differs from it in one thing."""
     split = scores.decisive_split
     named = [
-        {"method": step.method, "baseline": step.previous, "changed": CHANGED[step.changed]}
-        for step in scores.steps
+        {"method": step.method, "baseline": step.previous, "changed": CHANGED[step.changed]} for step in scores.steps
     ]
     gains = [step.gain[split] for step in scores.steps]
     return [

@@ -59,11 +59,7 @@ def write_content(path: Path, content: Mapping[str, Any]) -> None:
 @cache
 def _template() -> Any:
     environment = Environment(
-        loader=FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {
         "heat": heat,
@@ -80,8 +76,7 @@ def _template() -> Any:
 def _policy(style: str, script: str) -> str:
     """Return the page's content security policy: nothing is loaded, and only its own code runs."""
     of_style, of_script = (
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for text in (style, script)
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)
     )
     return (
         f"default-src 'none'; style-src 'sha256-{of_style}'; script-src 'sha256-{of_script}'; "
@@ -160,11 +155,7 @@ def pieces(sentence: Mapping[str, Any]) -> list[dict[str, Any]]:
         if span["end"] > MAX_CHARACTERS:
             break
         parts.append({"text": text[end : span["start"]], "rule": None, "was": None})
-        piece = {
-            "text": text[span["start"] : span["end"]],
-            "rule": span["rule"],
-            "was": span["was"],
-        }
+        piece = {"text": text[span["start"] : span["end"]], "rule": span["rule"], "was": span["was"]}
         parts.append(piece)
         end = span["end"]
     rest = text[end : max(end, MAX_CHARACTERS)]
@@ -183,11 +174,7 @@ def _gain_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Iterato
         yield intervals(f"task-{task['task']}-steps", title, unit, steps, 100.0)
     measures = dict.fromkeys(gain["measure"] for gain in task["gains"])
     for number, measure in enumerate(measures):
-        gains = [
-            {**gain, "series": series[gain["method"]]}
-            for gain in task["gains"]
-            if gain["measure"] == measure
-        ]
+        gains = [{**gain, "series": series[gain["method"]]} for gain in task["gains"] if gain["measure"] == measure]
         better = "right of zero is better" if number == 0 else "left of zero is better"
         in_points = number == 0 or measure in IN_PERCENT
         unit = f"{HEADS.get(measure, measure)}{', points' if in_points else ''}: {better}"
@@ -205,12 +192,7 @@ def _cost_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Iterato
     }
     for key, (title, label) in axes.items():
         points = [
-            {
-                **system,
-                "x": system[key],
-                "series": series[system["system"]],
-                "system": _named(system, key),
-            }
+            {**system, "x": system[key], "series": series[system["system"]], "system": _named(system, key)}
             for system in task["systems"]
             if system[key] and system["score"] is not None
         ]
@@ -223,9 +205,7 @@ def _named(system: Mapping[str, Any], key: str) -> str:
     return f"{system['system']}, {system['form']}" if key == "rate" else system["system"]
 
 
-def _curves(
-    name: str, curves: list[dict[str, Any]], series: Mapping[str, int]
-) -> list[tuple[Figure, Figure]]:
+def _curves(name: str, curves: list[dict[str, Any]], series: Mapping[str, int]) -> list[tuple[Figure, Figure]]:
     """Return the score and loss curves of each system, in pairs."""
     shown = {"teacher": "teacher {}", "joint": "{}, of several tasks", "encoder": "encoder {}"}
     by_system: dict[str, list[dict[str, Any]]] = {}
@@ -234,9 +214,7 @@ def _curves(
         by_system.setdefault(system, []).append(curve)
     return [
         tuple(
-            learning_chart(
-                f"{name}-curve-{number}-{key}", system, series.get(system, number), group, key
-            )
+            learning_chart(f"{name}-curve-{number}-{key}", system, series.get(system, number), group, key)
             for key in ("dev", "loss")
         )
         for number, (system, group) in enumerate(by_system.items())
@@ -262,9 +240,7 @@ def _examples(importance: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Return the explained rows, each with its largest change, which scales the colours."""
     examples = []
     for example in importance["examples"] if importance else []:
-        changes = [
-            abs(change) for model in example["models"].values() for change in model["changes"]
-        ]
+        changes = [abs(change) for model in example["models"].values() for change in model["changes"]]
         examples.append({**example, "most": max(changes, default=0.0) or 1.0})
     return examples
 

@@ -20,9 +20,7 @@ def summary(results: Sequence[TaskResult]) -> dict[str, dict[str, Any]]:
     """
     each = max(1, LEAVES // max(1, len(results)))
     tasks = {result.task: _task_summary(result) for result in results}
-    return {
-        task: dict([*values.items()][:each]) for task, values in [*tasks.items()][:LEAVES] if values
-    }
+    return {task: dict([*values.items()][:each]) for task, values in [*tasks.items()][:LEAVES] if values}
 
 
 def _task_summary(result: TaskResult) -> dict[str, Any]:
@@ -67,9 +65,7 @@ def write_accuracy_speed(path: Path, results: Sequence[TaskResult]) -> None:
         for name, teacher in scores.teachers.items():
             fastest = speed and speed.fastest("teachers", name)
             if fastest and teacher.scores[split]:
-                rows.append(
-                    (result.task, name, teacher.scores[split][scores.metric], *_rate(fastest))
-                )
+                rows.append((result.task, name, teacher.scores[split][scores.metric], *_rate(fastest)))
         for name, method in scores.methods.items():
             fastest = speed and speed.fastest("students", method.student)
             if fastest and method.scores[split]:

@@ -27,9 +27,7 @@ SECTIONS = ("tasks", "transfer", "models", "teachers", "students", "optimisers",
 """The sections of params.yaml that have digests of their own."""
 
 
-def provenance(
-    params: Params, layout: Layout, command: str, flow: Mapping[str, Any]
-) -> dict[str, Any]:
+def provenance(params: Params, layout: Layout, command: str, flow: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the page was made from and with.
 
     :param command: the command that makes it; :param flow: with the stages' last runs.
@@ -87,9 +85,7 @@ def _packages() -> list[dict[str, str]]:
             metadata = distribution(name).metadata
         except PackageNotFoundError:
             continue
-        packages.append(
-            {"name": name, "version": metadata["Version"], "licence": _licence(metadata)}
-        )
+        packages.append({"name": name, "version": metadata["Version"], "licence": _licence(metadata)})
     return packages
 
 

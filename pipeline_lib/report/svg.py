@@ -30,9 +30,7 @@ def _number(value: Any) -> Any:
     return f"{round(value, 1):g}" if isinstance(value, float) else value
 
 
-def image(
-    name: str, title: str, description: str, width: float, height: float, *parts: Any
-) -> Markup:
+def image(name: str, title: str, description: str, width: float, height: float, *parts: Any) -> Markup:
     """Return an image with a title and a description for those who cannot see it.
 
     :param name: a name unique in the page.
@@ -65,9 +63,7 @@ class Axis:
     percent: bool = False
 
     @classmethod
-    def of(
-        cls, label: str, values: Sequence[float], span: tuple[float, float], **options: bool
-    ) -> "Axis":
+    def of(cls, label: str, values: Sequence[float], span: tuple[float, float], **options: bool) -> "Axis":
         """Return an axis with room for all values."""
         low, high = min(values), max(values)
         if options.get("log"):
@@ -78,9 +74,7 @@ class Axis:
     def __call__(self, value: float) -> float:
         """Return the position of a value, in pixels."""
         low, high, value = (
-            (math.log(self.low), math.log(self.high), math.log(value))
-            if self.log
-            else (self.low, self.high, value)
+            (math.log(self.low), math.log(self.high), math.log(value)) if self.log else (self.low, self.high, value)
         )
         return self.span[0] + (value - low) / (high - low) * (self.span[1] - self.span[0])
 

@@ -71,9 +71,7 @@ def _totals(runs: Sequence[Run], cost: float | None) -> Iterator[str]:
     if known:
         hours = sum(known) / 3600
         amount = f"{hours / 1000:,.2f} kWh" if hours >= 1000 else f"{hours:,.1f} Wh"
-        yield amount + (
-            "" if len(known) == len(runs) else f" in {len(known)} of {len(runs)} stages"
-        )
+        yield amount + ("" if len(known) == len(runs) else f" in {len(known)} of {len(runs)} stages")
     machines = {name for run in runs for name in (run["processor"], *(run["accelerators"] or ()))}
     if names := sorted(machines - {None}):
         yield f"on {', '.join(names)}"

@@ -42,9 +42,7 @@ def details(labels: np.ndarray, outputs: np.ndarray, kind: Kind) -> dict[Detail,
     return values
 
 
-def detail_samples(
-    labels: np.ndarray, outputs: np.ndarray, kind: Kind
-) -> dict[Detail, ScoreSamples]:
+def detail_samples(labels: np.ndarray, outputs: np.ndarray, kind: Kind) -> dict[Detail, ScoreSamples]:
     """Return the scores besides the metric by which systems are compared, on samples of rows.
 
     :param outputs: float, shape (seeds, rows, classes), or (seeds, rows, 1) for a regression.
@@ -59,9 +57,7 @@ def detail_samples(
 
 def _mean_over_labels(labels: np.ndarray, outputs: np.ndarray) -> dict[Detail, ScoreSamples]:
     each = [
-        detail_samples(
-            labels[:, number].astype(np.int64), of_two(outputs[..., number]), "classification"
-        )
+        detail_samples(labels[:, number].astype(np.int64), of_two(outputs[..., number]), "classification")
         for number in range(labels.shape[1])
     ]
 
@@ -96,10 +92,7 @@ def calibration_errors(labels: np.ndarray, outputs: np.ndarray) -> ScoreSamples:
 
     def scores(chosen: np.ndarray) -> np.ndarray:
         counts = _counts(chosen, len(labels))
-        each = [
-            _binned_error(counts[:, order], shared - confidences)
-            for order, confidences, shared in rankings
-        ]
+        each = [_binned_error(counts[:, order], shared - confidences) for order, confidences, shared in rankings]
         return np.stack(each, axis=1)
 
     return scores

@@ -51,9 +51,7 @@ def _gain(scores: TaskScores) -> str:
 
 
 def _rates(scores: TaskScores) -> str:
-    tried = {
-        rate for method in scores.methods.values() for rate in method.training.best_dev_by_rate
-    }
+    tried = {rate for method in scores.methods.values() for rate in method.training.best_dev_by_rate}
     return ", ".join(sorted(tried, key=float)) or NONE
 
 
@@ -66,9 +64,7 @@ def _unanswered(scores: TaskScores) -> list[str]:
             "dev, and agreement with the teacher is not a score."
         )
     for name, teacher in scores.teachers.items():
-        missing = [
-            f"{count:,} of {scores.rows[s]:,} {s}" for s, count in teacher.unanswered.items()
-        ]
+        missing = [f"{count:,} of {scores.rows[s]:,} {s}" for s, count in teacher.unanswered.items()]
         if missing:
             lines.append(
                 f"Teacher {name} did not answer {', '.join(missing)} rows: it is scored and "

@@ -35,13 +35,9 @@ def read_finished(layout: Layout, tasks: list[str]) -> list[TaskResult]:
     finished = [task for task in tasks if layout.scores(task).exists()]
     if not finished:
         raise DistilleryError(
-            f"{layout.results(tasks[0])}: no results yet for {', '.join(tasks)}. Run `dvc repro` "
-            "first."
+            f"{layout.results(tasks[0])}: no results yet for {', '.join(tasks)}. Run `dvc repro` first."
         )
-    return [
-        TaskResult(task, TaskScores.read(layout.scores(task)), read_speed(layout, task))
-        for task in finished
-    ]
+    return [TaskResult(task, TaskScores.read(layout.scores(task)), read_speed(layout, task)) for task in finished]
 
 
 def metrics(results: list[TaskResult]) -> dict[str, Any]:
@@ -64,9 +60,7 @@ def _task_metrics(scores: TaskScores) -> dict[str, Any]:
             }
             for name, teacher in scores.teachers.items()
         },
-        "methods": {
-            name: _method_metrics(method, splits) for name, method in scores.methods.items()
-        },
+        "methods": {name: _method_metrics(method, splits) for name, method in scores.methods.items()},
     }
 
 
@@ -77,8 +71,7 @@ def _method_metrics(method: MethodScores, splits: list[str]) -> dict[str, Any]:
     by_split: dict[str, Any] = {}
     for split in splits:
         by_split[split] = {
-            metric: {"mean": value.mean, "std": value.std}
-            for metric, value in method.scores[split].items()
+            metric: {"mean": value.mean, "std": value.std} for metric, value in method.scores[split].items()
         }
         if method.agreement[split] is not None:
             by_split[split]["agreement"] = method.agreement[split]

@@ -5,15 +5,7 @@ and may be shown, else in parameters.
 """
 
 from pipeline_lib.results.collect import TaskResult
-from pipeline_lib.results.schema import (
-    Changed,
-    Detail,
-    Gain,
-    MethodScores,
-    SeedScores,
-    TaskScores,
-    TeacherScores,
-)
+from pipeline_lib.results.schema import Changed, Detail, Gain, MethodScores, SeedScores, TaskScores, TeacherScores
 from pipeline_lib.results.speed import Form, Place
 from pipeline_lib.results.table import Table
 from pipeline_lib.results.table_rows import (
@@ -57,11 +49,7 @@ def speeds(result: TaskResult) -> Table | None:
         return None
     systems = {f"teacher {name}": timed for name, timed in speed.teachers.items()}
     systems |= {timed.method: timed for timed in speed.students.values()}
-    forms = {
-        f"{name}, {kind}": form
-        for name, timed in systems.items()
-        for kind, form in timed.forms.items()
-    }
+    forms = {f"{name}, {kind}": form for name, timed in systems.items() for kind, form in timed.forms.items()}
     heads = {"one_core": "One\ncore", "all_cores": f"{speed.cores}\ncores"}
     heads["accelerator"] = speed.accelerator or ""
     rates: dict[str, list[str]] = {
@@ -71,10 +59,7 @@ def speeds(result: TaskResult) -> Table | None:
     }
     more = {
         "One text\n(ms)": [or_dash(significant, form.latency_ms) for form in forms.values()],
-        "Cold start\n(s)": [
-            or_dash(significant, form.cold_start and form.cold_start.wall)
-            for form in forms.values()
-        ],
+        "Cold start\n(s)": [or_dash(significant, form.cold_start and form.cold_start.wall) for form in forms.values()],
         "Size\n(MB)": [megabytes(form.bytes) for form in forms.values()],
         "As in torch\n(%)": [or_dash(percent, form.agreement) for form in forms.values()],
     }
@@ -94,13 +79,8 @@ def calibration(result: TaskResult, split: str | None = None) -> Table | None:
     :returns: None if nothing is scored, because no split has labels.
     """
     scores, split = result.scores, split or result.scores.decisive_split
-    systems: list[TeacherScores | MethodScores] = [
-        *scores.teachers.values(),
-        *scores.methods.values(),
-    ]
-    scored = next(
-        (details for system in systems if (details := system.details.scores[split])), None
-    )
+    systems: list[TeacherScores | MethodScores] = [*scores.teachers.values(), *scores.methods.values()]
+    scored = next((details for system in systems if (details := system.details.scores[split])), None)
     if scored is None:
         return None
     known = [detail for detail in HEADS if detail in scored]
@@ -137,9 +117,7 @@ def routing(result: TaskResult, timed: bool, split: str | None = None) -> Table 
     if split != "dev":
         columns[f"Routed\n({split})"] = [percent(point.routed[split]) for point in best]
         columns[split.capitalize()] = [_accuracy(point.accuracy[split]) for point in best]
-    columns["Teacher"] = [
-        percent(method.routing.teacher_accuracy[split]) for method in routed.values()
-    ]
+    columns["Teacher"] = [percent(method.routing.teacher_accuracy[split]) for method in routed.values()]
     timed = timed and all(_timed_cost(result, method, split) for method in routed.values())
     columns["Cost\n(time)" if timed else "Cost\n(parameters)"] = [
         f"{_timed_cost(result, method, split) if timed else method.routing.best.cost[split]:.2f}"

@@ -55,8 +55,7 @@ def read_outputs(
     for name, method in scores.methods.items():
         temperatures = method.details.temperature or {}
         outputs[name] = [
-            matrix(table[f"{name}-{seed}"]) / temperatures.get(seed, 1.0)
-            for seed in method.training.best_step
+            matrix(table[f"{name}-{seed}"]) / temperatures.get(seed, 1.0) for seed in method.training.best_step
         ]
     known = {n: parts for n, parts in outputs.items() if all(answered(p).any() for p in parts)}
     return label_array(table["label"]), known
@@ -73,10 +72,7 @@ def reliability_of(
     """
     of_kind = {"regression": _regression_bins, "multilabel": _pooled_bins}
     one = of_kind.get(kind, reliability)
-    return {
-        system: _mean_bins([_kept(labels, output, one) for output in parts])
-        for system, parts in outputs.items()
-    }
+    return {system: _mean_bins([_kept(labels, output, one) for output in parts]) for system, parts in outputs.items()}
 
 
 def _kept(labels: np.ndarray, outputs: np.ndarray, bins: Any) -> Any:
@@ -100,17 +96,13 @@ def _pooled_bins(labels: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, n
     return reliability(labels.reshape(-1).astype(np.int64), of_two(outputs.reshape(-1)))
 
 
-def label_table(
-    title: str, labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], names: list[str]
-) -> Table:
+def label_table(title: str, labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], names: list[str]) -> Table:
     """Return each label's rows, and every system's F1 of it, averaged over seeds.
 
     :param labels: 0 or 1, (rows, labels).
     """
     counts = [f"{int(count):,}" for count in labels.sum(axis=0, dtype=np.int64)]
-    scored = [
-        np.mean([_f1_by_label(labels, one) for one in parts], axis=0) for parts in outputs.values()
-    ]
+    scored = [np.mean([_f1_by_label(labels, one) for one in parts], axis=0) for parts in outputs.values()]
     cells = [[percent(value) for value in values] for values in scored]
     lines = [list(line) for line in zip(names, counts, *cells, strict=True)]
     return Table(title, ["Label", "Rows", *outputs], lines)
@@ -135,9 +127,7 @@ def confusion_of(
         names = [f"{a:.3g} to {b:.3g}" for a, b in pairwise(edges)]
         # Answers outside the labels' range go into the outermost ranges.
         actual = np.digitize(labels, edges[1:-1])
-        predicted = {
-            s: [np.digitize(output[:, 0], edges[1:-1]) for output in p] for s, p in outputs.items()
-        }
+        predicted = {s: [np.digitize(output[:, 0], edges[1:-1]) for output in p] for s, p in outputs.items()}
     else:
         actual = labels
         predicted = {s: [decide(output, kind) for output in parts] for s, parts in outputs.items()}
@@ -162,9 +152,7 @@ def confusion_of(
     }
 
 
-def _counted(
-    actual: np.ndarray, answers: np.ndarray, known: np.ndarray, classes: int
-) -> np.ndarray:
+def _counted(actual: np.ndarray, answers: np.ndarray, known: np.ndarray, classes: int) -> np.ndarray:
     flat = np.bincount(actual[known] * classes + answers[known], minlength=classes * classes)
     return flat.reshape(classes, classes).astype(np.float64)
 

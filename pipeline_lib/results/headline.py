@@ -106,9 +106,7 @@ def _rates(speed: TaskSpeed, student: MethodScores, hardware: Place, where: str)
 
 
 def _sizes(student: Form, teacher: Form) -> str:
-    line = (
-        f"It takes {megabytes(student.bytes)} MB on disk, the teacher {megabytes(teacher.bytes)} MB"
-    )
+    line = f"It takes {megabytes(student.bytes)} MB on disk, the teacher {megabytes(teacher.bytes)} MB"
     ratio = teacher.bytes / student.bytes
     return f"{line}: {_times(ratio)} as much." if ratio >= 1.05 else f"{line}."
 

@@ -44,9 +44,7 @@ def label_array(column: pa.ChunkedArray) -> np.ndarray:
     return column.to_numpy().astype(np.float32 if kind == "regression" else np.int64)
 
 
-def score(
-    metric: Metric, labels: np.ndarray | None, outputs: np.ndarray, positive: int = 1
-) -> float:
+def score(metric: Metric, labels: np.ndarray | None, outputs: np.ndarray, positive: int = 1) -> float:
     """Return ``metric`` of ``outputs``.
 
     ``f1`` is that of the class ``positive`` for two classes, and the mean over all classes for
@@ -87,9 +85,7 @@ def agreement(labels: np.ndarray, outputs: np.ndarray, kind: Kind) -> float:
     return score("pearson" if kind == "regression" else "accuracy", labels, outputs)
 
 
-def from_labels(
-    metric: Metric, labels: np.ndarray, outputs: np.ndarray, counts: np.ndarray
-) -> np.ndarray:
+def from_labels(metric: Metric, labels: np.ndarray, outputs: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Return a score of several labels on every sample of rows, float64 (samples, seeds).
 
     ``f1_micro`` pools the decisions about all labels; ``f1_macro`` is the mean of the labels' F1;
@@ -103,9 +99,7 @@ def from_labels(
         return np.stack([_average_precision(labels, one, counts) for one in outputs], axis=1)
     decided = outputs > 0
     actual = (counts @ labels)[:, None]
-    predicted, hits = (
-        np.stack([counts @ one for one in each], axis=1) for each in (decided, decided * labels)
-    )
+    predicted, hits = (np.stack([counts @ one for one in each], axis=1) for each in (decided, decided * labels))
     if metric == "f1_micro":
         return _ratio(2 * hits.sum(-1), (actual + predicted).sum(-1))
     if metric == "f1_macro":
@@ -173,9 +167,7 @@ def check_labels(labels: np.ndarray | None, predictions: np.ndarray) -> np.ndarr
     """
     hidden = labels is None or (labels.dtype.kind == "i" and (labels < 0).any())
     if hidden:
-        raise DistilleryError(
-            "hidden labels cannot be scored. Score the dev split, or give the test file's labels."
-        )
+        raise DistilleryError("hidden labels cannot be scored. Score the dev split, or give the test file's labels.")
     if len(labels) != len(predictions) or not len(labels):
         raise DistilleryError(f"{len(predictions)} predictions for {len(labels)} labels to score.")
     return np.asarray(labels)
@@ -189,14 +181,10 @@ def unknown_metric(metric: str) -> DistilleryError:
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     # 0/0 (a class that is neither given nor predicted) counts as 0, as in scikit-learn.
-    return np.divide(
-        numerator, denominator, out=np.zeros_like(numerator), where=np.asarray(denominator) > 0
-    )
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=np.asarray(denominator) > 0)
 
 
-def best_threshold(
-    values: np.ndarray, labels: np.ndarray, metric: Metric, positive: int = 1
-) -> float:
+def best_threshold(values: np.ndarray, labels: np.ndarray, metric: Metric, positive: int = 1) -> float:
     """Return the threshold at which "class 1 if the value is above" scores best.
 
     It may be above or below all values.

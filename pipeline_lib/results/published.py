@@ -235,9 +235,7 @@ def without_counterpart() -> str:
     )
 
 
-def _compared(
-    result: TaskResult, system: str, figure: Figure, params: Params | None
-) -> Comparison | None:
+def _compared(result: TaskResult, system: str, figure: Figure, params: Params | None) -> Comparison | None:
     """Return a figure beside ours, or None if the results have no such score."""
     published, scores, metric = read_published(), result.scores, figure.measure
     split = _split(figure, scores)
@@ -267,9 +265,7 @@ def _compared(
     )
 
 
-def _over(
-    method: MethodScores, baseline: Figure, scores: TaskScores, params: Params | None
-) -> str | None:
+def _over(method: MethodScores, baseline: Figure, scores: TaskScores, params: Params | None) -> str | None:
     """Return the row that reproduces a baseline: the method's baseline, if several do."""
     names = [name for name in scores.methods if _reproduces(name, baseline, params)]
     return method.baseline if method.baseline in names else next(iter(names), None)
@@ -299,9 +295,7 @@ def _reproduces(system: str, figure: Figure, params: Params | None) -> bool:
     if params is None or system.startswith(TEACHER):
         return True
     meaning = _meaning(system, params)
-    return meaning is not None and any(
-        meaning == _meaning(system, _profile(name)) for name in figure.profiles
-    )
+    return meaning is not None and any(meaning == _meaning(system, _profile(name)) for name in figure.profiles)
 
 
 def _meaning(name: str, params: Params) -> tuple[object, ...] | None:
@@ -337,10 +331,7 @@ def _deviations(compared: Sequence[Comparison], params: Params) -> list[str]:
 
 def _other_settings(compared: Sequence[Comparison], params: Params, profile: Params) -> list[str]:
     """Return the sections in which what was compared is not as in a profile."""
-    compared_rows = {
-        "tasks": {one.task for one in compared},
-        "methods": {one.system for one in compared},
-    }
+    compared_rows = {"tasks": {one.task for one in compared}, "methods": {one.system for one in compared}}
     sections = []
     for section in SETTINGS:
         here, there = getattr(params, section), getattr(profile, section)

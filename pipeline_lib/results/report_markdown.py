@@ -18,9 +18,7 @@ from pipeline_lib.results.table_rows import QUALITY, TRAINING, scores_table
 COLUMNS = QUALITY | {"parameters": "Parameters (M)", "ratio": "Ratio"} | TRAINING
 
 
-def write_report(
-    path: Path, results: list[TaskResult], params: Params, measured: Sequence[Table] = ()
-) -> None:
+def write_report(path: Path, results: list[TaskResult], params: Params, measured: Sequence[Table] = ()) -> None:
     """Write the report of all tasks and other measurements; equal scores give equal bytes."""
     parts = ["# Results", ""]
     parts += [line for result in results for line in (escape(headline(result, timed=False)), "")]

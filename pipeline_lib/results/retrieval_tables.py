@@ -47,15 +47,9 @@ def _retrieval(name: str, path: Path) -> list[Table]:
 
 
 def _table(
-    title: str,
-    measures: list[str],
-    systems: Mapping[str, Mapping[str, SeedScores]],
-    caption: list[str],
+    title: str, measures: list[str], systems: Mapping[str, Mapping[str, SeedScores]], caption: list[str]
 ) -> Table:
-    rows = [
-        [name, *(_spread(values[measure]) for measure in measures)]
-        for name, values in systems.items()
-    ]
+    rows = [[name, *(_spread(values[measure]) for measure in measures)] for name, values in systems.items()]
     return Table(title, ["System", *measures], rows, caption)
 
 

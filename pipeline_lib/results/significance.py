@@ -76,13 +76,7 @@ def compare(
 
 
 def compare_samples(
-    score_samples: ScoreSamples,
-    rows: int,
-    seeds: tuple[int, int],
-    *,
-    resamples: int,
-    confidence: float,
-    seed: int,
+    score_samples: ScoreSamples, rows: int, seeds: tuple[int, int], *, resamples: int, confidence: float, seed: int
 ) -> Difference:
     """Return the mean of the first system's scores minus that of the second's; see :func:`compare`.
 
@@ -111,9 +105,7 @@ def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
     return corrected
 
 
-def _test(
-    observed: float, scores: np.ndarray, covariance: np.ndarray, seeds: int, confidence: float
-) -> Difference:
+def _test(observed: float, scores: np.ndarray, covariance: np.ndarray, seeds: int, confidence: float) -> Difference:
     """Test a difference; the first ``seeds`` of the scores (systems' seeds,) are a's."""
     import scipy.stats
 
@@ -138,9 +130,7 @@ def _off_diagonal(covariance: np.ndarray) -> float:
     return float(covariance.sum() - np.trace(covariance)) / (seeds * (seeds - 1))
 
 
-def _resampled(
-    score_samples: ScoreSamples, seeds: int, rows: int, resamples: int, seed: int
-) -> np.ndarray:
+def _resampled(score_samples: ScoreSamples, seeds: int, rows: int, resamples: int, seed: int) -> np.ndarray:
     """Return every seed's score on every resample of the rows, (resamples, seeds)."""
     rng = np.random.default_rng(seed)
     size = max(1, CHUNK // (rows * seeds))
@@ -152,12 +142,7 @@ def _resampled(
 
 
 def _scores(
-    labels: np.ndarray,
-    answers: np.ndarray,
-    metric: Metric,
-    classes: int,
-    positive: int,
-    chosen: np.ndarray,
+    labels: np.ndarray, answers: np.ndarray, metric: Metric, classes: int, positive: int, chosen: np.ndarray
 ) -> np.ndarray:
     """Score each seed's answers (seeds, rows) on each sample of rows; (samples, seeds)."""
     if metric in CORRELATIONS:

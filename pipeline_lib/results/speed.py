@@ -80,8 +80,7 @@ class Timed(Record):
         forms = {
             name: form
             for name, form in self.forms.items()
-            if hardware in form.rates
-            and (form.agreement is None or form.agreement >= MIN_AGREEMENT)
+            if hardware in form.rates and (form.agreement is None or form.agreement >= MIN_AGREEMENT)
         }
         return max(forms.items(), key=lambda one: one[1].rates[hardware].median, default=None)
 
@@ -112,9 +111,7 @@ class TaskSpeed(RecordFile):
     teachers: dict[str, Timed]
     students: dict[str, Timed]
 
-    def fastest(
-        self, kind: Kind, name: str, hardware: Place = "one_core"
-    ) -> tuple[str, Form] | None:
+    def fastest(self, kind: Kind, name: str, hardware: Place = "one_core") -> tuple[str, Form] | None:
         """Return the fastest form of a system; None if it was not timed there."""
         timed: dict[str, Timed] = getattr(self, kind)
         return timed[name].fastest(hardware) if name in timed else None

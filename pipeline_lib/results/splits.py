@@ -49,10 +49,7 @@ def empty_texts_line(task: str, dropped: Mapping[str, Mapping[str, Any]]) -> str
             named.append(f"{split}, row{'s' * (len(rows) > 1)} {listed}{more}")
     if not named:
         return None
-    return (
-        f"warning: {task}: an empty text in {'; '.join(named)}. These rows are kept and answered "
-        "like any other."
-    )
+    return f"warning: {task}: an empty text in {'; '.join(named)}. These rows are kept and answered like any other."
 
 
 def _added_line(counts: Mapping[str, int]) -> str:

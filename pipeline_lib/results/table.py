@@ -28,9 +28,7 @@ class Table:
     breaks: tuple[int, ...] = ()
 
     @classmethod
-    def of_columns(
-        cls, title: str, systems: Sequence[str], *groups: Mapping[str, Sequence[str]]
-    ) -> Self:
+    def of_columns(cls, title: str, systems: Sequence[str], *groups: Mapping[str, Sequence[str]]) -> Self:
         """Return a table from its columns, by their heads.
 
         :param groups: what a narrow terminal shows in tables of their own.

@@ -69,22 +69,15 @@ def rows(result: TaskResult, split: str | None = None) -> list[TableLine]:
     return [*floor, *teachers, *methods]
 
 
-def scores_table(
-    result: TaskResult, title: str, *groups: Mapping[str, str], split: str | None = None
-) -> Table:
+def scores_table(result: TaskResult, title: str, *groups: Mapping[str, str], split: str | None = None) -> Table:
     """Return some columns of the table of one task, without lines that are empty in all of them.
 
     :param groups: fields of :class:`TableLine` to their heads; see :meth:`Table.of_columns`.
     :param split: see :func:`rows`.
     """
     fields = [name for group in groups for name in group]
-    lines = [
-        one for one in rows(result, split) if {getattr(one, name) for name in fields} != {NONE}
-    ]
-    columns = [
-        {head: [getattr(line, name) for line in lines] for name, head in group.items()}
-        for group in groups
-    ]
+    lines = [one for one in rows(result, split) if {getattr(one, name) for name in fields} != {NONE}]
+    columns = [{head: [getattr(line, name) for line in lines] for name, head in group.items()} for group in groups]
     return Table.of_columns(title, [one.system for one in lines], *columns)
 
 
@@ -144,9 +137,7 @@ def _scores(by_split: dict[str, Scores | None], split: str, scores: TaskScores) 
     return " / ".join(percent(value[metric]) for metric in scores.metrics)
 
 
-def _seed_scores(
-    by_split: dict[str, dict[Metric, SeedScores] | None], split: str, scores: TaskScores
-) -> str:
+def _seed_scores(by_split: dict[str, dict[Metric, SeedScores] | None], split: str, scores: TaskScores) -> str:
     """Return the mean of every metric, and the first one's standard deviation over seeds."""
     value = by_split.get(split)
     if value is None:

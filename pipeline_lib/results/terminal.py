@@ -24,12 +24,7 @@ QUALITY = {
     "to_teacher": "To\nteacher",
     "agreement": "Agree",
 }
-SIZE = {
-    "parameters": "Params, M\nw/o / with",
-    "ratio": "Smaller\nw/o / with",
-    "speed": "Sent./s",
-    "speed_up": "Faster",
-}
+SIZE = {"parameters": "Params, M\nw/o / with", "ratio": "Smaller\nw/o / with", "speed": "Sent./s", "speed_up": "Faster"}
 """Fields of a :class:`~pipeline_lib.results.table_rows.TableLine`, and their heads."""
 
 
@@ -71,9 +66,7 @@ def print_table(console: Console, table: Table) -> None:
 
 def _part(table: Table, columns: slice, title: str | None) -> RichTable:
     # A title has names of tasks and rows only, so it contains no markup.
-    part = RichTable(
-        title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
-    )
+    part = RichTable(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     longest = max(len(cells[0]) for cells in table.lines)
     part.add_column(table.header[0], overflow="fold", min_width=min(24, longest))
     for head in table.header[columns]:

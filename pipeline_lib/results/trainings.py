@@ -33,8 +33,7 @@ def task_curves(params: Params, task: str, layout: Layout) -> list[Curve]:
 def encoder_curves(params: Params, layout: Layout) -> list[Curve]:
     """Return the curves of the encoders, which are trained without a task."""
     curves = (
-        _curve(layout.encoder(name), name, "encoder", encoder.seed, "loss")
-        for name, encoder in params.encoders.items()
+        _curve(layout.encoder(name), name, "encoder", encoder.seed, "loss") for name, encoder in params.encoders.items()
     )
     return [curve for curve in curves if curve is not None]
 
@@ -47,9 +46,7 @@ def _joint(params: Params, task: str, layout: Layout, metric: str) -> Iterator[C
                 yield _curve(folder, name, "joint", seed, metric, task)
 
 
-def _curve(
-    folder: Path, system: str, kind: str, seed: int, measure: str, task: str | None = None
-) -> Curve | None:
+def _curve(folder: Path, system: str, kind: str, seed: int, measure: str, task: str | None = None) -> Curve | None:
     """Return the curve of one run, or None if its folder has none.
 
     :param task: for joint training, the task whose score is used.

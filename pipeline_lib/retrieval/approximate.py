@@ -51,9 +51,7 @@ class USearchIndex:
     @classmethod
     def new(cls, width: int) -> "USearchIndex":
         """Return an empty one."""
-        return cls(
-            _library("usearch", "usearch.index").Index(ndim=width, metric="cos", dtype="f16")
-        )
+        return cls(_library("usearch", "usearch.index").Index(ndim=width, metric="cos", dtype="f16"))
 
     @classmethod
     def open(cls, path: Path, to_add: bool) -> "USearchIndex":
@@ -137,9 +135,7 @@ def require_library(kind: str) -> None:
     _library(kind, kind)
 
 
-def write_approximate(
-    kind: str, path: Path, blocks: Blocks, width: int, old: Path | None = None
-) -> None:
+def write_approximate(kind: str, path: Path, blocks: Blocks, width: int, old: Path | None = None) -> None:
     """Write the index of vectors to ``path``, atomically.
 
     :param blocks: first row numbers and vectors, float32 (rows, width), in row order.

@@ -147,18 +147,14 @@ def _check_given(contents: Contents, documents: GivenDocuments | None) -> None:
         raise DistilleryError(
             "the index's vectors are its encoder's. Omit `--vectors`."
             if contents.given is None
-            else "the index's vectors came from files. Name those of the new sentences by "
-            "`--vectors`."
+            else "the index's vectors came from files. Name those of the new sentences by `--vectors`."
         )
     if documents is None:
         return
-    named = [
-        provenance.get("model") for provenance in (contents.given, documents.vectors.provenance)
-    ]
+    named = [provenance.get("model") for provenance in (contents.given, documents.vectors.provenance)]
     if None not in named and named[0] != named[1]:
         raise DistilleryError(
-            f"--vectors: of model {named[1]}, but the index holds those of {named[0]}. Give "
-            "vectors of that one."
+            f"--vectors: of model {named[1]}, but the index holds those of {named[0]}. Give vectors of that one."
         )
 
 
@@ -169,8 +165,7 @@ def _contents(
     width = encoder.load(device).width
     if form.dimensions is not None and not 0 < form.dimensions <= width:
         raise DistilleryError(
-            f"dimensions: {form.dimensions}, but the encoder's vectors have {width} values. Set it "
-            f"to at most {width}."
+            f"dimensions: {form.dimensions}, but the encoder's vectors have {width} values. Set it to at most {width}."
         )
     if documents is not None and documents.width != width:
         raise DistilleryError(

@@ -122,8 +122,7 @@ class Catalogue:
                     "again: it keeps complete segments."
                 )
             raise DistilleryError(
-                f"{folder}: no index (there is no manifest.json). Make one with `distill index "
-                "build`."
+                f"{folder}: no index (there is no manifest.json). Make one with `distill index build`."
             )
         catalogue = cls.read(folder)
         for shard in catalogue.shards.manifest.shards:
@@ -166,8 +165,7 @@ class Catalogue:
             raise DistilleryError(f"{fault}. {REBUILD}") from error
         if manifest.kind != KIND:
             raise DistilleryError(
-                f"{folder}: holds {manifest.kind}, not an index. Make one with `distill index "
-                "build` in another folder."
+                f"{folder}: holds {manifest.kind}, not an index. Make one with `distill index build` in another folder."
             )
         raw = manifest.made_from.get("catalogue")
         version = raw.get("version") if isinstance(raw, dict) else None

@@ -55,9 +55,7 @@ class GivenDocuments:
         """Return the vector of each text, float32 (texts, width), in their order."""
         return self.vectors.of_keys(content_keys([texts]))
 
-    def checked(
-        self, segments: Iterable[Rows], encoder: Embedder, mean: np.ndarray | None
-    ) -> Iterator[Rows]:
+    def checked(self, segments: Iterable[Rows], encoder: Embedder, mean: np.ndarray | None) -> Iterator[Rows]:
         """Yield segments, having checked that all sentences have a vector in the encoder's space.
 
         :param mean: what is subtracted from the vectors, float32 (width,); None: nothing.

@@ -79,9 +79,7 @@ class EncoderReference:
     precision: str | None = None
 
     @classmethod
-    def to(
-        cls, folder: Path, pooling: str | None = None, max_length: int | None = None
-    ) -> "EncoderReference":
+    def to(cls, folder: Path, pooling: str | None = None, max_length: int | None = None) -> "EncoderReference":
         """Refer to the encoder, student or model in ``folder``.
 
         :param max_length: None: as :func:`longest` says.

@@ -27,9 +27,7 @@ class NewRows:
         if kept.ids is None:
             new = self._rows.add(string_keys(kept.texts))
         else:
-            pairs = [
-                f"{row_id}\x1f{text}" for row_id, text in zip(kept.ids, kept.texts, strict=True)
-            ]
+            pairs = [f"{row_id}\x1f{text}" for row_id, text in zip(kept.ids, kept.texts, strict=True)]
             new, unknown = self._rows.add(string_keys(pairs)), self._ids.add(string_keys(kept.ids))
             if (changed := np.flatnonzero(new & ~unknown)).size:
                 raise DistilleryError(

@@ -19,12 +19,7 @@ from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.teacher import Teacher, load_teacher
 from pipeline_lib.retrieval.approximate import ApproximateIndex, open_approximate
 from pipeline_lib.retrieval.catalogue import Catalogue
-from pipeline_lib.retrieval.embedders import (
-    EncoderReference,
-    LoadedEmbedder,
-    longest,
-    targets_in_space,
-)
+from pipeline_lib.retrieval.embedders import EncoderReference, LoadedEmbedder, longest, targets_in_space
 from pipeline_lib.retrieval.scoring import PairScorer, Scorer
 from pipeline_lib.retrieval.top_k import best
 from pipeline_lib.shards.training_records import tuned_length
@@ -52,9 +47,7 @@ class QueryEncoder:
     document_mean: np.ndarray | None = None
 
     @classmethod
-    def of(
-        cls, catalogue: Catalogue, folder: Path | None = None, device: str = "cpu"
-    ) -> "QueryEncoder":
+    def of(cls, catalogue: Catalogue, folder: Path | None = None, device: str = "cpu") -> "QueryEncoder":
         """Return the encoder in ``folder``; None: the one that computed the catalogue's vectors.
 
         :raises DistilleryError: if its vectors are not in the catalogue's space.
@@ -154,11 +147,7 @@ def label_number(folder: Path, names: Sequence[str], label: str | None) -> int:
 
 
 def pair_scorer(
-    catalogue: Catalogue,
-    folder: Path | None,
-    label: str | None,
-    device: str = "cpu",
-    precision: str = "float32",
+    catalogue: Catalogue, folder: Path | None, label: str | None, device: str = "cpu", precision: str = "float32"
 ) -> PairScorer:
     """Return the comparison f of the student that computed the catalogue's vectors.
 
@@ -172,8 +161,7 @@ def pair_scorer(
     contents = catalogue.contents
     if contents.given is not None:
         raise DistilleryError(
-            f"{catalogue.folder}: its vectors came from files, but a student compares its own. "
-            "Search by the cosine."
+            f"{catalogue.folder}: its vectors came from files, but a student compares its own. Search by the cosine."
         )
     located = contents.encoder.found_in(folder)
     if contents.normalised or contents.mean or contents.width < contents.encoder_width:
@@ -242,8 +230,7 @@ class Search:
         approximate, folder = self.catalogue.contents.approximate, self.catalogue.folder
         if approximate is None:
             raise DistilleryError(
-                f"{folder}: has no approximate index. Build it with `--approximate usearch`, or "
-                "search exactly."
+                f"{folder}: has no approximate index. Build it with `--approximate usearch`, or search exactly."
             )
         path = folder / approximate.name
         whole = path.exists() and path.stat().st_size == approximate.bytes

@@ -17,24 +17,12 @@ import pyarrow as pa
 from pipeline_lib.base.files import disk_errors, sha256_file, sha256_json, sweep
 from pipeline_lib.base.processor import computed_on
 from pipeline_lib.retrieval.approximate import write_approximate
-from pipeline_lib.retrieval.catalogue import (
-    KIND,
-    UNFINISHED,
-    ApproximateFile,
-    Catalogue,
-    Contents,
-    is_whole,
-)
+from pipeline_lib.retrieval.catalogue import KIND, UNFINISHED, ApproximateFile, Catalogue, Contents, is_whole
 from pipeline_lib.retrieval.documents import GivenDocuments
 from pipeline_lib.retrieval.sentence_rows import Rows
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.engine.protocol import Engine
-from pipeline_lib.shards.fingerprint import (
-    TRAINING_LIBRARIES,
-    code_fingerprint,
-    deciding,
-    library_versions,
-)
+from pipeline_lib.shards.fingerprint import TRAINING_LIBRARIES, code_fingerprint, deciding, library_versions
 from pipeline_lib.shards.shard_sets import (
     Manifest,
     Shard,
@@ -100,12 +88,7 @@ class SegmentWriter:
     """Writes the segments of one catalogue, and records each complete one."""
 
     def __init__(
-        self,
-        folder: Path,
-        contents: Contents,
-        mean: np.ndarray | None,
-        device: str,
-        documents: GivenDocuments | None,
+        self, folder: Path, contents: Contents, mean: np.ndarray | None, device: str, documents: GivenDocuments | None
     ) -> None:
         self.folder, self.contents, self.mean, self.device = folder, contents, mean, device
         self.given = documents
@@ -114,11 +97,7 @@ class SegmentWriter:
         self._known = {shard.source: shard for shard in _noted(folder)}
 
     def write(
-        self,
-        segments: Iterable[Rows],
-        engine: Engine,
-        report: BuildReport,
-        on_segment: OnSegment | None,
+        self, segments: Iterable[Rows], engine: Engine, report: BuildReport, on_segment: OnSegment | None
     ) -> None:
         """Embed or reuse segments, in order."""
         # A killed build may have left an incomplete line.
@@ -135,9 +114,7 @@ class SegmentWriter:
             if on_segment:
                 on_segment(report)
 
-    def finish(
-        self, counts: dict[str, int], approximate: str | None, before: Catalogue | None = None
-    ) -> Catalogue:
+    def finish(self, counts: dict[str, int], approximate: str | None, before: Catalogue | None = None) -> Catalogue:
         """Write the approximate index and the manifest, and delete files no longer needed.
 
         :param before: the finished catalogue that was in the folder, if any.
@@ -178,9 +155,7 @@ class SegmentWriter:
         made_from = {"catalogue": asdict(self.contents), "libraries": self._libraries}
         return Manifest(KIND, schema, self.shards, made_from, counts)
 
-    def _write_approximate(
-        self, kind: str, manifest: Manifest, before: Catalogue | None
-    ) -> ApproximateFile:
+    def _write_approximate(self, kind: str, manifest: Manifest, before: Catalogue | None) -> ApproximateFile:
         """Write the approximate index under a new name: the old one stays in use until the end.
 
         If the old one is intact and of the same first segments, the other rows join it, which may

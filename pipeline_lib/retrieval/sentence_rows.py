@@ -87,9 +87,7 @@ def read_rows(
 def _ids(batch: RowBatch, name: str) -> list[str]:
     ids = batch.texts(name)
     if "" in ids:
-        raise DistilleryError(
-            f"{batch.where(ids.index(''))}: no {name!r}. Give every row an id, or leave `--id` out."
-        )
+        raise DistilleryError(f"{batch.where(ids.index(''))}: no {name!r}. Give every row an id, or leave `--id` out.")
     return ids
 
 

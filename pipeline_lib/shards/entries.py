@@ -95,9 +95,7 @@ def _output(kind: str, record: Path) -> Entry | None:
     if not path.exists():
         return None
     size = shard.bytes + record.stat().st_size
-    return Entry(
-        kind, record.stem, (path, record), frozenset({shard.sha256}), size, used, shard.rows
-    )
+    return Entry(kind, record.stem, (path, record), frozenset({shard.sha256}), size, used, shard.rows)
 
 
 def _training(kind: str, seal: Path) -> Entry | None:

@@ -130,9 +130,7 @@ def imports(file: Path) -> frozenset[str]:
 
     Imports for type checkers only do not count.
     """
-    names = {
-        _module(*imported) if imported[1] else imported[0] for imported in module_code(file).imports
-    }
+    names = {_module(*imported) if imported[1] else imported[0] for imported in module_code(file).imports}
     return frozenset(name for name in names if name.split(".")[0] == PACKAGE)
 
 
@@ -189,11 +187,7 @@ def _absolute(file: Path, node: ast.ImportFrom) -> str:
 
 def _is_text(node: ast.stmt) -> bool:
     # Docstrings, including those below assignments.
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def library_versions(*names: str) -> dict[str, str]:

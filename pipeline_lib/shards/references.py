@@ -36,9 +36,7 @@ class SetReference(BaseModel):
         folder = Path(self.folder)
         shards = ShardSet(folder, read_manifest(folder).upto(self.iterations))
         if shards.manifest.digest != self.digest:
-            raise DistilleryError(
-                f"{self.folder}: it was changed since it was looked up. Run `dvc repro` again."
-            )
+            raise DistilleryError(f"{self.folder}: it was changed since it was looked up. Run `dvc repro` again.")
         faults = shards.verify()
         if faults:
             raise DistilleryError(

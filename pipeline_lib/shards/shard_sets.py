@@ -90,9 +90,7 @@ class Manifest:
 _MANIFEST_TYPE = TypeAdapter(Manifest)
 
 
-def write_shard(
-    path: Path, table: pa.Table, source: str | None = None, keep_first: bool = False
-) -> Shard:
+def write_shard(path: Path, table: pa.Table, source: str | None = None, keep_first: bool = False) -> Shard:
     """Write ``table`` as one uncompressed Arrow IPC file, atomically, and describe it.
 
     :param path: the file; equal tables give equal bytes.
@@ -158,25 +156,20 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = Path(folder) / MANIFEST
     if not path.exists():
-        raise DistilleryError(
-            f"{folder}: no manifest.json, so not a finished shard set. Run `dvc repro`."
-        )
+        raise DistilleryError(f"{folder}: no manifest.json, so not a finished shard set. Run `dvc repro`.")
     raw = read_json(path)
     if not isinstance(raw, dict):
         raise DistilleryError(f"{path}: not a manifest (not a JSON object). Run `dvc repro` again.")
     if raw.get("format") != FORMAT:
         raise DistilleryError(
-            f"{path}: format {raw.get('format')}, this version reads {FORMAT}. Run `dvc repro` "
-            "again."
+            f"{path}: format {raw.get('format')}, this version reads {FORMAT}. Run `dvc repro` again."
         )
     try:
         return _MANIFEST_TYPE.validate_python(raw, extra="forbid")
     except ValidationError as error:
         fault = error.errors()[0]
         key = ".".join(map(str, fault["loc"]))
-        raise DistilleryError(
-            f"{path}: not a manifest ({key}: {fault['msg']}). Run `dvc repro` again."
-        ) from error
+        raise DistilleryError(f"{path}: not a manifest ({key}: {fault['msg']}). Run `dvc repro` again.") from error
 
 
 def schema_of(table: pa.Table) -> dict[str, str]:
@@ -257,8 +250,7 @@ def check_answers(inputs: Manifest, outputs: Manifest) -> None:
     """
     if len(inputs.shards) != len(outputs.shards):
         raise DistilleryError(
-            f"{len(outputs.shards)} output shards for {len(inputs.shards)} input shards. Run "
-            "`dvc repro`."
+            f"{len(outputs.shards)} output shards for {len(inputs.shards)} input shards. Run `dvc repro`."
         )
     for shard, answer in zip(inputs.shards, outputs.shards, strict=True):
         if answer.source != shard.sha256 or answer.rows != shard.rows:

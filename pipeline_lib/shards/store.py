@@ -105,8 +105,7 @@ class Store:
         """
         if not path.exists() or sha256_file(path) != shard.sha256:
             raise DistilleryError(
-                f"{path}: missing or altered (its SHA-256 is not the manifest's). Run `dvc "
-                "checkout`, and try again."
+                f"{path}: missing or altered (its SHA-256 is not the manifest's). Run `dvc checkout`, and try again."
             )
         entry, record = self._paths(key)
         entry.parent.mkdir(parents=True, exist_ok=True)
@@ -160,8 +159,7 @@ def read_entry(record: Path) -> Shard:
         return Shard(**unsealed_record(read_record(record)))
     except (TypeError, ValueError) as error:
         raise DistilleryError(
-            f"{record}: no record of an entry ({error}). Delete it and run `dvc repro` to make it "
-            "again."
+            f"{record}: no record of an entry ({error}). Delete it and run `dvc repro` to make it again."
         ) from error
 
 

@@ -14,13 +14,7 @@ from pathlib import Path
 
 from pipeline_lib.base import stage_records
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import (
-    disk_errors,
-    link_or_copy,
-    set_aside,
-    sweep,
-    temporary_beside,
-)
+from pipeline_lib.base.files import disk_errors, link_or_copy, set_aside, sweep, temporary_beside
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.base.seals import SEAL, digests, sealed_files, write_seal
 
@@ -95,9 +89,7 @@ class Trained:
             # When it was last used: `distill store gc` keeps what is.
             os.utime(self.folder)
         linked = {
-            name: digest
-            for name, digest in sealed_files(self.folder / SEAL).items()
-            if Path(name).parent == Path(part)
+            name: digest for name, digest in sealed_files(self.folder / SEAL).items() if Path(name).parent == Path(part)
         }
         for name in linked:
             link_or_copy(self.folder / name, target / Path(name).name)

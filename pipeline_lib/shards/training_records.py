@@ -52,9 +52,7 @@ class Settings:
     select: Select = "metric"
 
     @classmethod
-    def of(
-        cls, optimiser: Optimiser | Tuning, rate: float, precision: str, seed: int
-    ) -> "Settings":
+    def of(cls, optimiser: Optimiser | Tuning, rate: float, precision: str, seed: int) -> "Settings":
         """Return the settings of a run at one of an optimiser's, or a tuning's, learning rates."""
         tuned = {"name": "adam", "schedule": "linear", "max_steps": None, "evaluate_every": None}
         values = tuned | {"weight_decay": 0.0} | optimiser.model_dump()
@@ -91,9 +89,7 @@ class Evaluation(Record):
         keys = ("dev_by_task", "dev_loss_by_task")
         values = {key: value for key in keys if (value := getattr(self, key)) is not None}
         names = [*tasks]
-        return self.model_copy(
-            update={key: dict(zip(names, value, strict=True)) for key, value in values.items()}
-        )
+        return self.model_copy(update={key: dict(zip(names, value, strict=True)) for key, value in values.items()})
 
 
 class TrainingRecord(ModelRecord):

@@ -40,8 +40,7 @@ class StoredVectors:
         """Take tables, each with the column suffix (``""`` or ``_2``) of the vectors to read."""
         self._parts = [matrix(table[f"{column}{side}"]) for table, side in tables]
         self._scales = [
-            table[f"scale{side}"].to_numpy() if f"scale{side}" in table.column_names else None
-            for table, side in tables
+            table[f"scale{side}"].to_numpy() if f"scale{side}" in table.column_names else None for table, side in tables
         ]
         self._ends = np.cumsum([len(part) for part in self._parts])
 

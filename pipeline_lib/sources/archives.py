@@ -80,11 +80,7 @@ def extract_folder(archive: Path, folder: str, target: Path) -> list[Path]:
             rest = name.removeprefix(prefix)
             if rest == name or not _is_model_file(rest, name, archive):
                 continue
-            with (
-                atomic_path(target / rest) as temporary,
-                open(temporary, "wb") as sink,
-                opened.stream(name) as source,
-            ):
+            with atomic_path(target / rest) as temporary, open(temporary, "wb") as sink, opened.stream(name) as source:
                 shutil.copyfileobj(source, sink, 1 << 20)
             written.append(target / rest)
         if not written:
@@ -98,9 +94,7 @@ def extract_folder(archive: Path, folder: str, target: Path) -> list[Path]:
 
 def _is_model_file(rest: str, name: str, archive: Path) -> bool:
     if ".." in rest.replace("\\", "/").split("/") or rest.startswith("/") or ":" in rest:
-        raise DistilleryError(
-            f"{archive}: member {name!r} leads out of its folder. Do not use this archive."
-        )
+        raise DistilleryError(f"{archive}: member {name!r} leads out of its folder. Do not use this archive.")
     return "/" not in rest and "\\" not in rest and rest.endswith(MODEL_SUFFIXES)
 
 
@@ -126,8 +120,7 @@ class _Archive:
             raise DistilleryError(f"{where}: not found. Run the stage again.") from error
         except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError) as error:
             raise DistilleryError(
-                f"{where}: truncated or invalid zip or tar archive ({error}). Delete it and run "
-                "again."
+                f"{where}: truncated or invalid zip or tar archive ({error}). Delete it and run again."
             ) from error
         except RuntimeError as error:  # for encrypted members, and unknown compressions
             raise DistilleryError(
@@ -142,8 +135,7 @@ class _Archive:
     def stream(self, name: str) -> IO[bytes]:
         if name not in self.names:
             raise DistilleryError(
-                f"{self.where}: no member {name!r}{_close(name, self.names)}. Correct the path in "
-                "params.yaml."
+                f"{self.where}: no member {name!r}{_close(name, self.names)}. Correct the path in params.yaml."
             )
         if isinstance(self.handle, zipfile.ZipFile):
             return self.handle.open(name)

@@ -40,7 +40,5 @@ def existing_file(path: Path, where: str) -> Path:
     :raises DistilleryError: if it is not.
     """
     if not path.is_file():
-        raise DistilleryError(
-            f"{where}: {path} not found. Put the file there, or correct the path."
-        )
+        raise DistilleryError(f"{where}: {path} not found. Put the file there, or correct the path.")
     return path

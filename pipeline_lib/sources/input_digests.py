@@ -12,14 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.files import (
-    read_record,
-    sealed_record,
-    sha256_file,
-    sha256_json,
-    unsealed_record,
-    write_json,
-)
+from pipeline_lib.base.files import read_record, sealed_record, sha256_file, sha256_json, unsealed_record, write_json
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.params import Params
 from pipeline_lib.params.sources import InputFile

@@ -64,9 +64,7 @@ def fetch_models(params: Params, layout: Layout, cache: Path | None = None) -> N
     write_source(layout.checkpoints, finished)
 
 
-def fetch_answers(
-    teacher: str, settings: AnswerFiles, task: str, inputs: Path, target: Path
-) -> None:
+def fetch_answers(teacher: str, settings: AnswerFiles, task: str, inputs: Path, target: Path) -> None:
     """Copy the files of a teacher's answers for one task to ``target``, numbered in their order.
 
     :raises DistilleryError: if one is missing.
@@ -93,9 +91,7 @@ def fetch_finished(params: Params, teacher: str, task: str, target: Path) -> Non
     name_outputs(target, settings.label_names)
 
 
-def fetch_model(
-    name: str, source: ModelSource, inputs: Path, target: Path, cache: Path | None = None
-) -> None:
+def fetch_model(name: str, source: ModelSource, inputs: Path, target: Path, cache: Path | None = None) -> None:
     """Write one model's configuration, tokenizer and safetensors weights to ``target``.
 
     :param name: its key in ``models``; :param source: where it is.
@@ -155,9 +151,7 @@ def check_model(folder: Path, origin: Path | str) -> None:
 
     weights = sorted(folder.glob("*.safetensors"))
     names = {path.name for path in folder.iterdir()}
-    tokenizer = names & {"tokenizer.json", "vocab.txt", "vocab.json"} or list(
-        folder.glob("*.model")
-    )
+    tokenizer = names & {"tokenizer.json", "vocab.txt", "vocab.json"} or list(folder.glob("*.model"))
     for there, what in ((weights, "*.safetensors"), ("config.json" in names, "config.json")):
         if not there:
             # An old sentence-transformers folder has its model in 0_Transformer.
@@ -293,9 +287,7 @@ def check_local_model(folder: Path, where: str) -> None:
 
 def _require_folder(folder: Path, where: str) -> None:
     if not folder.is_dir():
-        raise DistilleryError(
-            f"{where}: {folder} is not a folder. Put the model there, or correct the path."
-        )
+        raise DistilleryError(f"{where}: {folder} is not a folder. Put the model there, or correct the path.")
 
 
 def _copy_model(folder: Path, target: Path, where: str) -> None:
@@ -313,12 +305,7 @@ def _snapshot(name: str, source: HubModel) -> Path:
     try:
         # No sub-folders: they hold other formats of the same model.
         return Path(
-            snapshot_download(
-                source.model,
-                revision=source.revision,
-                allow_patterns=patterns,
-                ignore_patterns=["*/*"],
-            )
+            snapshot_download(source.model, revision=source.revision, allow_patterns=patterns, ignore_patterns=["*/*"])
         )
     except Exception as error:  # the library raises many kinds: network, repository, revision
         raise DistilleryError(

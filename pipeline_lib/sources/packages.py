@@ -80,9 +80,7 @@ def _options(requirement: str, artifact: str, tags: str | None) -> list[str]:
     return options
 
 
-def _pip_download(
-    requirement: str, artifact: str, sha256: str, kind: list[str], folder: Path, cache: Path
-) -> None:
+def _pip_download(requirement: str, artifact: str, sha256: str, kind: list[str], folder: Path, cache: Path) -> None:
     # pip runs a source distribution's own code to read its metadata; with the digest in a
     # requirements file it checks the archive before that.
     pinned = folder / "requirements.txt"
@@ -105,9 +103,7 @@ def _pip_download(
 def _only_archive(folder: Path, requirement: str) -> Path:
     archives = [path for path in folder.iterdir() if path.is_file()]
     if len(archives) != 1:
-        raise DistilleryError(
-            f"{requirement}: pip downloaded {len(archives)} files, not one. Check the requirement."
-        )
+        raise DistilleryError(f"{requirement}: pip downloaded {len(archives)} files, not one. Check the requirement.")
     return archives[0]
 
 

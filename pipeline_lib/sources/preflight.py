@@ -47,12 +47,7 @@ def model_faults(params: Params) -> list[str]:
 
     Models that are fetched over the network are checked after the download.
     """
-    from pipeline_lib.sources.models import (
-        check_classifier,
-        check_layers,
-        check_length,
-        check_local_model,
-    )
+    from pipeline_lib.sources.models import check_classifier, check_layers, check_length, check_local_model
 
     inputs, local, faults = Path(params.inputs), params.local_models(), []
     for file in (file for file in params.input_files() if file.is_model):

@@ -81,9 +81,7 @@ def _digest(folder: Path, start: str = "", end: str = "") -> str | None:
     return ", ".join(named) or None
 
 
-def _row(
-    source: RunSource, origin: str, sha256: str | None = None, licences: Sequence[str] = ()
-) -> SourceRow:
+def _row(source: RunSource, origin: str, sha256: str | None = None, licences: Sequence[str] = ()) -> SourceRow:
     row = {"name": source.what, "kind": getattr(source.settings, "kind", "files"), "from": origin}
     return row | {"sha256": sha256 or NONE, "licence": "; ".join(licences) or UNKNOWN}
 

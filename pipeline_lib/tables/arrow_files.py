@@ -65,10 +65,7 @@ def _opened(path: Path, format: str) -> Iterator[tuple[pa.Schema, Any]]:
     if format == "parquet":
         # Memory-mapped: a reader of the plain file keeps every row group that it has read.
         with pq.ParquetFile(path, memory_map=True) as file:
-            yield (
-                file.schema_arrow,
-                lambda names: file.iter_batches(batch_size=BATCH_ROWS, columns=names),
-            )
+            yield (file.schema_arrow, lambda names: file.iter_batches(batch_size=BATCH_ROWS, columns=names))
         return
     with pa.memory_map(str(path)) as source:
         try:
@@ -80,9 +77,7 @@ def _opened(path: Path, format: str) -> Iterator[tuple[pa.Schema, Any]]:
             return
         yield (
             reader.schema,
-            lambda names: (
-                reader.get_batch(n).select(names) for n in range(reader.num_record_batches)
-            ),
+            lambda names: (reader.get_batch(n).select(names) for n in range(reader.num_record_batches)),
         )
 
 

@@ -13,20 +13,8 @@ import pyarrow.types as kinds
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.tables.arrow_files import ArrowTable, is_bytes_type, is_plain_type
 from pipeline_lib.tables.faults import check_once, no_rows
-from pipeline_lib.tables.nested import (
-    are_lists_of_names,
-    plain_columns,
-    value_at,
-    with_types,
-)
-from pipeline_lib.tables.reader import (
-    ArrowFile,
-    DelimitedFile,
-    JsonFile,
-    ReadOptions,
-    RowBatch,
-    open_input,
-)
+from pipeline_lib.tables.nested import are_lists_of_names, plain_columns, value_at, with_types
+from pipeline_lib.tables.reader import ArrowFile, DelimitedFile, JsonFile, ReadOptions, RowBatch, open_input
 
 _FEW = 50
 """The most distinct values of a column with recurring values."""
@@ -171,9 +159,7 @@ def _inside(table: ArrowTable, column: pa.Field) -> Iterator[str]:
     is_struct = kinds.is_struct(column.type)
     if is_struct or (is_list and all(map(_has_single_values, table.values(column.name)))):
         parts = table.values(column.name)
-        yield from plain_columns(
-            column.name, [value for part in parts for value in part.to_pylist()]
-        )
+        yield from plain_columns(column.name, [value for part in parts for value in part.to_pylist()])
 
 
 def _is_list_of_names(type_: pa.DataType) -> bool:
@@ -231,15 +217,11 @@ def _delimited(path: Path, header: list[str], options: ReadOptions) -> Content:
             return content
     names = [*(columns or numbered(len(header)))]
     if len(names) != len(header):
-        raise DistilleryError(
-            f"{path}: {len(header)} columns, and --columns names {len(names)}. Name them all."
-        )
+        raise DistilleryError(f"{path}: {len(header)} columns, and --columns names {len(names)}. Name them all.")
     return _reread(path, names, replace(options, columns=names), names)
 
 
-def _reread(
-    path: Path, names: list[str], options: ReadOptions, columns: list[str] | None
-) -> Content:
+def _reread(path: Path, names: list[str], options: ReadOptions, columns: list[str] | None) -> Content:
     with open_input(path, options) as source:
         content = _content(path, source.format, source.batches(names))
         # The pipeline completes the rows of a folder of GLUE alone.
@@ -247,9 +229,7 @@ def _reread(
     return replace(content, columns=columns, format=None if is_short else content.format)
 
 
-def _content(
-    path: Path, format: str, batches: Iterable[RowBatch], lists: Sequence[str] = ()
-) -> Content:
+def _content(path: Path, format: str, batches: Iterable[RowBatch], lists: Sequence[str] = ()) -> Content:
     numbers: list[np.ndarray] = []
     parts: list[pa.Table] = []
     for batch in batches:

@@ -22,8 +22,7 @@ def check_once(where: str, names: Sequence[str]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise DistilleryError(
-                f"{where}: column {name!r} occurs {names.count(name)} times. Give each column a "
-                "name of its own."
+                f"{where}: column {name!r} occurs {names.count(name)} times. Give each column a name of its own."
             )
 
 
@@ -35,16 +34,13 @@ def no_rows(where: str) -> DistilleryError:
 def wrong_width(where: str, cells: int, width: int, separator: str) -> DistilleryError:
     """Return the error for a row with more or fewer cells than there are columns."""
     return DistilleryError(
-        f"{where} has {cells} columns, not {width}. Columns are separated by one {separator}; "
-        "correct the row."
+        f"{where} has {cells} columns, not {width}. Columns are separated by one {separator}; correct the row."
     )
 
 
 def undecodable(where: str, encoding: str) -> DistilleryError:
     """Return the error for text that is not of its encoding."""
-    return DistilleryError(
-        f"{where}not {encoding.upper()}. Save the file as UTF-8, or name its encoding."
-    )
+    return DistilleryError(f"{where}not {encoding.upper()}. Save the file as UTF-8, or name its encoding.")
 
 
 def not_csv(where: str, error: Exception, separator: str) -> DistilleryError:
@@ -57,21 +53,16 @@ def not_csv(where: str, error: Exception, separator: str) -> DistilleryError:
 
 def not_json(where: str, reason: str) -> DistilleryError:
     """Return the error for a row that is not JSON."""
-    return DistilleryError(
-        f"{where} is not valid JSON ({reason}). Write one object per line, or an array of objects."
-    )
+    return DistilleryError(f"{where} is not valid JSON ({reason}). Write one object per line, or an array of objects.")
 
 
 def not_an_object(where: str) -> DistilleryError:
     """Return the error for JSON that is no object."""
-    return DistilleryError(
-        f"{where} is not a JSON object. Write one per line, or an array of objects."
-    )
+    return DistilleryError(f"{where} is not a JSON object. Write one per line, or an array of objects.")
 
 
 def not_a_table(name: str, format: str, error: Exception) -> DistilleryError:
     """Return the error for a Parquet or Arrow file that is truncated or in another format."""
     return DistilleryError(
-        f"{name}: not a readable {format.capitalize()} file ({error}). Correct its format, or "
-        "write it again."
+        f"{name}: not a readable {format.capitalize()} file ({error}). Correct its format, or write it again."
     )

@@ -92,10 +92,7 @@ def is_lines(file: Path | None, options: ReadOptions) -> bool:
 
 
 def of_lines(
-    lines: list[str],
-    numbers: Sequence[int],
-    columns: Columns,
-    faults: dict[int, str] | None = None,
+    lines: list[str], numbers: Sequence[int], columns: Columns, faults: dict[int, str] | None = None
 ) -> TextBatch:
     """Return a batch of lines; for pairs, a tab separates the two sentences.
 
@@ -139,9 +136,7 @@ def _pair(line: str) -> tuple[str, str]:
     return first, second
 
 
-def column_types(
-    file: Path | None, columns: Columns, options: ReadOptions
-) -> "dict[str, pa.DataType]":
+def column_types(file: Path | None, columns: Columns, options: ReadOptions) -> "dict[str, pa.DataType]":
     """Return the Arrow types of the columns that are read from a Parquet or Arrow file."""
     if file is None or file.is_dir() or input_format(file, options) not in ("parquet", "arrow"):
         return {}
@@ -152,9 +147,7 @@ def column_types(
 
 
 def _of_table(batch: RowBatch, columns: Columns) -> TextBatch:
-    sides = [
-        [text if text.strip() else None for text in batch.texts(name)] for name in columns.texts
-    ]
+    sides = [[text if text.strip() else None for text in batch.texts(name)] for name in columns.texts]
     faults = batch.faults or {}
     for name in columns.keep:
         for row, value in enumerate(batch.columns[name]):
@@ -166,8 +159,5 @@ def _of_table(batch: RowBatch, columns: Columns) -> TextBatch:
     sides = [[None if row in faults else text for row, text in enumerate(side)] for side in sides]
     if len(sides) == 1:
         return TextBatch(batch.columns, [*sides[0]], batch.numbers, faults)
-    pairs = [
-        None if first is None or second is None else (first, second)
-        for first, second in zip(*sides, strict=True)
-    ]
+    pairs = [None if first is None or second is None else (first, second) for first, second in zip(*sides, strict=True)]
     return TextBatch(batch.columns, [*pairs], batch.numbers, faults)

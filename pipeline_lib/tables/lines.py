@@ -150,9 +150,7 @@ class Lines:
 
 
 @contextmanager
-def open_lines(
-    path: Path | None, encoding: str | None = None, keep_faulty: bool = False
-) -> Iterator[Lines]:
+def open_lines(path: Path | None, encoding: str | None = None, keep_faulty: bool = False) -> Iterator[Lines]:
     """Open a file of text.
 
     :param path: plain, or compressed by gzip, bzip2 or Zstandard; None: standard input.
@@ -184,8 +182,7 @@ def open_lines(
         rest = iter(lambda: stream.read1(_CHUNK), b"")
         content, is_pipe = chain([start], rest), path is None
         yield Lines(
-            *(name, sample.removeprefix("\ufeff"), is_whole, encoding, guessed),
-            *(content, is_pipe, keep_faulty),
+            *(name, sample.removeprefix("\ufeff"), is_whole, encoding, guessed), *(content, is_pipe, keep_faulty)
         )
 
 
@@ -198,8 +195,7 @@ def check_encoding(encoding: str) -> None:
         "".encode(encoding)
     except LookupError as error:
         raise DistilleryError(
-            f"encoding {encoding!r}: unknown. Use a name such as utf-8, utf-16, windows-1252 or "
-            "shift_jis."
+            f"encoding {encoding!r}: unknown. Use a name such as utf-8, utf-16, windows-1252 or shift_jis."
         ) from error
 
 
@@ -281,8 +277,7 @@ def _guess(name: str, content: bytes) -> str:
     best = matches.best()
     if best is None:
         raise DistilleryError(
-            f"{name}: not UTF-8, and no other encoding was recognised. Save the file as UTF-8, or "
-            "name its encoding."
+            f"{name}: not UTF-8, and no other encoding was recognised. Save the file as UTF-8, or name its encoding."
         )
     # Short texts are as likely in several encodings: then the most usual one.
     likely = {
@@ -297,6 +292,5 @@ def _guess(name: str, content: bytes) -> str:
 def damaged(name: str, error: Exception) -> DistilleryError:
     """Return the error for a file that cannot be read to its end."""
     return DistilleryError(
-        f"{name}: cannot be read ({error}). If the file is truncated or damaged, copy or compress "
-        "it again."
+        f"{name}: cannot be read ({error}). If the file is truncated or damaged, copy or compress it again."
     )

@@ -163,9 +163,7 @@ class TextFile(InputFile):
         if numbers:
             yield self._batch(numbers, cells, names)
 
-    def _batch(
-        self, numbers: list[int], rows: list[list[Any] | DistilleryError], names: Sequence[str]
-    ) -> RowBatch:
+    def _batch(self, numbers: list[int], rows: list[list[Any] | DistilleryError], names: Sequence[str]) -> RowBatch:
         none = [None] * len(names)
         cells = [none if isinstance(row, DistilleryError) else row for row in rows]
         columns = dict(zip(names, map(list, zip(*cells, strict=True)), strict=True))
@@ -184,10 +182,7 @@ class LinesFile(TextFile):
     def batches(self, names: Sequence[str], optional: Sequence[str] = ()) -> Iterator[RowBatch]:
         """Yield the lines; a blank one is a row without a text."""
         self._check(self.name, names, optional)
-        rows = (
-            (n, self._lines.fault_of(line, n) or [line.rstrip("\r\n")])
-            for n, line in enumerate(self._lines, 1)
-        )
+        rows = ((n, self._lines.fault_of(line, n) or [line.rstrip("\r\n")]) for n, line in enumerate(self._lines, 1))
         return self._batches(rows, names)
 
 
@@ -200,9 +195,7 @@ class DelimitedFile(TextFile):
     :ivar header: its first row; :ivar short_rows: the number of rows that were completed so far.
     """
 
-    def __init__(
-        self, lines: Lines, format: Format, dialect: Dialect, options: ReadOptions
-    ) -> None:
+    def __init__(self, lines: Lines, format: Format, dialect: Dialect, options: ReadOptions) -> None:
         super().__init__(lines, format, options)
         self.dialect = dialect
         self._rows = delimited_rows(lines, dialect, options.keep_faulty)
@@ -305,10 +298,7 @@ class JsonFile(TextFile):
         from pipeline_lib.tables.nested import value_at
 
         rows = (
-            (
-                number,
-                row if isinstance(row, DistilleryError) else [value_at(row, n) for n in names],
-            )
+            (number, row if isinstance(row, DistilleryError) else [value_at(row, n) for n in names])
             for number, row in self._objects()
         )
         is_checked = False
@@ -380,10 +370,7 @@ def open_input(path: Path | None, options: ReadOptions = ReadOptions()) -> Itera
             from pipeline_lib.tables.arrow_files import open_arrow
 
             if path is None:
-                raise DistilleryError(
-                    f"standard input: {format.capitalize()} is read from its end. Give it as a "
-                    "file."
-                )
+                raise DistilleryError(f"standard input: {format.capitalize()} is read from its end. Give it as a file.")
             table = stack.enter_context(open_arrow(path, format))
             yield ArrowFile(table, format, options)
             return
@@ -412,10 +399,7 @@ def _note(message: str) -> None:
 
 
 def read_batches(
-    path: Path | None,
-    names: Sequence[str],
-    optional: Sequence[str] = (),
-    options: ReadOptions = ReadOptions(),
+    path: Path | None, names: Sequence[str], optional: Sequence[str] = (), options: ReadOptions = ReadOptions()
 ) -> Iterator[RowBatch]:
     """Yield the rows of a file; see :func:`open_input` and :meth:`InputFile.batches`.
 
@@ -437,9 +421,7 @@ def files_in(folder: Path) -> list[Path]:
         if path.is_file() and not is_hidden(path.relative_to(folder)) and format_of(path)
     ]
     if not files:
-        raise DistilleryError(
-            f"{folder}: no data files in this folder; known suffixes are {', '.join(FORMATS)}."
-        )
+        raise DistilleryError(f"{folder}: no data files in this folder; known suffixes are {', '.join(FORMATS)}.")
     return files
 
 

@@ -49,9 +49,7 @@ def delimited_rows(
         number = dialect.skipped + reader.line_num + 1
 
 
-def json_rows(
-    lines: Lines, keep_faulty: bool = False
-) -> Iterator[tuple[int, dict[str, Any] | DistilleryError]]:
+def json_rows(lines: Lines, keep_faulty: bool = False) -> Iterator[tuple[int, dict[str, Any] | DistilleryError]]:
     """Yield the objects of a file: one per line, with the line's number, or those of an array.
 
     In an array, which may all be on one line, the objects themselves are numbered.

@@ -62,8 +62,7 @@ def as_text(value: Any, column: str, where: str) -> str:
     if isinstance(value, bytes):
         return _decoded(value, column, where)
     raise DistilleryError(
-        f"{where}, column {column!r} holds a {type(value).__name__}, not a text or a number. Write "
-        "plain values."
+        f"{where}, column {column!r} holds a {type(value).__name__}, not a text or a number. Write plain values."
     )
 
 
@@ -80,6 +79,5 @@ def _decoded(value: bytes, column: str, where: str) -> str:
         return value.decode()
     except UnicodeDecodeError as error:
         raise DistilleryError(
-            f"{where}, column {column!r} holds bytes that are not UTF-8. Write the text as a "
-            "string."
+            f"{where}, column {column!r} holds bytes that are not UTF-8. Write the text as a string."
         ) from error

@@ -30,9 +30,7 @@ then JSON lines have them instead."""
 
 
 @contextmanager
-def open_writer(
-    path: Path, names: list[str] | None = None, raw_cells: bool = False
-) -> Iterator[Write]:
+def open_writer(path: Path, names: list[str] | None = None, raw_cells: bool = False) -> Iterator[Write]:
     """Open a file to write tables with the same columns to, one after the other.
 
     It appears once it is complete.
@@ -68,9 +66,7 @@ def require_other(path: Path | None, source: Path | None) -> None:
         raise DistilleryError(f"{path}: the file that is read. Give another name to write to.")
 
 
-def write_tables(
-    path: Path, tables: Iterable["pa.Table"], names: list[str] | None, raw_cells: bool = False
-) -> int:
+def write_tables(path: Path, tables: Iterable["pa.Table"], names: list[str] | None, raw_cells: bool = False) -> int:
     """Write tables one after the other; return the number of rows; see :func:`open_writer`.
 
     :raises DistilleryError: if the suffix is unknown, or there are no rows.
@@ -81,9 +77,7 @@ def write_tables(
             write(table, None)
             rows += len(table)
         if not rows:
-            raise DistilleryError(
-                f"{path}: not written, since no row was selected. Relax --rule or --label."
-            )
+            raise DistilleryError(f"{path}: not written, since no row was selected. Relax --rule or --label.")
     return rows
 
 

@@ -232,8 +232,7 @@ def load_config(folder: Path) -> Any:
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # each configuration checks its keys in its own way
         raise DistilleryError(
-            f"{folder}: transformers cannot read config.json ({reason_of(error)}). Correct it, or "
-            "save the model again."
+            f"{folder}: transformers cannot read config.json ({reason_of(error)}). Correct it, or save the model again."
         ) from error
 
 
@@ -246,9 +245,7 @@ def load_fast_tokenizer(folder: Path) -> Any:
 
     logging.getLogger("transformers").setLevel(logging.ERROR)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
-        )
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except MemoryError:
         raise
     except Exception as error:  # tokenizers raises bare Exceptions, transformers many kinds

@@ -37,12 +37,7 @@ class Sentences:
     second: "Sentences | None" = None
 
     @classmethod
-    def from_lists(
-        cls,
-        ids: Sequence[Sequence[int]],
-        targets: Targets,
-        pad_id: int,
-    ) -> "Sentences":
+    def from_lists(cls, ids: Sequence[Sequence[int]], targets: Targets, pad_id: int) -> "Sentences":
         """Flatten lists of ids."""
         offsets = np.concatenate([[0], np.cumsum([len(row) for row in ids], dtype=np.int64)])
         flat = np.fromiter(chain.from_iterable(ids), np.int32)

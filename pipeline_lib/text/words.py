@@ -33,9 +33,7 @@ ASCII = (
 )
 """What the pattern comes to in ASCII."""
 _SPACED = rf"(?:(?![{_UNSPACED}])\w)"
-PATTERN = ASCII.replace(r"\w+|", rf"[{_UNSPACED}]\p{{M}}*|{_SPACED}+|").replace(
-    r"\w+?", rf"{_SPACED}+?"
-)
+PATTERN = ASCII.replace(r"\w+|", rf"[{_UNSPACED}]\p{{M}}*|{_SPACED}+|").replace(r"\w+?", rf"{_SPACED}+?")
 
 
 @cache
@@ -50,13 +48,9 @@ def split_words(text: str) -> tuple[list[str], list[bool]]:
     words = [word for word, _ in pieces]
     starts = [span[0] for _, span in pieces[1:]]
     ends = [span[1] for _, span in pieces[:-1]]
-    return words, [start > end for start, end in zip(starts, ends, strict=True)] + [False] * bool(
-        words
-    )
+    return words, [start > end for start, end in zip(starts, ends, strict=True)] + [False] * bool(words)
 
 
 def join_words(words: Sequence[str], spaces: Sequence[bool]) -> str:
     """Put words and spaces together: the inverse of :func:`split_words`, with single spaces."""
-    return "".join(word + " " * space for word, space in zip(words, spaces, strict=True)).rstrip(
-        " "
-    )
+    return "".join(word + " " * space for word, space in zip(words, spaces, strict=True)).rstrip(" ")

@@ -77,8 +77,7 @@ class State:
             return
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
             raise DistilleryError(
-                f"{path}: damaged checkpoint ({error}). Delete it and run again: this training "
-                "starts over."
+                f"{path}: damaged checkpoint ({error}). Delete it and run again: this training starts over."
             ) from error
         self.model.load_state_dict(_below(tensors, "model."))
         self.best = _below(tensors, "best.")

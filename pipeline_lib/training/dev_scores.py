@@ -16,12 +16,7 @@ from pipeline_lib.training.objectives import label_loss
 
 
 def dev_score(
-    metric: Metric,
-    positive: int,
-    labels: np.ndarray,
-    outputs: np.ndarray,
-    select: Select,
-    scale: LabelScale | None,
+    metric: Metric, positive: int, labels: np.ndarray, outputs: np.ndarray, select: Select, scale: LabelScale | None
 ) -> DevScore:
     """Return the metric, and if evaluations are chosen by it the loss of the labels.
 

@@ -222,9 +222,7 @@ def _make_deterministic(seed: int) -> None:
     torch.utils.deterministic.fill_uninitialized_memory = False
 
 
-def _remaining(
-    batches: Batches, done: int, per_epoch: int, total: int
-) -> Iterator[tuple[int, np.ndarray]]:
+def _remaining(batches: Batches, done: int, per_epoch: int, total: int) -> Iterator[tuple[int, np.ndarray]]:
     for epoch in range(done // per_epoch, math.ceil(total / per_epoch)):
         for index, rows in enumerate(batches.epoch(epoch)):
             step = epoch * per_epoch + index
@@ -253,12 +251,7 @@ def _step(
     return value.detach()
 
 
-def _evaluate(
-    model: torch.nn.Module,
-    evaluate: Callable[[torch.nn.Module], Score],
-    state: State,
-    epoch: float,
-) -> None:
+def _evaluate(model: torch.nn.Module, evaluate: Callable[[torch.nn.Module], Score], state: State, epoch: float) -> None:
     progress = state.progress
     model.eval()
     with torch.inference_mode():

@@ -37,8 +37,7 @@ class MixedBatches:
         empty = [task for task, part in self.parts.items() if len(part.sentences) == 0]
         if empty:
             raise DistilleryError(
-                f"{', '.join(empty)}: no rows to train on. Remove the task from the group, or "
-                "correct its training set."
+                f"{', '.join(empty)}: no rows to train on. Remove the task from the group, or correct its training set."
             )
 
     def epoch(self, number: int) -> list[np.ndarray]:

@@ -23,9 +23,7 @@ def logits_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
     return (student - teacher).pow(2).sum(-1).mean()
 
 
-def soft_label_loss(
-    student: torch.Tensor, teacher: torch.Tensor, temperature: float
-) -> torch.Tensor:
+def soft_label_loss(student: torch.Tensor, teacher: torch.Tensor, temperature: float) -> torch.Tensor:
     """Return the cross-entropy against the teacher's softened probabilities (Hinton et al. 2015).
 
     Multiplied by T², so that gradients keep their size when T changes.
@@ -51,9 +49,7 @@ def label_loss(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     return F.cross_entropy(outputs, labels)
 
 
-def soft_binary_loss(
-    student: torch.Tensor, teacher: torch.Tensor, temperature: float
-) -> torch.Tensor:
+def soft_binary_loss(student: torch.Tensor, teacher: torch.Tensor, temperature: float) -> torch.Tensor:
     """Return :func:`soft_label_loss` of several labels: each has two classes, "no" and "yes"."""
     targets = (teacher / temperature).sigmoid()
     return _binary_cross_entropy(student / temperature, targets) * temperature**2
@@ -121,30 +117,16 @@ class Term:
 
 TERMS: dict[str, Term] = {
     "logits": Term("logits", "logits", lambda output, target, _: logits_loss(output, target)),
-    "soft_labels": Term(
-        "logits", "logits", lambda output, target, t: soft_label_loss(output, target, t)
-    ),
+    "soft_labels": Term("logits", "logits", lambda output, target, t: soft_label_loss(output, target, t)),
     "labels": Term("logits", "labels", lambda output, target, _: label_loss(output, target)),
     "patience": Term("states", "states", lambda output, target, _: patience_loss(output, target)),
-    "embeddings": Term(
-        "embeddings", "teacher_embeddings", lambda output, target, _: token_loss(output, target)
-    ),
-    "hidden": Term(
-        "hidden", "teacher_hidden", lambda output, target, _: layers_loss(output, target)
-    ),
-    "attentions": Term(
-        "attentions", "teacher_attentions", lambda output, target, _: layers_loss(output, target)
-    ),
-    "vectors": Term(
-        "vector", "vectors", lambda output, target, _: representation_loss(output, target)
-    ),
+    "embeddings": Term("embeddings", "teacher_embeddings", lambda output, target, _: token_loss(output, target)),
+    "hidden": Term("hidden", "teacher_hidden", lambda output, target, _: layers_loss(output, target)),
+    "attentions": Term("attentions", "teacher_attentions", lambda output, target, _: layers_loss(output, target)),
+    "vectors": Term("vector", "vectors", lambda output, target, _: representation_loss(output, target)),
 }
 """The terms, by the names of their weights in params.yaml."""
-_OF_LABELS = {
-    "soft_labels": Term(
-        "logits", "logits", lambda output, target, t: soft_binary_loss(output, target, t)
-    )
-}
+_OF_LABELS = {"soft_labels": Term("logits", "logits", lambda output, target, t: soft_binary_loss(output, target, t))}
 """Those that differ where any number of labels can apply."""
 
 
@@ -170,9 +152,7 @@ def objective_loss(
     """
     known = TERMS | _OF_LABELS if kind == "multilabel" else TERMS
     terms = [(known[name], weight) for name, weight in weights.items()]
-    weighted = [
-        weight * _loss(term, outputs[term.output], batch, temperature) for term, weight in terms
-    ]
+    weighted = [weight * _loss(term, outputs[term.output], batch, temperature) for term, weight in terms]
     return torch.stack(weighted).sum()
 
 

@@ -39,10 +39,7 @@ def parameter_groups(model: torch.nn.Module, weight_decay: float) -> list[dict[s
             # Of MPNet, this includes the table of what is added to attention scores by distance.
             is_exempt = "bias" in name or id(parameter) in exempt
             (other if is_exempt else decaying).append(parameter)
-    groups = (
-        {"params": decaying, "weight_decay": weight_decay},
-        {"params": other, "weight_decay": 0.0},
-    )
+    groups = ({"params": decaying, "weight_decay": weight_decay}, {"params": other, "weight_decay": 0.0})
     return [group for group in groups if group["params"]]
 
 

@@ -97,9 +97,7 @@ class Member:
             two processes' reading it.
         """
         if step != self._from_main(step):
-            raise DistilleryError(
-                "another run of the same training has just written its checkpoint. Run again."
-            )
+            raise DistilleryError("another run of the same training has just written its checkpoint. Run again.")
 
     def seed_step(self, step: int) -> None:
         """Seed dropout by process and step: a checkpoint need not hold every process's state."""
@@ -154,9 +152,7 @@ class SharedBatches:
 
 
 def train_together(
-    train: "Callable[[tuple[TrainingSpec, Member], Report], None]",
-    spec: "TrainingSpec",
-    report: Report,
+    train: "Callable[[tuple[TrainingSpec, Member], Report], None]", spec: "TrainingSpec", report: Report
 ) -> None:
     """Call ``train`` with a training and each of its members, in a process of its own.
 

@@ -44,9 +44,7 @@ class TrainingProgress:
 
 
 @contextmanager
-def show_training(
-    title: str, rows: Sequence[TrainingRow], note: Note
-) -> Iterator[TrainingProgress]:
+def show_training(title: str, rows: Sequence[TrainingRow], note: Note) -> Iterator[TrainingProgress]:
     """Yield what shows the progress of these rows' runs."""
     with show_progress(title, "steps") as advance:
         yield TrainingProgress(advance, sum(row.planned_steps for row in rows), note)

@@ -146,10 +146,7 @@ def _train_as_member(job: tuple[TrainingSpec, Member], report: Callable[[Message
 
 
 def _fit(
-    spec: TrainingSpec,
-    run: Prepared,
-    report: Callable[[Message], None],
-    member: Member | None = None,
+    spec: TrainingSpec, run: Prepared, report: Callable[[Message], None], member: Member | None = None
 ) -> Progress:
     def on_step(step: int, total: int, loss: float, best: float) -> None:
         report((step, total, loss, best))

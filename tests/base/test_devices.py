@@ -27,12 +27,7 @@ def test_a_device_that_computes_nothing_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("amx", "avx512", "expected"),
-    [
-        (True, True, "bfloat16"),
-        (True, False, "bfloat16"),
-        (False, True, "bfloat16"),
-        (False, False, "float32"),
-    ],
+    [(True, True, "bfloat16"), (True, False, "bfloat16"), (False, True, "bfloat16"), (False, False, "float32")],
 )
 def test_a_cpu_takes_bfloat16_where_it_multiplies_it(
     monkeypatch: pytest.MonkeyPatch, amx: bool, avx512: bool, expected: str
@@ -44,26 +39,19 @@ def test_a_cpu_takes_bfloat16_where_it_multiplies_it(
     assert resolve_precision("float16", CPU) == "float16"
 
 
-def test_a_card_without_bfloat16_infers_in_float16_and_trains_in_float32(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_card_without_bfloat16_infers_in_float16_and_trains_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices.torch.cuda, "is_bf16_supported", lambda **_: False)
     assert resolve_precision("auto", CUDA) == "float16"
     assert resolve_training_precision("auto", CUDA) == "float32"
 
 
 def test_emulated_bfloat16_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        devices.torch.cuda,
-        "is_bf16_supported",
-        lambda including_emulation=True: including_emulation,
-    )
+    monkeypatch.setattr(devices.torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation)
     assert resolve_precision("auto", CUDA) == "float16"
 
 
 @pytest.mark.parametrize(
-    ("runs", "recurrent", "auto"),
-    [(True, True, "bfloat16"), (False, True, "float32"), (False, False, "bfloat16")],
+    ("runs", "recurrent", "auto"), [(True, True, "bfloat16"), (False, True, "float32"), (False, False, "bfloat16")]
 )
 def test_students_train_in_a_format_that_their_layers_have(
     monkeypatch: pytest.MonkeyPatch, runs: bool, recurrent: bool, auto: str

@@ -70,9 +70,7 @@ def processor(meter: Meter) -> float | None:
     return meter.energy()["processor"]
 
 
-def test_packages_are_added_up_and_nothing_twice(
-    tmp_path: Path, clock: Callable[[float], None]
-) -> None:
+def test_packages_are_added_up_and_nothing_twice(tmp_path: Path, clock: Callable[[float], None]) -> None:
     first = domain(tmp_path, "intel-rapl:0", "package-0", 5_000_000)
     second = domain(tmp_path, "intel-rapl:1", "package-1-die-0", 7)
     others = [
@@ -90,9 +88,7 @@ def test_packages_are_added_up_and_nothing_twice(
     assert processor(meter) == 4.5
 
 
-def test_a_counter_that_starts_again_is_read_on(
-    tmp_path: Path, clock: Callable[[float], None]
-) -> None:
+def test_a_counter_that_starts_again_is_read_on(tmp_path: Path, clock: Callable[[float], None]) -> None:
     counter = domain(tmp_path, "intel-rapl:0", "package-0", RANGE - 1_000_000)
     meter = Meter(tmp_path)
     # Two hours at some 140 W, read every few minutes: it starts again every half hour.
@@ -105,9 +101,7 @@ def test_a_counter_that_starts_again_is_read_on(
     assert total > 3 * RANGE and processor(meter) == total / 1e6
 
 
-def test_a_counter_that_may_have_started_again_twice_is_unknown(
-    tmp_path: Path, clock: Callable[[float], None]
-) -> None:
+def test_a_counter_that_may_have_started_again_twice_is_unknown(tmp_path: Path, clock: Callable[[float], None]) -> None:
     domain(tmp_path, "intel-rapl:0", "package-0", 0)
     meter = Meter(tmp_path)
     clock(430)

@@ -47,9 +47,7 @@ def test_crash_inside_leaves_the_old_file_alone(tmp_path: Path, crash: type[Base
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_full_disk_is_a_clear_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
-) -> None:
+def test_full_disk_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -63,9 +61,7 @@ def test_full_disk_is_a_clear_error(
     "error",
     [
         OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
-        SafetensorError(
-            "Error while serializing: I/O error: No space left on device (os error 28)"
-        ),
+        SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)"),
         # tokenizers raises no kind of its own.
         Exception("No space left on device (os error 28)"),
     ],
@@ -98,9 +94,7 @@ def test_writers_of_one_file_do_not_share_a_temporary_name(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("links", [True, False], ids=["links", "no_links"])
-def test_the_first_file_can_be_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
-) -> None:
+def test_the_first_file_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
     def refuse(*_: object) -> None:
         raise OSError(errno.EPERM, "no links here")
 
@@ -172,9 +166,7 @@ def test_link_shares_the_bytes(tmp_path: Path) -> None:
     assert names(tmp_path / "new") == ["target"]
 
 
-def test_copy_where_the_file_system_has_no_links(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_copy_where_the_file_system_has_no_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(errno.EXDEV, "cross-device link")
 
@@ -220,9 +212,7 @@ def test_a_file_where_a_folder_belongs_is_named(tmp_path: Path, folder: str) -> 
     assert (tmp_path / "taken").read_text() == "kept"
 
 
-def test_a_folder_that_cannot_be_emptied_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_emptied_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", "inner")
 

@@ -28,13 +28,7 @@ def test_stages_stand_behind_those_that_they_wait_for(tmp_path: Path) -> None:
     found = read_flow(tmp_path / "dvc.yaml", Layout(tmp_path))
     after = {stage["name"]: stage["after"] for stage in found["stages"]}
     # What a stage waits for by way of another is left out.
-    assert after == {
-        "prepare": [],
-        "train": ["prepare"],
-        "evaluate": ["train"],
-        "report": ["evaluate"],
-        "index": [],
-    }
+    assert after == {"prepare": [], "train": ["prepare"], "evaluate": ["train"], "report": ["evaluate"], "index": []}
     order = list(after)
     assert order.index("prepare") < order.index("train") < order.index("evaluate")
     assert read_flow(tmp_path / "none.yaml", Layout(tmp_path)) == {"stages": [], "seconds": 0}
@@ -48,9 +42,7 @@ def test_the_shipped_flow_ends_with_the_report() -> None:
     assert after["measure_speed"] == ["evaluate"] and "measure_speed" in after["report"]
 
 
-def test_a_stage_that_ends_well_leaves_a_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stage_that_ends_well_leaves_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(stage_records, "_counts", {})
     monkeypatch.setattr(stage_records, "_names", set())

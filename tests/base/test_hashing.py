@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline_lib.base.hashing import (
-    salt,
-    sequence_keys,
-    splitmix64,
-    string_key,
-    string_keys,
-    uniform,
-)
+from pipeline_lib.base.hashing import salt, sequence_keys, splitmix64, string_key, string_keys, uniform
 
 MASK64 = (1 << 64) - 1
 

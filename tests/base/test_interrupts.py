@@ -51,9 +51,7 @@ time.sleep(60)
     ids=["stream", "one", "two", "importing"],
 )
 @pytest.mark.parametrize(
-    ("number", "status"),
-    [(signal.SIGINT, STATUS), (signal.SIGTERM, TERMINATED)],
-    ids=["ctrl-c", "terminated"],
+    ("number", "status"), [(signal.SIGINT, STATUS), (signal.SIGTERM, TERMINATED)], ids=["ctrl-c", "terminated"]
 )
 def test_one_line_at_once(tmp_path: Path, script: str, number: int, status: int) -> None:
     process = start_stage(tmp_path, script)

@@ -16,18 +16,9 @@ RELATIVE = {"max_position_embeddings": 9, "relative_attention": True}
         ({"model_type": "xlnet", "max_position_embeddings": -1}, None),
         ({"model_type": "t5"}, None),
         # DeBERTa-v3 reads distances alone; DeBERTa-v1 may read positions, too.
-        (
-            {
-                "max_position_embeddings": 9,
-                "relative_attention": True,
-                "position_biased_input": False,
-            },
-            None,
-        ),
+        ({"max_position_embeddings": 9, "relative_attention": True, "position_biased_input": False}, None),
         ({"max_position_embeddings": 9, "relative_attention": True}, 9),
     ],
 )
-def test_positions_are_those_that_sentences_can_have(
-    config: dict[str, object], expected: int | None
-) -> None:
+def test_positions_are_those_that_sentences_can_have(config: dict[str, object], expected: int | None) -> None:
     assert position_count(config) == expected

@@ -4,14 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.probabilities import (
-    confidence,
-    entropy_bits,
-    logit,
-    probabilities,
-    sigmoid,
-    softmax,
-)
+from pipeline_lib.base.probabilities import confidence, entropy_bits, logit, probabilities, sigmoid, softmax
 from pipeline_lib.shards.columns import list_column, matrix
 
 

@@ -54,9 +54,7 @@ def test_what_was_fetched_is_checked_by_the_record_above(folder: Path, below: st
     flip(folder / "config.json")
     check_sealed(folder / below)
     flip(folder / "one/deep/model.safetensors")
-    with pytest.raises(
-        DistilleryError, match=rf"deep/model\.safetensors: altered.*Delete {folder} "
-    ):
+    with pytest.raises(DistilleryError, match=rf"deep/model\.safetensors: altered.*Delete {folder} "):
         check_sealed(folder / below)
 
 
@@ -78,7 +76,4 @@ def test_every_fault_is_listed(folder: Path) -> None:
     write_seal(folder)
     flip(folder / "config.json")
     (folder / "model.safetensors").unlink()
-    assert [fault.split(": ")[1].split()[0] for fault in faults_of(folder / SEAL)] == [
-        "altered",
-        "missing,",
-    ]
+    assert [fault.split(": ")[1].split()[0] for fault in faults_of(folder / SEAL)] == ["altered", "missing,"]

@@ -17,9 +17,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_it_follows_the_environment(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_follows_the_environment(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert state_folder() == Path(".potstill")
     monkeypatch.setenv("DVC_ROOT", "/repo")
     assert state_folder() == Path("/repo/.potstill")
@@ -39,18 +37,14 @@ def test_the_former_variable_is_used_with_one_notice(
     assert capsys.readouterr().err == expected
 
 
-def test_an_error_names_the_variable_that_is_set(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_names_the_variable_that_is_set(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "file").write_text("")
     monkeypatch.setenv("DISTILLERY_HOME", "file")
     with pytest.raises(DistilleryError, match="DISTILLERY_HOME: file cannot be used as a folder"):
         check_state_folder()
 
 
-def test_the_former_folder_is_used_with_one_notice(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_former_folder_is_used_with_one_notice(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / ".distillery").mkdir()
     check_state_folder()
     assert state_folder() == Path(".distillery")
@@ -59,9 +53,7 @@ def test_the_former_folder_is_used_with_one_notice(
     assert notice.count("\n") == 1 and notice.endswith(": mv .distillery .potstill\n")
 
 
-def test_the_former_folder_is_not_used_beside_a_new_one(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_former_folder_is_not_used_beside_a_new_one(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / ".distillery").mkdir()
     (project / ".potstill").mkdir()
     assert state_folder() == Path(".potstill")

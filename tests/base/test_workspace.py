@@ -6,12 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.base.workspace import (
-    FILES,
-    make_workspace,
-    shipped,
-    shipped_profiles,
-)
+from pipeline_lib.base.workspace import FILES, make_workspace, shipped, shipped_profiles
 
 ROOT = Path(__file__).parents[2]
 
@@ -88,9 +83,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("params.yaml", False),
     ],
 )
-def test_git_tracks_what_dvc_add_writes_and_no_data(
-    workspace: Path, path: str, ignored: bool
-) -> None:
+def test_git_tracks_what_dvc_add_writes_and_no_data(workspace: Path, path: str, ignored: bool) -> None:
     target = workspace / path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.touch()

@@ -17,9 +17,7 @@ from .disturbing import assert_same, computed, killed_repro, repro
 pytestmark = pytest.mark.slow
 
 
-def test_clones_share_a_store(
-    finished: Finished, fresh: Callable[[str], Workspace], tmp_path: Path
-) -> None:
+def test_clones_share_a_store(finished: Finished, fresh: Callable[[str], Workspace], tmp_path: Path) -> None:
     """Two run at once, one through a link to the store, and a third finds everything.
 
     What both are at in the same moment is computed twice: between them they computed at least what

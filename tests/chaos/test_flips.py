@@ -16,12 +16,7 @@ pytestmark = pytest.mark.slow
 
 REMEDY = re.compile(r"Delete ([^\s,]+?)\.? ")
 """What an error says to delete: the user would, and run again."""
-SPARED = (
-    str(TIMINGS),
-    "data/input/",
-    ".potstill/store/quarantine",
-    *(f"data/{name}" for name in HOLD_TIMES),
-)
+SPARED = (str(TIMINGS), "data/input/", ".potstill/store/quarantine", *(f"data/{name}" for name in HOLD_TIMES))
 """Files that cannot be computed again with the same bytes."""
 
 

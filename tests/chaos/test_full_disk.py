@@ -45,11 +45,7 @@ FULL = "No space left on device"
 
 @pytest.mark.parametrize("folder", [".potstill", "data"], ids=["store", "data"])
 def test_a_full_folder(
-    finished: Finished,
-    fresh: Callable[[str], Workspace],
-    drawn: random.Random,
-    rounds: range,
-    folder: str,
+    finished: Finished, fresh: Callable[[str], Workspace], drawn: random.Random, rounds: range, folder: str
 ) -> None:
     """Each stage has room for a drawn number of files, in each round, and then for all.
 
@@ -81,9 +77,7 @@ def kept(workspace: Workspace) -> set[Path]:
     return {path for path in files if not any(part.endswith(".tmp") for part in path.parts)}
 
 
-def test_a_full_temporary_folder(
-    finished: Finished, fresh: Callable[[str], Workspace], tmp_path: Path
-) -> None:
+def test_a_full_temporary_folder(finished: Finished, fresh: Callable[[str], Workspace], tmp_path: Path) -> None:
     """A stage that needs temporary files ends in one error; the others do not notice."""
     folder = tmp_path / "temporary"
     folder.mkdir()

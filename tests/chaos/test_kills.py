@@ -17,11 +17,7 @@ from .disturbing import assert_same, computed, killed_repro, repro, running_in
 
 pytestmark = pytest.mark.slow
 
-STATUSES = {
-    signal.SIGKILL: -signal.SIGKILL,
-    signal.SIGINT: STATUS,
-    signal.SIGTERM: TERMINATED,
-}
+STATUSES = {signal.SIGKILL: -signal.SIGKILL, signal.SIGINT: STATUS, signal.SIGTERM: TERMINATED}
 READY = """
 import signal
 # A shell's background jobs ignore it, and so would what they start.
@@ -44,9 +40,7 @@ def test_a_run_that_is_killed_goes_on(
     assert_same(workspace, finished.workspace)
 
 
-@pytest.mark.parametrize(
-    "numbers", [(signal.SIGKILL,), (signal.SIGINT, signal.SIGTERM)], ids=["killed", "interrupted"]
-)
+@pytest.mark.parametrize("numbers", [(signal.SIGKILL,), (signal.SIGINT, signal.SIGTERM)], ids=["killed", "interrupted"])
 def test_every_stage_goes_on(
     finished: Finished,
     fresh: Callable[[str], Workspace],

@@ -20,9 +20,7 @@ def distill(*arguments: str, given: str | None = None) -> str:
     return result.output
 
 
-def failing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
-) -> str:
+def failing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """Run the command as a user does; it must exit with status 1; return its error."""
     monkeypatch.setattr(sys, "argv", ["distill", *arguments])
     with pytest.raises(SystemExit) as caught:

@@ -14,10 +14,7 @@ from tests.made_up import made_up_method, made_up_scores
 from .running import distill, write_params
 
 RECORD = {"command": "x", "started": "2026-01-02T03:04:05+00:00"}
-ON_CARD = {
-    "accelerators": ["NVIDIA H100 80GB HBM3"],
-    "joules": {"processor": 36_000.0, "accelerators": 324_000.0},
-}
+ON_CARD = {"accelerators": ["NVIDIA H100 80GB HBM3"], "joules": {"processor": 36_000.0, "accelerators": 324_000.0}}
 
 
 def write_records(**more: Any) -> None:

@@ -40,9 +40,7 @@ def prepared(task: str = "reviews") -> dict[str, Manifest]:
     fetch_data(task, settings.source, Path(params.inputs), raw, added=path)
     examples, counts = read_examples(raw, settings)
     engine = LocalEngine(1)
-    return prepare_task(
-        examples, counts, settings, params.tagger, Path("data/tasks") / task, engine
-    )
+    return prepare_task(examples, counts, settings, params.tagger, Path("data/tasks") / task, engine)
 
 
 def labels(split: str, task: str = "reviews") -> dict[str, float]:
@@ -66,9 +64,7 @@ def test_rows_join_the_training_set_and_no_other_row_moves() -> None:
     assert "skipped   2 without a label" in printed and "38 unlabelled ones are left" in printed
     after = prepared()
     assert labels("train") == splits["train"] | {review(60): 1, review(62): 0}
-    assert {split: labels(split) for split in ("dev", "test")} == {
-        split: splits[split] for split in ("dev", "test")
-    }
+    assert {split: labels(split) for split in ("dev", "test")} == {split: splits[split] for split in ("dev", "test")}
     # What is made of the unlabelled texts stays: their blocks are byte for byte what they were.
     assert after["unlabelled"].shards == before["unlabelled"].shards
     assert after["unlabelled"].counts["labelled_later"] == 2
@@ -82,10 +78,7 @@ def test_rounds_add_up_and_the_profile_says_how() -> None:
     printed = add([(review(61), "bad"), (review(60), "good")])
     assert "1 of 2 rows are new" in printed and "1 labelled so already" in printed
     records = [json.loads(line) for line in ADDED.read_text().splitlines()]
-    assert records == [
-        {"review": review(60), "sentiment": "good"},
-        {"review": review(61), "sentiment": "bad"},
-    ]
+    assert records == [{"review": review(60), "sentiment": "good"}, {"review": review(61), "sentiment": "bad"}]
     assert load_params().task("reviews").added_labels == "reviews/added_labels.jsonl"
     header = Path("profiles/reviews.yaml").read_text().partition("extends")[0]
     assert header.count("#     ") == 3

@@ -57,9 +57,7 @@ def changed(outputs: ShardSet, number: int, table: pa.Table) -> ShardSet:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_same_code_differs_by_nothing_but_rounding(
-    kind: str, inputs: ShardSet, tmp_path: Path
-) -> None:
+def test_the_same_code_differs_by_nothing_but_rounding(kind: str, inputs: ShardSet, tmp_path: Path) -> None:
     teacher_pass = pass_of(kind, tmp_path / "model")
     outputs = computed(inputs, teacher_pass, tmp_path / "out")
     assert difference(inputs, outputs, teacher_pass) < 1e-5
@@ -67,9 +65,7 @@ def test_the_same_code_differs_by_nothing_but_rounding(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("slip", [0, 2])
-def test_outputs_of_other_rows_differ_by_their_distance(
-    kind: str, slip: int, inputs: ShardSet, tmp_path: Path
-) -> None:
+def test_outputs_of_other_rows_differ_by_their_distance(kind: str, slip: int, inputs: ShardSet, tmp_path: Path) -> None:
     teacher_pass = pass_of(kind, tmp_path / "model")
     outputs = computed(inputs, teacher_pass, tmp_path / "out")
     tables = [*outputs.tables()]

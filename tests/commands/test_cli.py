@@ -20,10 +20,7 @@ from tests.pretrained import LAYERS
 from .running import PARAMS, distill, failing, write_params
 
 RETRIEVAL = {
-    "source": {
-        **{"kind": "files", "folder": "mine", "qrels": "test.tsv"},
-        **{"relevant": 1.0, "graded": False},
-    },
+    "source": {**{"kind": "files", "folder": "mine", "qrels": "test.tsv"}, **{"relevant": 1.0, "graded": False}},
     "systems": {"mini": {"kind": "model", "model": "minilm", "pooling": "cls", "max_length": 64}},
     **{"queries": None, "teacher": None, "at": [1]},
 }
@@ -59,9 +56,7 @@ class TestHelp:
             "print({'torch', 'transformers', 'sklearn', 'scipy', 'pyarrow'} & set(sys.modules))"
         )
         root = Path(cli.__file__).parents[1]
-        found = subprocess.run(
-            [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
-        )
+        found = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
         assert found.stdout.strip() == "set()"
 
     def test_version(self) -> None:
@@ -76,9 +71,7 @@ class TestCheck:
         assert f"12 rows of 3 tasks × {seeds} seeds = {12 * seeds}" in found
         assert "vaderSentiment==3.3.2" in found
 
-    def test_unknown_keys_are_faults(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_unknown_keys_are_faults(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         write_params(sedes=[1])
         assert "sedes: unknown key" in failing(monkeypatch, capsys, "check")
 
@@ -137,9 +130,7 @@ class TestCheck:
         assert "labels are, in this order, a, b; tasks.movies.labels are negative, posi" in found
         change_json(done / "config.json", id2label=..., label2id=...)
         found = failing(monkeypatch, capsys, "check")
-        assert (
-            "data/input/done: teachers.mine.max_length is 128, the model has 64 positions" in found
-        )
+        assert "data/input/done: teachers.mine.max_length is 128, the model has 64 positions" in found
         write_classifier(done, "bert", ["negative", "positive"], max_position_embeddings=512)
         assert "is valid" in distill("check")
         for name in ("model.safetensors", "tokenizer.json"):
@@ -196,11 +187,7 @@ class TestRefusedBySystem:
         ],
     )
     def test_one_line(
-        self,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-        error: Exception,
-        line: str,
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, line: str
     ) -> None:
         def refuse(path: Path) -> None:
             raise error
@@ -211,10 +198,7 @@ class TestRefusedBySystem:
 
     @pytest.mark.parametrize("command", ["check", "results", "submit", "study"])
     def test_a_folder_as_params(
-        self,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-        command: str,
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
     ) -> None:
         argument = {"submit": ["minilm"], "study": ["hidden", "--task", "movies"]}.get(command, [])
         found = failing(monkeypatch, capsys, command, *argument, "--params", "data")
@@ -222,9 +206,7 @@ class TestRefusedBySystem:
 
 
 class TestResults:
-    def test_nothing_evaluated_yet(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_nothing_evaluated_yet(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         assert "no results yet for movies" in failing(monkeypatch, capsys, "results")
 
     @pytest.mark.parametrize("content", ["{}", "[]", '{"selection": "dev"}'])
@@ -287,9 +269,7 @@ class TestResults:
         assert found.startswith(f"error: {path}: ") and "Delete it and run" in found
 
 
-def test_an_interrupt_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interrupt_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def interrupted(_: Path) -> list[str]:
         raise KeyboardInterrupt
 

@@ -146,9 +146,7 @@ def read_yaml(text: str) -> dict[str, Any]:
 
 
 def test_skypilot_has_a_head_that_runs(site: Path) -> None:
-    task = read_yaml(
-        script(site, "skypilot", "--nodes", "2", "--gpus-per-node", "8", "--gpu", "H100")
-    )
+    task = read_yaml(script(site, "skypilot", "--nodes", "2", "--gpus-per-node", "8", "--gpu", "H100"))
     assert {key: task[key] for key in task if key != "run"} == {
         "name": "distill",
         "num_nodes": 2,
@@ -193,9 +191,7 @@ def test_skypilot_asks_which_gpu(fails: Fails) -> None:
     assert told == ("error: --gpus-per-node: SkyPilot asks which. Add --gpu, such as --gpu H100.\n")
 
 
-def test_paths_are_absolute_and_those_of_this_environment_by_default(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_paths_are_absolute_and_those_of_this_environment_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.prefix", "/elsewhere")
     text = distill("engine", "script", "slurm")
     assert f"\ncd {Path.cwd()}\n" in text

@@ -118,10 +118,7 @@ def not_finite(weights: dict[str, Any]) -> dict[str, Any]:
 NO_TOKENIZER = without("tokenizer.json", "tokenizer_config.json")
 DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "no weights": (without("model.safetensors"), "no *.safetensors"),
-    "a pickle": (
-        both(without("model.safetensors"), text("pytorch_model.bin", "x")),
-        "no *.safetensors",
-    ),
+    "a pickle": (both(without("model.safetensors"), text("pytorch_model.bin", "x")), "no *.safetensors"),
     "weights cut": (truncated("model.safetensors"), "model.safetensors"),
     "a pointer": (text("model.safetensors", "version https://git-lfs"), "git lfs pull"),
     "weights of another prefix": (
@@ -164,10 +161,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "tokenizer settings cut": (truncated("tokenizer_config.json"), "tokenizer_config.json"),
     "tokenizer settings a list": (text("tokenizer_config.json", "[]"), "tokenizer_config.json"),
     "special tokens a list": (text("special_tokens_map.json", "[]"), "special_tokens_map.json"),
-    "padding a number": (
-        lambda folder: change_json(folder / "tokenizer_config.json", pad_token=3),
-        "pad_token",
-    ),
+    "padding a number": (lambda folder: change_json(folder / "tokenizer_config.json", pad_token=3), "pad_token"),
     "inputs a number": (
         lambda folder: change_json(folder / "tokenizer_config.json", model_input_names=3),
         "tokenizer_config.json",
@@ -183,10 +177,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "no model_type": (config(model_type=...), "the model_type in config.json is null"),
     "unknown model_type": (config(model_type="foo"), 'the model_type in config.json is "foo"'),
-    "code of its own": (
-        config(model_type="foo", auto_map={"AutoConfig": "configuration_foo.FooConfig"}),
-        "auto_map",
-    ),
+    "code of its own": (config(model_type="foo", auto_map={"AutoConfig": "configuration_foo.FooConfig"}), "auto_map"),
     "encoder with decoder": (config(model_type="t5"), "an encoder with a decoder (t5)"),
     "another model_type": (config(model_type="distilbert"), "its weights"),
     "model_type a number": (config(model_type=3), "model_type in config.json is 3"),

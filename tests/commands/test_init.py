@@ -38,9 +38,7 @@ def test_a_file_of_reviews() -> None:
     distill("profile", "use", "default")
 
 
-def test_what_was_changed_by_hand_is_kept(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_changed_by_hand_is_kept(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     write_reviews(Path("reviews.csv"))
     own = Path("params.yaml").read_text() + "# mine\n"
     Path("params.yaml").write_text(own)
@@ -48,9 +46,7 @@ def test_what_was_changed_by_hand_is_kept(
     assert Path("params.yaml").read_text() == own and not Path("data/input").exists()
 
 
-def test_odd_rows_are_refused_or_left_out(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_odd_rows_are_refused_or_left_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     write_reviews(Path("reviews.csv"), odd=True)
     error = failing(monkeypatch, capsys, "init", "reviews.csv")
     assert "without a label: reviews.csv row 4" in error and "--leave-out" in error
@@ -93,9 +89,7 @@ def test_pairs_in_three_files_and_every_student() -> None:
     assert "first, second (a pair)" in printed and "score: regression, 0 to 5" in printed
     assert "dev: 1 also in train" in printed and "mine/closeness/dev.csv row 2" in printed
     architectures = {student.name() for student in load_params().students.values()}
-    assert architectures == {
-        *("bilstm", "static", "cnn", "linear", "biattentive", "transformer", "dse", "bilstm_sra"),
-    }
+    assert architectures == {*("bilstm", "static", "cnn", "linear", "biattentive", "transformer", "dse", "bilstm_sra")}
 
 
 @pytest.mark.parametrize(("purpose", "name"), [("speed", "static"), ("accuracy", "transformer")])
@@ -104,9 +98,7 @@ def test_students_for_speed_or_for_accuracy(
 ) -> None:
     write_pairs(Path("mine/closeness"))
     command = "init", "mine/closeness", "--for", purpose
-    assert "--students and --for both name" in failing(
-        monkeypatch, capsys, *command, "--students", "all"
-    )
+    assert "--students and --for both name" in failing(monkeypatch, capsys, *command, "--students", "all")
     distill(*command)
     params = load_params()
     assert [*params.students] == [name] and [*params.methods] == [name, f"{name}_kd_ts"]
@@ -150,9 +142,7 @@ def test_training_rows_that_end_early_as_some_of_qqps(
     folder = Path("QQP")
     folder.mkdir()
     for split, start in (("train", 0), ("dev", 60)):
-        rows = [
-            f"{n}\t1\t2\t{review(n)}\t{review(n + 500)}\t{n % 2}" for n in range(start, start + 60)
-        ]
+        rows = [f"{n}\t1\t2\t{review(n)}\t{review(n + 500)}\t{n % 2}" for n in range(start, start + 60)]
         lines = [header, *rows[:3], *([short] if split == "train" else []), *rows[3:]]
         (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
     printed = distill("init", "QQP")
@@ -173,16 +163,12 @@ def test_unlabelled_texts_and_answers_in_a_file() -> None:
     Path("more.txt").write_text("\n".join(review(number) for number in range(100, 120)) + "\n")
     write_answers(Path("answers.jsonl"))
     printed = distill(
-        *("init", "texts.csv", "--teacher", "answers.jsonl", "--unlabelled", "more.txt"),
-        *("--name", "mine"),
+        *("init", "texts.csv", "--teacher", "answers.jsonl", "--unlabelled", "more.txt"), *("--name", "mine")
     )
     assert "none: classification, 2 classes: bad, good" in printed
     assert "more.txt: 20, answered by the teacher" in printed
     params = load_params()
-    assert task_of("mine")["source"]["files"] == {
-        "all": "mine/all.parquet",
-        "unlabelled": "mine/unlabelled.parquet",
-    }
+    assert task_of("mine")["source"]["files"] == {"all": "mine/all.parquet", "unlabelled": "mine/unlabelled.parquet"}
     assert params.transfer["extended"].unlabelled and not params.transfer["original"].unlabelled
     assert params.methods["bilstm_kd_ts"].baseline is None
     assert params.reads_outputs(params.methods["bilstm_kd_ts"], "mine")
@@ -312,9 +298,7 @@ def test_labels_and_more_texts_under_a_model() -> None:
     assert not params.reads_outputs(params.methods["bilstm"], "reviews")
 
 
-def test_many_files_of_more_texts(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_many_files_of_more_texts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     write_reviews(Path("reviews.csv"), odd=True)
     for name, start in (("one", 100), ("two", 110)):
         rows = [[review(number)] for number in range(start, start + 20)]
@@ -332,9 +316,7 @@ def test_many_files_of_more_texts(
     assert task_of("reviews")["source"]["files"]["unlabelled"] == "reviews/unlabelled.parquet"
 
 
-def test_what_is_ambiguous_names_its_flag(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_ambiguous_names_its_flag(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [[review(number), number % 4 + 1] for number in range(60)]
     write_csv(Path("stars.csv"), ["review", "stars"], rows)
     assert "Answer with --kind" in failing(monkeypatch, capsys, "init", "stars.csv")
@@ -375,10 +357,7 @@ def test_texts_that_are_cut_are_counted() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "这部电影非常好看我们都喜欢",
-            "100% of the letters are Chinese or Japanese, which has no spaces",
-        ),
+        ("这部电影非常好看我们都喜欢", "100% of the letters are Chinese or Japanese, which has no spaces"),
         ("หนังเรื่องนี้สนุกมากจริงๆ", "of the letters are Thai, which has no spaces"),
         ("очень хороший фильм", "100% of the letters are Cyrillic, and the teacher minilm was"),
     ],

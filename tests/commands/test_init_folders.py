@@ -13,9 +13,7 @@ from tests.onboarding.made_up import review
 
 from .running import distill, failing
 
-FEATURES = Features(
-    {"sentence": Value("string"), "label": ClassLabel(names=["bad", "good"]), "idx": Value("int32")}
-)
+FEATURES = Features({"sentence": Value("string"), "label": ClassLabel(names=["bad", "good"]), "idx": Value("int32")})
 
 
 def rows_of(start: int, stop: int) -> Dataset:
@@ -65,8 +63,7 @@ def test_a_folder_without_header_lines_as_colas(
     folder.mkdir()
     for split, start, stop in (("train", 0, 60), ("dev", 60, 80)):
         lines = [
-            f"{('gj04', 'bc01')[n % 3 // 2]}\t{n % 2}\t{('*', '')[n % 2]}\t{review(n)}"
-            for n in range(start, stop)
+            f"{('gj04', 'bc01')[n % 3 // 2]}\t{n % 2}\t{('*', '')[n % 2]}\t{review(n)}" for n in range(start, stop)
         ]
         (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
     # The official test set has other columns, and a header line.
@@ -79,9 +76,7 @@ def test_a_folder_without_header_lines_as_colas(
     assert "--label column_1" in failing(monkeypatch, capsys, "init", *files)
     printed = distill("init", *files, "--label", "column_2")
     assert "60 rows, column_1, column_2, column_3, column_4 (no header line)" in printed
-    assert [row.texts for row in examples_of("cola")["dev"]] == [
-        (review(number),) for number in range(60, 80)
-    ]
+    assert [row.texts for row in examples_of("cola")["dev"]] == [(review(number),) for number in range(60, 80)]
 
 
 def test_a_folder_with_a_byte_order_mark_as_mrpcs() -> None:
@@ -89,9 +84,7 @@ def test_a_folder_with_a_byte_order_mark_as_mrpcs() -> None:
     folder.mkdir()
     header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
     for split, start, stop in (("train", 0, 60), ("dev", 60, 80)):
-        lines = [
-            f'{n % 2}\t{n}\t{n + 1}\t"{review(n)}\t{review(n + 500)}' for n in range(start, stop)
-        ]
+        lines = [f'{n % 2}\t{n}\t{n + 1}\t"{review(n)}\t{review(n + 500)}' for n in range(start, stop)]
         text = "\n".join([header, *lines]) + "\n"
         (folder / f"{split}.tsv").write_text(text, encoding="utf-8-sig")
     printed = distill("init", "MRPC")

@@ -52,10 +52,7 @@ class TestWorklist:
     def test_of_a_task(self, monkeypatch: pytest.MonkeyPatch) -> None:
         # What cleanlab counts: tests/inspection/test_label_errors.py. Importing it takes seconds.
         monkeypatch.setattr("pipeline_lib.inspection.label_errors.find_spec", lambda _: None)
-        found = {
-            one["name"]: one
-            for one in json.loads(distill("shards", "worklist", "movies", "--json"))
-        }
+        found = {one["name"]: one for one in json.loads(distill("shards", "worklist", "movies", "--json"))}
         assert [*found] == ["uncertain", "labels", "student", "augmentation"]
         assert [row["key"] for row in found["labels"]["rows"]] == ["0" * 16]
         assert found["student"]["missing"] and not found["uncertain"]["missing"]
@@ -68,9 +65,7 @@ class TestWorklist:
             (["nothing"], "no 'nothing' in params.yaml"),
         ],
     )
-    def test_what_does_not_go_together_is_refused(
-        self, fails: Fails, options: list[str], message: str
-    ) -> None:
+    def test_what_does_not_go_together_is_refused(self, fails: Fails, options: list[str], message: str) -> None:
         assert message in fails("shards", "worklist", *options)
 
 

@@ -34,19 +34,11 @@ def student(monkeypatch: pytest.MonkeyPatch) -> list[list[object]]:
         return np.array([[0.0, 2.0 if "good" in str(text) else -2.0] for text in texts], np.float32)
 
     opened = {
-        "student": Predictor(
-            Path("student"), ["negative", "positive"], "classification", False, predict
-        ),
-        "pairs": Predictor(
-            Path("pairs"), ["negative", "positive"], "classification", True, predict
-        ),
-        "scores": Predictor(
-            Path("scores"), ["stars"], "regression", False, lambda texts: predict(texts)[:, 1:]
-        ),
+        "student": Predictor(Path("student"), ["negative", "positive"], "classification", False, predict),
+        "pairs": Predictor(Path("pairs"), ["negative", "positive"], "classification", True, predict),
+        "scores": Predictor(Path("scores"), ["stars"], "regression", False, lambda texts: predict(texts)[:, 1:]),
     }
-    monkeypatch.setattr(
-        "pipeline_lib.exports.opening.load_student", lambda folder: opened[folder.name]
-    )
+    monkeypatch.setattr("pipeline_lib.exports.opening.load_student", lambda folder: opened[folder.name])
     return asked
 
 
@@ -127,9 +119,7 @@ def test_a_blank_line_stays_without_an_answer(name: str, row: int) -> None:
         *("positive\t0.8808\tgood", "\t\t", "negative\t0.8808\tbad"),
         f"rows without a sentence, which get no answer: 1, the first is row {row}",
     ]
-    assert distill("predict", "pairs", "", "so\tgood").splitlines()[:2] == [
-        *("\t\t\t", "positive\t0.8808\tso\tgood"),
-    ]
+    assert distill("predict", "pairs", "", "so\tgood").splitlines()[:2] == [*("\t\t\t", "positive\t0.8808\tso\tgood")]
 
 
 def test_tables_are_read_as_init_reads_them(
@@ -149,11 +139,7 @@ def test_tables_are_read_as_init_reads_them(
     ("content", "options", "message"),
     [
         (b"a,text\n2\n", [], "in.csv: row 2 has 1 columns, not 2"),
-        (
-            b"a,b\n1,good\n",
-            [],
-            "no column 'text'; there are 'a', 'b'. Name one of them with --text",
-        ),
+        (b"a,b\n1,good\n", [], "no column 'text'; there are 'a', 'b'. Name one of them with --text"),
         (b"text,text\nx,y\n", [], "column 'text' occurs 2 times"),
         (b'text\ngood\n"open\n', [], "in.csv: row 3 is not valid CSV"),
         (b"text\ngo\xffod\n", ["--encoding", "utf-8"], "in.csv: row 2 is not UTF-8"),
@@ -191,10 +177,7 @@ FAULTY: dict[str, tuple[bytes, int, list[str], str]] = {
     "json": (b'{"text": "good"}\n{"text": \n{"text": "bad"}\n', 2, [], "row 2 is not valid JSON"),
     "other json": (b'{"text": "good"}\n[1]\n{"text": "bad"}\n', 2, [], "is not a JSON object"),
     "an array": (b'[{"text": "good"}, 7, {"text": "bad"}]', 2, [], "row 2 is not a JSON object"),
-    "a list": (
-        *(b'{"text": "good"}\n{"text": [1, 2]}\n{"text": "bad"}\n', 2, []),
-        "row 2, column 'text' holds a list",
-    ),
+    "a list": (*(b'{"text": "good"}\n{"text": [1, 2]}\n{"text": "bad"}\n', 2, []), "row 2, column 'text' holds a list"),
     "half a character": (
         *(b'{"text": "good"}\n{"text": "\\ud83d"}\n{"text": "bad"}\n', 2, []),
         "half a surrogate pair",
@@ -206,12 +189,7 @@ FAULTY: dict[str, tuple[bytes, int, list[str], str]] = {
     "few cells": (b"text,id\ngood,1\nnone\nbad,3\n", 3, [], "row 3 has 1 columns, not 2"),
     "many cells": (b"text,id\ngood,1\na,b,2\nbad,3\n", 3, [], "row 3 has 3 columns, not 2"),
     "a quote": (b'text,id\ngood,1\n"a" b,2\nbad,3\n', 3, [], "row 3 is not valid CSV"),
-    "bytes": (
-        b"text,id\ngood,1\n\xff,2\nbad,3\n",
-        3,
-        ["--encoding", "utf-8"],
-        "row 3 is not UTF-8",
-    ),
+    "bytes": (b"text,id\ngood,1\n\xff,2\nbad,3\n", 3, ["--encoding", "utf-8"], "row 3 is not UTF-8"),
     "tabs": (b"text\tid\ngood\t1\na\tb\t2\nbad\t3\n", 3, [], "row 3 has 3 columns, not 2"),
 }
 """Three rows of which the second cannot be read, its number, options, and why."""
@@ -231,9 +209,7 @@ def test_a_row_that_cannot_be_read_stays_without_an_answer(
     *lines, note = distill(*command).splitlines()
     assert [line.split("\t")[0] for line in lines] == ["positive", "", "negative"]
     assert why in lines[1]
-    assert note.startswith(
-        f"rows that cannot be read, which get no answer: 1. {file}: row {number}"
-    )
+    assert note.startswith(f"rows that cannot be read, which get no answer: 1. {file}: row {number}")
     assert why in note
     for out in ("out.csv", "out.parquet", "out.jsonl"):
         assert distill(*command, "--out", out) == f"{note}\n"

@@ -35,9 +35,7 @@ class TestPredict:
         own = {"label_names": ["negative", "positive"], "is_pair": False}
         own["kind"] = "classification"
         student = SimpleNamespace(logits=logits, tokenizer=tokenizer, reader=reader, **own)
-        monkeypatch.setattr(
-            "pipeline_lib.models.students.student.load_student", lambda folder: student
-        )
+        monkeypatch.setattr("pipeline_lib.models.students.student.load_student", lambda folder: student)
 
     def test_arguments(self) -> None:
         found = distill("predict", "student", "so good", "so bad")
@@ -51,15 +49,11 @@ class TestPredict:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         # As the system hands them to Python, in an argument or in a pipe of the C locale.
-        assert "sentence 2: not UTF-8" in failing(
-            monkeypatch, capsys, "predict", "student", "good", "go\udcffod"
-        )
+        assert "sentence 2: not UTF-8" in failing(monkeypatch, capsys, "predict", "student", "good", "go\udcffod")
         for errors in ("strict", "surrogateescape"):
             lines = io.TextIOWrapper(io.BytesIO(b"good\n\xff\n"), "utf-8", errors)
             monkeypatch.setattr(sys, "stdin", lines)
-            monkeypatch.setattr(
-                sys, "argv", ["distill", "predict", "student", "--encoding", "utf-8"]
-            )
+            monkeypatch.setattr(sys, "argv", ["distill", "predict", "student", "--encoding", "utf-8"])
             with pytest.raises(SystemExit) as caught:
                 cli.main()
             assert not caught.value.code, "the other rows are answered"
@@ -69,9 +63,7 @@ class TestPredict:
 
     def test_file_as_json(self) -> None:
         Path("in.txt").write_text("good\n")
-        (line,) = distill(
-            "predict", "student", "--file", "in.txt", "--format", "jsonl"
-        ).splitlines()
+        (line,) = distill("predict", "student", "--file", "in.txt", "--format", "jsonl").splitlines()
         found = json.loads(line)
         assert (found["label"], found["logits"]) == ("positive", [0.0, 2.0])
         assert sum(found["probabilities"].values()) == pytest.approx(1.0)
@@ -87,9 +79,7 @@ class TestPredict:
             predict=predict,
             label_names=["negative", "positive"],
             model=SimpleNamespace(config=SimpleNamespace(to_dict=dict)),
-            pieces=SimpleNamespace(
-                mask_sign="<mask>", characters_read=lambda text, limit: (len(text),)
-            ),
+            pieces=SimpleNamespace(mask_sign="<mask>", characters_read=lambda text, limit: (len(text),)),
         )
         target = "pipeline_lib.models.serving.load_teacher"
         monkeypatch.setattr(target, lambda *_: own)
@@ -117,9 +107,7 @@ class TestPredict:
             (["--threshold", "0.5", "--teacher", "absent"], "absent: no model here"),
         ],
     )
-    def test_what_cannot_be_routed_is_refused(
-        self, fails: Fails, options: list[str], message: str
-    ) -> None:
+    def test_what_cannot_be_routed_is_refused(self, fails: Fails, options: list[str], message: str) -> None:
         assert message in fails("predict", "student", "good", *options)
 
     def test_a_regression_has_no_confidence_to_route_by(
@@ -140,9 +128,7 @@ class TestPredict:
         # Without its word the student is as sure of the other class.
         assert ["good", "+0.000", "+0.000", "negative"] in rows
         assert ["film", "+0.000", "+0.000"] in rows
-        (found,) = json.loads(
-            distill("explain", "student", "good film", "--baseline", "student", "--json")
-        )
+        (found,) = json.loads(distill("explain", "student", "good film", "--baseline", "student", "--json"))
         assert found["models"]["student"]["masked_labels"] == ["negative", "positive"]
 
     def test_a_teacher_without_a_model_is_left_out(
@@ -183,7 +169,5 @@ class TestPredict:
         found = failing(monkeypatch, capsys, "predict", "student", "--file", "absent.txt")
         assert "absent.txt: not found" in found
 
-    def test_no_model_is_an_error(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_no_model_is_an_error(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         assert "absent: no such folder" in failing(monkeypatch, capsys, "predict", "absent", "x")

@@ -84,9 +84,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("form", ["plain", "terminal"])
-def test_no_command_lets_a_text_give_orders(
-    evil: str, form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_command_lets_a_text_give_orders(evil: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if form == "terminal":
         monkeypatch.setenv("FORCE_COLOR", "1")
     for command in COMMANDS:
@@ -108,9 +106,7 @@ def values(text: str) -> list[object]:
         return [json.loads(line) for line in text.splitlines()]
 
 
-def test_no_error_gives_orders(
-    evil: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_error_gives_orders(evil: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for command in (
         ["predict", evil, "--file", f"odd{EVIL[1:8]}.csv", "--text", EVIL],
         ["predict", f"none{EVIL}", "a"],

@@ -132,9 +132,7 @@ def test_a_million_rows_take_what_rows_took_before(tmp_path: Path) -> None:
     params |= {"refined": [], "retrieval": {}, "similarity": {}}
 
     def seconds(stage: str, kind: str, new: int) -> float:
-        return Forecast.read(shipped("pipeline.yaml"), params, Layout(tmp_path)).seconds_of(
-            stage, kind, new
-        )
+        return Forecast.read(shipped("pipeline.yaml"), params, Layout(tmp_path)).seconds_of(stage, kind, new)
 
     # The default's 17,188 rows take a minute; nothing takes less than starting.
     assert seconds("precompute@a", "rows", 1_718_800) == pytest.approx(6000.0)
@@ -163,6 +161,4 @@ def test_the_stages_of_a_workspace_are_forecast(tmp_path: Path) -> None:
 
 
 def test_durations_as_people_say_them() -> None:
-    assert [duration(s) for s in (0.4, 59.4, 125, 11_400)] == [
-        *("0 s", "59 s", "2 min 5 s", "3 h 10 min")
-    ]
+    assert [duration(s) for s in (0.4, 59.4, 125, 11_400)] == [*("0 s", "59 s", "2 min 5 s", "3 h 10 min")]

@@ -30,9 +30,7 @@ def index(world: Path) -> str:
     Path("a.jsonl").write_text("\n".join(lines))
     named = ("--encoder", "encoder", "--id", "key", "--workers", "1")
     output = distill("index", "build", "index", "a.jsonl", *named)
-    assert (
-        output == "index: 20 sentences; computed 1 segments, reused 0; left out: 0 empty, 0 known\n"
-    )
+    assert output == "index: 20 sentences; computed 1 segments, reused 0; left out: 0 empty, 0 known\n"
     return "index"
 
 
@@ -79,9 +77,7 @@ def test_unknown_words_of_a_query_are_named(index: str) -> None:
     *hits, lost, partly = output.splitlines()
     assert [json.loads(hit)["id"] for hit in hits] == ["k3", "k5"]
     assert "1, the first is 'qqq'" in lost
-    assert partly == (
-        f"queries with words that the encoder does not know: 1, the first is '{TEXTS[3]} zzz' (zzz)"
-    )
+    assert partly == (f"queries with words that the encoder does not know: 1, the first is '{TEXTS[3]} zzz' (zzz)")
 
 
 def test_an_index_counts_sentences_of_unknown_words(index: str) -> None:
@@ -98,9 +94,7 @@ def test_info_and_additions(index: str) -> None:
     rows = [{"key": "k0", "text": TEXTS[0]}, {"key": "z", "text": "word9"}]
     Path("b.jsonl").write_text("\n".join(map(json.dumps, rows)))
     more = ("--id", "key", "--workers", "1")
-    assert "21 sentences (20 before); computed 1" in distill(
-        "index", "add", index, "b.jsonl", *more
-    )
+    assert "21 sentences (20 before); computed 1" in distill("index", "add", index, "b.jsonl", *more)
     assert found(distill("search", index, "word9", "--k", "1", "--json"))[0]["id"] == "z"
 
 
@@ -114,10 +108,7 @@ def test_info_and_additions(index: str) -> None:
         (["search", "index", "a", "--encoder", "student"], "not the encoder of these vectors"),
         (["search", "index", "a", "--by", "student"], "encoder: not a trained student"),
         (["index", "build", "b", "a.jsonl", "--model", "m", "--vectors", "v"], "not `--model`"),
-        (
-            ["index", "build", "b", "a.jsonl", "--encoder", "encoder", "--vectors", "v"],
-            "targets.json",
-        ),
+        (["index", "build", "b", "a.jsonl", "--encoder", "encoder", "--vectors", "v"], "targets.json"),
         (["index", "build", "b", "a.jsonl"], "give either `--encoder` or `--model`"),
         (["search", "index", "--queries", "none.txt"], "none.txt: not found"),
         (["search", "index", "--queries", "a.jsonl", "--text", "q"], "no column 'q'"),
@@ -130,11 +121,7 @@ def test_info_and_additions(index: str) -> None:
     ],
 )
 def test_what_cannot_be_done_is_one_error(
-    index: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    message: str,
+    index: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     write_student(Path("student"), ["no", "yes"])
     Path("blank.txt").write_text("\n \n")
@@ -166,9 +153,7 @@ def test_a_students_own_comparison_scores(world: Path) -> None:
     assert isinstance(hits[0]["id"], int)
 
 
-def test_candidates_come_from_the_approximate_index(
-    index: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_candidates_come_from_the_approximate_index(index: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(approximate.KINDS, "usearch", BruteForce)
     monkeypatch.setitem(sys.modules, "usearch", sys)
     named = ("--encoder", "encoder", "--id", "key", "--workers", "1")
@@ -189,9 +174,7 @@ def test_a_teacher_reranks(world: Path) -> None:
     Path("a.txt").write_text("\n".join(texts))
     distill("index", "build", "index", "a.txt", "--encoder", "encoder", "--workers", "1")
     command = ("search", "index", "word1", "--json", "--k", "25", "--teacher", "teacher")
-    hits, others = (
-        found(distill(*command, "--rescore", "25", *label)) for label in ((), ("--label", "no"))
-    )
+    hits, others = (found(distill(*command, "--rescore", "25", *label)) for label in ((), ("--label", "no")))
     scores = [hit["score"] for hit in hits]
     assert len({*scores}) > 20 and scores == sorted(scores, reverse=True)
     # The probabilities of the two classes.

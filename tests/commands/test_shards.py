@@ -69,12 +69,7 @@ class TestShardsShow:
 
     @pytest.mark.parametrize(
         ("rule", "text"),
-        [
-            ("mask", "[MASK] film"),
-            ("replace", "bad plot"),
-            ("ngram", "a joy"),
-            ("original", "good film"),
-        ],
+        [("mask", "[MASK] film"), ("replace", "bad plot"), ("ngram", "a joy"), ("original", "good film")],
     )
     def test_one_rule_only(self, rule: str, text: str) -> None:
         found = distill("shards", "show", str(TRANSFER), "--rule", rule)
@@ -104,23 +99,14 @@ class TestShardsShow:
         assert "label 1" in found
 
     @pytest.mark.parametrize(
-        ("options", "message"),
-        [(["--shard", "b9"], "no shard 'b9'"), (["--uncertain"], "needs the teacher's outputs")],
+        ("options", "message"), [(["--shard", "b9"], "no shard 'b9'"), (["--uncertain"], "needs the teacher's outputs")]
     )
-    def test_what_cannot_be_shown_is_an_error(
-        self, fails: Fails, options: list[str], message: str
-    ) -> None:
+    def test_what_cannot_be_shown_is_an_error(self, fails: Fails, options: list[str], message: str) -> None:
         (OUTPUTS / "manifest.json").unlink()
         assert message in fails("shards", "show", str(TRANSFER), *options)
 
     def test_a_task_split_shows_label_and_text(self) -> None:
-        table = pa.table(
-            {
-                "key": pa.array([7], pa.uint64()),
-                "label": pa.array([0], pa.int32()),
-                "text": ["dull"],
-            }
-        )
+        table = pa.table({"key": pa.array([7], pa.uint64()), "label": pa.array([0], pa.int32()), "text": ["dull"]})
         folder = Path("data/tasks/movies/train")
         shard = write_shard(folder / "b000.arrow", table)
         write_manifest(folder, Manifest("tasks", schema_of(table), [shard]))

@@ -232,9 +232,7 @@ def test_a_torn_or_missing_file_is_named(home: Path, elsewhere: Go) -> None:
     assert "logits: 2 copied" in distill("store", "pull", "there")
 
 
-@pytest.mark.parametrize(
-    "record", ["{", "[]", '{"sha256": "0"}', '{"name": "a", "rows": 1, "bytes": 1, "sha256": 1}']
-)
+@pytest.mark.parametrize("record", ["{", "[]", '{"sha256": "0"}', '{"name": "a", "rows": 1, "bytes": 1, "sha256": 1}'])
 def test_what_is_no_record_is_named(record: str, home: Path, elsewhere: Go) -> None:
     distill("store", "push", "there")
     Path("there", f"{LOGITS[0]}.json").write_text(record)
@@ -326,9 +324,7 @@ def test_addresses_that_cannot_be_used(command: str, home: Path, fails: Fails) -
     assert "file/below" in fails("store", command, "file/below")
 
 
-def test_a_bucket_that_is_not_there_is_an_error(
-    home: Path, fails: Fails, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bucket_that_is_not_there_is_an_error(home: Path, fails: Fails, monkeypatch: pytest.MonkeyPatch) -> None:
     def find(self: Failing, path: str, **_: Any) -> Any:
         raise FileNotFoundError(path)
 
@@ -337,9 +333,7 @@ def test_a_bucket_that_is_not_there_is_an_error(
     assert "failing://a/store/tags: not found. Create it or get access, then push again." in error
 
 
-def test_a_missing_driver_says_what_to_install(
-    fails: Fails, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_driver_says_what_to_install(fails: Fails, monkeypatch: pytest.MonkeyPatch) -> None:
     driver = {"class": "no_such_driver.Files", "err": "Install a driver to access it"}
     monkeypatch.setitem(known_implementations, "undriven", driver)
     error = fails("store", "pull", "undriven://a")
@@ -354,9 +348,7 @@ def test_what_is_not_there_is_an_error(home: Path, fails: Fails) -> None:
     Path("there").mkdir()
     assert "there: no entries. Name a folder that" in fails("store", "pull", "there")
     distill("store", "push", "there", "--kind", "logits")
-    assert "there: no entries of the kind 'tags'." in fails(
-        "store", "pull", "there", "--kind", "tags"
-    )
+    assert "there: no entries of the kind 'tags'." in fails("store", "pull", "there", "--kind", "tags")
 
 
 def test_nothing_to_push(store_home: Path) -> None:

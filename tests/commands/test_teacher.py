@@ -73,9 +73,7 @@ def test_a_file_is_tried(answers: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     assert said.startswith(f"{answers}: jsonl, answers\n")
     assert "classes: positive 1, negative 1" in said and "name one with --task (movies, " in said
     arguments = "teacher", "check", str(answers), "--task", "movies", "--teacher", "minilm"
-    assert "'minilm' has no answers in files; there are llm" in failing(
-        monkeypatch, capsys, *arguments
-    )
+    assert "'minilm' has no answers in files; there are llm" in failing(monkeypatch, capsys, *arguments)
     answers.write_text('{"text": "a", "label": "so so"}\n')
     error = failing(monkeypatch, capsys, "teacher", "check", str(answers), "--task", "movies")
     assert "movies.jsonl: row 1: class 'so so' is unknown; the task's are negative, po" in error

@@ -87,9 +87,7 @@ def test_an_index_is_checked(index: Path, fails: Fails) -> None:
 
 @pytest.mark.parametrize("command", ["search", "verify"])
 @pytest.mark.parametrize("damage", ["width", "rows", "torn"])
-def test_an_index_with_another_manifest_is_one_error(
-    index: Path, fails: Fails, command: str, damage: str
-) -> None:
+def test_an_index_with_another_manifest_is_one_error(index: Path, fails: Fails, command: str, damage: str) -> None:
     path = index / "manifest.json"
     manifest = json.loads(path.read_text())
     if damage == "width":

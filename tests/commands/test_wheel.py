@@ -58,9 +58,7 @@ def test_a_student_predicts_from_the_wheel(installed: Path, tmp_path: Path) -> N
     assert all(line[0] in ("bad", "good") and 0.5 <= float(line[1]) <= 1.0 for line in lines)
     where = "import pipeline_lib; print(pipeline_lib.__file__)"
     environment = os.environ | {"PYTHONPATH": str(installed)}
-    found = subprocess.run(
-        [sys.executable, "-c", where], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
+    found = subprocess.run([sys.executable, "-c", where], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert Path(found.stdout.strip()).is_relative_to(installed)
     report = installed / "pipeline_lib/report"
     assert all((report / name).exists() for name in ("page.css", "page.html", "page.js"))

@@ -15,9 +15,7 @@ ROW = {
 }  # fmt: skip
 LOGITS = {"logits": 1.0}
 SIZE = ParameterCounts(without_embeddings=1, with_embeddings=1)
-TRAINING = Training(
-    learning_rate=1.0, best_dev_by_rate={}, rows=1, steps=1, batch_size=1, best_step={}
-)
+TRAINING = Training(learning_rate=1.0, best_dev_by_rate={}, rows=1, steps=1, batch_size=1, best_step={})
 
 
 def system(teacher: str = "minilm", **changes: Any) -> System:

@@ -21,14 +21,7 @@ from pipeline_lib.results.collect import TaskResult, metrics
 from pipeline_lib.results.schema import Floor, Ratio, SeedScores, TaskScores, Training
 from pipeline_lib.results.table_rows import rows
 from pipeline_lib.shards.columns import list_column, matrix
-from pipeline_lib.shards.shard_sets import (
-    Manifest,
-    read_manifest,
-    read_shard,
-    schema_of,
-    write_manifest,
-    write_shard,
-)
+from pipeline_lib.shards.shard_sets import Manifest, read_manifest, read_shard, schema_of, write_manifest, write_shard
 from tests.made_up import made_up_teacher, made_up_training
 from tests.tour import TOUR
 
@@ -129,9 +122,7 @@ def test_layers_of_a_pretrained_model_answer_on_the_device(
         return Fake(2)
 
     monkeypatch.setattr("pipeline_lib.base.devices.resolve_device", lambda name: f"{name}:1")
-    monkeypatch.setattr(
-        sys.modules["pipeline_lib.models.students.student"], "load_student", load_student
-    )
+    monkeypatch.setattr(sys.modules["pipeline_lib.models.students.student"], "load_student", load_student)
     settings = {"architecture": "transformer", "model": "minilm", "layers": [0], "pool": "last"}
     layers = student_settings(settings | {"classifier": None, "dropout": None, "max_words": 8})
     distilled = params.methods["distilled"].model_copy(update={"student": "layers"})
@@ -188,9 +179,7 @@ def test_scores_say_for_whom_the_loss_selected(params: Params, data: Path) -> No
 
 def test_a_step_has_the_gain_over_the_row_that_lacks_it(params: Params, data: Path) -> None:
     assert evaluate_task(params, "movies", Layout(data)).steps == []
-    rows = params.methods | {
-        "distilled": params.methods["distilled"].model_copy(update={"data": "full"})
-    }
+    rows = params.methods | {"distilled": params.methods["distilled"].model_copy(update={"data": "full"})}
     scores = evaluate_task(params.model_copy(update={"methods": rows}), "movies", Layout(data))
     [step] = scores.steps
     assert (step.method, step.previous, step.changed) == ("distilled", "plain", "sentences")
@@ -267,15 +256,11 @@ def test_further_splits_are_scored_and_decide_nothing(params: Params, data: Path
 
 
 @pytest.mark.parametrize(("positive", "f1"), [(None, 40 / 45), ("negative", 30 / 35)])
-def test_f1_is_that_of_the_label_that_params_name(
-    params: Params, data: Path, positive: str | None, f1: float
-) -> None:
+def test_f1_is_that_of_the_label_that_params_name(params: Params, data: Path, positive: str | None, f1: float) -> None:
     # Every error is a row of the first class: 5 of its 20 with "distilled", all with "plain".
     changes = {"metrics": ["f1"], "positive": positive}
     task = params.task("movies").model_copy(update=changes)
-    scores = evaluate_task(
-        params.model_copy(update={"tasks": {"movies": task}}), "movies", Layout(data)
-    )
+    scores = evaluate_task(params.model_copy(update={"tasks": {"movies": task}}), "movies", Layout(data))
     assert scores.f1_label == (positive or "positive")
     distilled, plain = (scores.methods[n] for n in ("distilled", "plain"))
     baseline = plain.scores["dev"]["f1"].mean
@@ -284,9 +269,7 @@ def test_f1_is_that_of_the_label_that_params_name(
     assert distilled.gain["dev"].difference == pytest.approx(f1 - baseline, abs=2e-6)
 
 
-def test_files_are_equal_to_the_byte_when_made_again_by_one_worker(
-    params: Params, data: Path
-) -> None:
+def test_files_are_equal_to_the_byte_when_made_again_by_one_worker(params: Params, data: Path) -> None:
     written = evaluate_task(params.model_copy(update={"workers": 2}), "movies", Layout(data))
     folder = data / "results/movies"
     first = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -350,9 +333,7 @@ def save_answers(data: Path, split: str, known: int) -> None:
     save(data / "outputs/movies/heldout/minilm" / split, "logits", table, digest)
 
 
-def test_a_teacher_that_did_not_answer_all_is_compared_where_it_did(
-    params: Params, data: Path
-) -> None:
+def test_a_teacher_that_did_not_answer_all_is_compared_where_it_did(params: Params, data: Path) -> None:
     save_answers(data, "dev", 15)
     save_answers(data, "test", 0)
     (data / "teachers/movies/minilm/config.json").unlink()
@@ -409,17 +390,13 @@ def test_a_missing_student_is_named(params: Params, data: Path) -> None:
         evaluate_task(params, "movies", Layout(data))
 
 
-def test_other_label_names_are_refused(
-    params: Params, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_label_names_are_refused(params: Params, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Fake, "label_names", ["positive", "negative"])
     with pytest.raises(DistilleryError, match="its classes are positive, negative"):
         evaluate_task(params, "movies", Layout(data))
 
 
-def test_logits_that_are_no_numbers_are_refused(
-    params: Params, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_logits_that_are_no_numbers_are_refused(params: Params, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Fake, "logits", lambda self, texts: np.full((len(texts), 2), np.nan))
     with pytest.raises(DistilleryError, match=r"row 0 of dev.*diverged"):
         evaluate_task(params, "movies", Layout(data))

@@ -12,12 +12,8 @@ from pipeline_lib.results.schema import RoutingPoint
 CONFIDENCES = np.array([0.9, 0.5, 0.7, 0.6, 0.8])
 
 
-@pytest.mark.parametrize(
-    ("share", "threshold", "rows"), [(0.0, 0.0, 0), (0.4, 0.65, 2), (0.8, 0.85, 4), (1.0, 1.0, 5)]
-)
-def test_the_threshold_takes_the_least_sure_share(
-    share: float, threshold: float, rows: int
-) -> None:
+@pytest.mark.parametrize(("share", "threshold", "rows"), [(0.0, 0.0, 0), (0.4, 0.65, 2), (0.8, 0.85, 4), (1.0, 1.0, 5)])
+def test_the_threshold_takes_the_least_sure_share(share: float, threshold: float, rows: int) -> None:
     assert threshold_at(CONFIDENCES, share) == pytest.approx(threshold)
     assert (threshold_at(CONFIDENCES, share) >= CONFIDENCES).sum() == rows
 

@@ -9,11 +9,7 @@ from pipeline_lib.models.networks.student import StudentConfig
 from pipeline_lib.models.students.student import build_student, save_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import student_settings
-from pipeline_lib.training.distillation.initialisation import (
-    start_from_layers,
-    start_from_pieces,
-    start_from_sizes,
-)
+from pipeline_lib.training.distillation.initialisation import start_from_layers, start_from_pieces, start_from_sizes
 from tests.pretrained import write_model
 
 WORDS = ["a", "film", "good", "dull", "n't", "is", ".", "plot", "café", "the"]
@@ -27,12 +23,10 @@ PIECES = {"tokens": "pieces", "model": "mini", "embedding_size": 5, "pools": ["m
 ONLY_WORDS = {"tokens": "words", "model": None, "embedding_size": None}
 VALUES: dict[str, dict[str, Any]] = {
     "bilstm": COMMON | {"architecture": "bilstm", "hidden": 5, "embeddings": "multichannel"},
-    "bilstm_sra": COMMON
-    | {"architecture": "bilstm_sra", "hidden": 5, "width": 7, "embeddings": "trained"},
+    "bilstm_sra": COMMON | {"architecture": "bilstm_sra", "hidden": 5, "width": 7, "embeddings": "trained"},
     "bilstm-open": COMMON | {"architecture": "bilstm", "hidden": 5, "embeddings": "trained"},
     "static-open": COMMON | {"architecture": "static", "embeddings": "trained"},
-    "cnn": COMMON
-    | {"architecture": "cnn", "widths": [1, 2, 4], "filters": 3, "embeddings": "static"},
+    "cnn": COMMON | {"architecture": "cnn", "widths": [1, 2, 4], "filters": 3, "embeddings": "static"},
     "static": COMMON | {"architecture": "static", "embeddings": "trained"},
     "linear": {"architecture": "linear", "ngrams": 3, "buckets": 97, "dimensions": 4}
     | {"dropout": 0.1, "max_words": MAX_WORDS},
@@ -45,19 +39,13 @@ VALUES: dict[str, dict[str, Any]] = {
     "bert": READER
     | {"architecture": "bert", "depth": 2, "width": 8, "heads": 2, "feedforward": 6}
     | {"dropout": 0.1, "pool": "last", "classifier": 5},
-    "dse": COMMON
-    | {"architecture": "dse", "model": "mini", "layers": None, "last": 2, "frozen": False},
+    "dse": COMMON | {"architecture": "dse", "model": "mini", "layers": None, "last": 2, "frozen": False},
 }
 VALUES["dse-cls"] = VALUES["dse"] | {"pooling": "cls"}
 
 
 def write_student(
-    folder: Path,
-    name: str,
-    pair: bool,
-    labels: list[str],
-    family: str = "bert",
-    multilabel: bool = False,
+    folder: Path, name: str, pair: bool, labels: list[str], family: str = "bert", multilabel: bool = False
 ) -> Path:
     """Write a student with random weights.
 

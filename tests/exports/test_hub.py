@@ -51,12 +51,10 @@ VALUES: dict[str, dict[str, Any]] = {
     "biattentive": TWO | {"tokens": "words", "model": None, "embedding_size": None},
     "biattentive pieces": TWO | {"tokens": "pieces", "model": "mini", "embedding_size": 5},
     "dse": COMMON | {"model": "mini", "layers": None, "last": 2, "frozen": False},
-    "dse cls": COMMON
-    | {"model": "mini", "layers": None, "last": 2, "frozen": False, "pooling": "cls"},
+    "dse cls": COMMON | {"model": "mini", "layers": None, "last": 2, "frozen": False, "pooling": "cls"},
     "transformer": CUT,
     "transformer last": CUT | {"pool": "last", "classifier": None},
-    "bert": COMMON
-    | {"model": "mini", "depth": 2, "width": 8, "heads": 2, "feedforward": 9, "pool": "mean"},
+    "bert": COMMON | {"model": "mini", "depth": 2, "width": 8, "heads": 2, "feedforward": 9, "pool": "mean"},
 }
 FAMILIES = {"dse": "mpnet", "transformer last": "roberta"}
 NETWORKS = Path(networks.__file__).parent
@@ -82,11 +80,7 @@ def write_student(folder: Path, kind: str, pair: bool, names: list[str]) -> Path
             model = build_student(StudentConfig(*sizes, settings, pair, names, config), None)
         else:
             pieces = settings.reads == "pieces"
-            start = (
-                start_from_pieces(own, settings, True)
-                if pieces
-                else start_from_layers(own, settings)
-            )
+            start = start_from_pieces(own, settings, True) if pieces else start_from_layers(own, settings)
             model, tokenizer = start.build(settings, pair, names), start.tokenizer
     save_student(folder, model, tokenizer)
     return folder
@@ -138,9 +132,7 @@ def _own_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.mark.parametrize("pair", [False, True], ids=["sentences", "pairs"])
 @pytest.mark.parametrize("kind", VALUES)
-def test_logits_are_those_of_the_student(
-    kind: str, pair: bool, texts: list[str], tmp_path: Path
-) -> None:
+def test_logits_are_those_of_the_student(kind: str, pair: bool, texts: list[str], tmp_path: Path) -> None:
     # A regression of sentences, classes of pairs: what differs is the same for all students.
     folder = write_student(tmp_path / "student", kind, pair, NAMES[pair])
     given = sample(pair, texts)
@@ -197,22 +189,16 @@ print(json.dumps([ask("pair_out")(pairs, top_k=None, batch_size=2), ask("score_o
 
 def test_the_temperature_goes_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    folder = write_student(
-        Path("data/students/films/kd/2"), "bilstm", False, ["negative", "positive"]
-    )
+    folder = write_student(Path("data/students/films/kd/2"), "bilstm", False, ["negative", "positive"])
     own = made_up_method(0.8, None)
     own["details"]["temperature"] = {"1": 1.0, "2": 2.5}
     made_up_scores({"kd": own}).write(Path("data/results/films/scores.json"))
     told = distill("export", str(folder), "out", "--to", "hub")
     assert told == "out: hub, 2 outputs; read its README.md\n"
     raw, texts = load_student(folder).logits(["a good film", "dull"]), ["a good film", "dull"]
-    np.testing.assert_allclose(
-        outputs(*loaded(Path("out").absolute()), texts, 2), raw / 2.5, atol=1e-5
-    )
+    np.testing.assert_allclose(outputs(*loaded(Path("out").absolute()), texts, 2), raw / 2.5, atol=1e-5)
     # So it does where this library reads the folder.
-    answers = [
-        distill("predict", name, *texts, "--format", "jsonl") for name in (str(folder), "out")
-    ]
+    answers = [distill("predict", name, *texts, "--format", "jsonl") for name in (str(folder), "out")]
     assert answers[0] == answers[1] and temperature_of(Path("out")) == 2.5
     card = Path("out/README.md").read_text()
     assert "Logits are divided by 2.5 (`calibration_temperature` in config.json)" in card
@@ -276,9 +262,7 @@ def test_the_code_needs_torch_and_transformers_alone(tmp_path: Path) -> None:
     assert packages - {*sys.stdlib_module_names} == {"torch", "transformers"}
 
 
-def test_code_from_outside_the_library_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_code_from_outside_the_library_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_student(tmp_path / "s", "linear", False, ["stars"])
     monkeypatch.setattr(NgramEncoder, "__module__", "extension")
     for export in (export_hub, export_sentence_transformers):

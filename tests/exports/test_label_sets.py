@@ -51,9 +51,7 @@ def test_every_form_gives_lists_and_a_probability_for_each_label(folder: Path, f
     assert (student.kind, student.labels) == ("multilabel", NAMES)
     np.testing.assert_allclose(found.logits, wanted, atol=0.1 if form == "onnx-int8" else 4e-6)
     np.testing.assert_allclose(found.probabilities, sigmoid(found.logits), atol=1e-6)
-    assert found.labels == [
-        [name for name, value in zip(NAMES, row, strict=True) if value > 0] for row in found.logits
-    ]
+    assert found.labels == [[name for name, value in zip(NAMES, row, strict=True) if value > 0] for row in found.logits]
     config = read_json(folder.with_name(form) / "config.json")
     assert config["problem_type"] == "multi_label_classification"
     none = student.predict([])

@@ -26,9 +26,7 @@ NAMES = [name for name, own in VALUES.items() if own["architecture"] in ARCHITEC
 
 @pytest.mark.parametrize("pair", [False, True])
 @pytest.mark.parametrize("name", NAMES)
-def test_answers_are_those_of_torch(
-    name: str, pair: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_are_those_of_torch(name: str, pair: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline_lib.exports.export_source.temperature_of", lambda _: 0.5)
     monkeypatch.setattr("pipeline_lib.exports.numpy_student.BATCH", 5)
     folder = write_student(tmp_path / "student", name, pair, ["no", "yes", "neither"])
@@ -49,9 +47,7 @@ def test_scores_and_sentence_vectors(tmp_path: Path) -> None:
     export_numpy(folder, tmp_path / "scores")
     given = sample(False)
     wanted = load_student(folder).logits(given)
-    np.testing.assert_allclose(
-        Student(tmp_path / "scores").predict(given).logits, wanted, atol=2e-6
-    )
+    np.testing.assert_allclose(Student(tmp_path / "scores").predict(given).logits, wanted, atol=2e-6)
     settings = student_settings(VALUES["bilstm_sra"])
     model = build_encoder(settings, len(WORDS) + 2, WIDTH)
     save_encoder(tmp_path / "encoder", model, build_tokenizer(WORDS, True), settings)
@@ -69,9 +65,7 @@ def test_nothing_else_is_needed(tmp_path: Path) -> None:
         "print({'torch', 'safetensors', 'pipeline_lib', 'onnxruntime'} & {*sys.modules})"
     )
     bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path / "out", env=bare, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path / "out", env=bare, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     answer, loaded = done.stdout.splitlines()
     label, probability, text = answer.split("\t", 2)
@@ -80,17 +74,13 @@ def test_nothing_else_is_needed(tmp_path: Path) -> None:
     assert float(probability) == pytest.approx(wanted.max(), abs=1e-4)
     assert loaded == "set()"
     command = [sys.executable, "student.py", "so\tso", "a good film"]
-    done = subprocess.run(
-        command, cwd=tmp_path / "out", env=bare, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, cwd=tmp_path / "out", env=bare, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stdout.count("\n") == 1
     assert done.stderr == "'a good film': not a pair. Separate the two sentences by a tab.\n"
 
 
 def test_a_transformer_is_refused(tmp_path: Path) -> None:
     folder = write_student(tmp_path / "student", "dse", False, ["no", "yes"])
-    with pytest.raises(
-        DistilleryError, match=r"a dse student cannot be exported to numpy.*--to onnx"
-    ):
+    with pytest.raises(DistilleryError, match=r"a dse student cannot be exported to numpy.*--to onnx"):
         export_numpy(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -15,14 +15,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.text import Text
 from pipeline_lib.exports.deviation import Deviation
 from pipeline_lib.exports.onnx.exporter import export_onnx, export_onnx_int8, quantise
-from pipeline_lib.exports.onnx.student import (
-    FILES,
-    OnnxStudent,
-    inputs,
-    load_onnx_student,
-    open_session,
-    run,
-)
+from pipeline_lib.exports.onnx.student import FILES, OnnxStudent, inputs, load_onnx_student, open_session, run
 from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
 from pipeline_lib.models.students.student import load_student
@@ -61,9 +54,7 @@ def by_file(session: object, folder: Path, texts: list[Text]) -> np.ndarray:
         kinds = {"input_ids": "ids", "attention_mask": "attention_mask"}
         kinds |= {"token_type_ids": "type_ids"} if "token_type_ids" in names else {}
         return {
-            f"{name}{suffix}": np.array([getattr(r, kind) for r in rows], np.int64).reshape(
-                len(rows), -1
-            )
+            f"{name}{suffix}": np.array([getattr(r, kind) for r in rows], np.int64).reshape(len(rows), -1)
             for name, kind in kinds.items()
         }
 
@@ -138,9 +129,7 @@ def test_the_folder_says_what_the_model_is(tmp_path: Path) -> None:
     told = export_onnx_int8(folder, tmp_path / "out")
     assert told.startswith("outputs at most 0.") and "(256 rows of random words)" in told
     found = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.*")}
-    assert found == {
-        *("config.json", "tokenizer.json", "tokenizer_config.json", "onnx/model_quantized.onnx"),
-    }
+    assert found == {*("config.json", "tokenizer.json", "tokenizer_config.json", "onnx/model_quantized.onnx")}
     config = json.loads((tmp_path / "out/config.json").read_text())
     assert config["id2label"] == {"0": "no", "1": "yes"} and config["form"] == "onnx-int8"
     session = load_onnx_student(tmp_path / "out").session
@@ -180,9 +169,7 @@ def test_a_regression_and_a_sentence_encoder(tmp_path: Path) -> None:
     np.testing.assert_allclose(exported.outputs(given), wanted, atol=2e-6)
 
 
-def test_other_answers_than_the_students_are_not_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_answers_than_the_students_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_student(tmp_path / "student", "bilstm", False, ["no", "yes"])
     # As by an exporter that confuses the gates.
     monkeypatch.setattr("pipeline_lib.exports.onnx.networks._gates", lambda weight: weight)

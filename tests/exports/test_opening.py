@@ -81,11 +81,7 @@ def test_a_regression_has_scores_for_labels(tmp_path: Path) -> None:
     for form in ("own", "numpy"):
         student = load_student(tmp_path / form)
         found = student.predict(sample(False))
-        assert (student.kind, student.labels, found.probabilities) == (
-            "regression",
-            ["stars"],
-            None,
-        )
+        assert (student.kind, student.labels, found.probabilities) == ("regression", ["stars"], None)
         np.testing.assert_array_equal(found.labels, found.logits[:, 0])
         none = student.predict([])
         assert (none.labels.shape, none.probabilities, none.logits.shape) == ((0,), None, (0, 1))
@@ -146,9 +142,7 @@ def test_the_encoder_of_a_student(workspace: Path) -> None:
         (["a", "\ud83d"], r"texts\[1\]: not UTF-8"),
     ],
 )
-def test_what_is_not_a_text_is_named(
-    exported: Path, form: str, texts: list[Text], message: str
-) -> None:
+def test_what_is_not_a_text_is_named(exported: Path, form: str, texts: list[Text], message: str) -> None:
     with pytest.raises(DistilleryError, match=message):
         load_student(exported / "text" / form).predict(texts)
 
@@ -170,11 +164,7 @@ def test_what_is_not_a_pair_is_named(exported: Path, texts: list[Text], message:
 @pytest.mark.parametrize(
     ("open_", "name", "message"),
     [
-        (
-            load_student,
-            "absent",
-            "no such folder. Run `dvc repro`, or give a folder below data/stu",
-        ),
+        (load_student, "absent", "no such folder. Run `dvc repro`, or give a folder below data/stu"),
         (load_student, "data/encoders/sra", "a sentence encoder, not a student.*`load_encoder`"),
         (load_student, "data/teachers/movies/minilm", "a teacher, not a student.*`load_teacher`"),
         (load_student, "data/transfer/movies/full", "a shard set, not a student.*`open_shards`"),
@@ -187,9 +177,7 @@ def test_what_is_not_a_pair_is_named(exported: Path, texts: list[Text], message:
         (open_shards, "data/encoders/sra", "a sentence encoder, not a shard set"),
     ],
 )
-def test_a_folder_with_something_else_is_named(
-    workspace: Path, open_: object, name: str, message: str
-) -> None:
+def test_a_folder_with_something_else_is_named(workspace: Path, open_: object, name: str, message: str) -> None:
     with pytest.raises(DistilleryError, match=f"{name}: .*{message}"):
         open_(workspace / name)
 
@@ -198,9 +186,7 @@ def test_other_models_of_other_libraries_are_named(tmp_path: Path) -> None:
     write_json(tmp_path / "model/config.json", {"model_type": "bert", "architectures": ["B"]})
     write_json(tmp_path / "st/modules.json", [])
     write_json(tmp_path / "list/config.json", [])
-    with pytest.raises(
-        DistilleryError, match="a transformers model without classes, not a student"
-    ):
+    with pytest.raises(DistilleryError, match="a transformers model without classes, not a student"):
         load_student(tmp_path / "model")
     with pytest.raises(DistilleryError, match="a sentence-transformers model, not a sentence enc"):
         load_encoder(tmp_path / "st")
@@ -248,8 +234,7 @@ def modules_of(code: str, folder: Path, *arguments: str) -> tuple[str, set[str]]
 
 
 @pytest.mark.parametrize(
-    ("name", "form"),
-    [("pieces", "onnx"), *((name, form) for name in ("text", "pair") for form in TORCHLESS)],
+    ("name", "form"), [("pieces", "onnx"), *((name, form) for name in ("text", "pair") for form in TORCHLESS)]
 )
 def test_an_exported_student_needs_no_torch(exported: Path, name: str, form: str) -> None:
     given: list[Text] = ["a good film"] if name == "text" else [("a good film", "dull")]

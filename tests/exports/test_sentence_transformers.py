@@ -14,11 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
-from transformers.dynamic_module_utils import (
-    get_class_from_dynamic_module,
-    get_imports,
-    get_relative_imports,
-)
+from transformers.dynamic_module_utils import get_class_from_dynamic_module, get_imports, get_relative_imports
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.exports.sentence_transformers import export_sentence_transformers
@@ -45,8 +41,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "static": COMMON,
     "static open": COMMON,
     "dse": COMMON | {"model": "mini", "layers": None, "last": 2, "frozen": False},
-    "dse cls": COMMON
-    | {"model": "mini", "layers": None, "last": 2, "frozen": False, "pooling": "cls"},
+    "dse cls": COMMON | {"model": "mini", "layers": None, "last": 2, "frozen": False, "pooling": "cls"},
     "linear": {"ngrams": 3, "buckets": 97, "dimensions": 4, "dropout": 0.1, "max_words": MAX_WORDS},
 }
 CHANNELS = {name: ["trained", "static", "multichannel"] for name in VALUES}
@@ -120,18 +115,14 @@ def load_alone(out: Path) -> Callable[[list[str]], np.ndarray]:
         offsets = torch.tensor(np.cumsum([0, *map(len, rows[:-1])]))
         ids = torch.tensor([number for row in rows for number in row], dtype=torch.long)
         mean = torch.nn.functional.embedding_bag(ids, table, offsets)
-        return torch.nn.functional.linear(
-            mean, linear["linear.weight"], linear["linear.bias"]
-        ).numpy()
+        return torch.nn.functional.linear(mean, linear["linear.weight"], linear["linear.bias"]).numpy()
 
     return encode
 
 
 @pytest.mark.parametrize(("name", "channels"), ENCODERS)
 @torch.inference_mode()
-def test_vectors_are_those_of_the_student(
-    name: str, channels: str, texts: list[str], tmp_path: Path
-) -> None:
+def test_vectors_are_those_of_the_student(name: str, channels: str, texts: list[str], tmp_path: Path) -> None:
     folder = write_student(tmp_path / "student", name, channels)
     given, encoder = sample(texts), load_encoder(folder)
     wanted = encoder.encode(given)
@@ -147,9 +138,7 @@ def test_vectors_are_those_of_the_student(
 
 
 @pytest.mark.parametrize("name", sorted(VALUES))
-def test_sentence_transformers_loads_the_folder(
-    name: str, texts: list[str], tmp_path: Path
-) -> None:
+def test_sentence_transformers_loads_the_folder(name: str, texts: list[str], tmp_path: Path) -> None:
     pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
     from sentence_transformers import SentenceTransformer
 
@@ -202,9 +191,7 @@ def test_an_encoder_of_a_models_layers_is_exported_with_its_map(tmp_path: Path) 
 
 
 def test_texts_can_be_cut_earlier(tmp_path: Path) -> None:
-    export_sentence_transformers(
-        write_student(tmp_path / "student", "cnn", "trained"), tmp_path / "out"
-    )
+    export_sentence_transformers(write_student(tmp_path / "student", "cnn", "trained"), tmp_path / "out")
     module = load_module(tmp_path / "out")
     assert module.max_seq_length == MAX_WORDS
     module.max_seq_length = 2
@@ -257,9 +244,7 @@ def test_the_code_is_the_librarys_own(tmp_path: Path) -> None:
 
 
 def test_every_architecture_with_a_sentence_vector_has_a_form() -> None:
-    assert {name for name, own in ARCHITECTURES.items() if not own.joint} == {
-        name.split()[0] for name in VALUES
-    }
+    assert {name for name, own in ARCHITECTURES.items() if not own.joint} == {name.split()[0] for name in VALUES}
 
 
 def test_what_lies_there_is_not_overwritten(tmp_path: Path) -> None:
@@ -277,17 +262,13 @@ def test_its_distillation_loss_reads_exported_shards(tmp_path: Path) -> None:
     pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
     from datasets import load_dataset
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.data_collator import (
-        SentenceTransformerDataCollator,
-    )
+    from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
     from sentence_transformers.sentence_transformer.losses import EmbedDistillLoss
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
     vectors = np.random.default_rng(1).normal(size=(2, 4, 3)).astype(np.float32)
     texts = {"text": ["a good film", "dull", "a plot", "the film is"], "text_2": ["good", "a"] * 2}
-    table = pa.table(
-        {**texts, "vector": list_column(vectors[0]), "vector_2": list_column(vectors[1])}
-    )
+    table = pa.table({**texts, "vector": list_column(vectors[0]), "vector_2": list_column(vectors[1])})
     write_set(tmp_path / "set", {"s00000": table})
     exported = str(tmp_path / "flat.parquet")
     distill("shards", "export", str(tmp_path / "set"), "--to", exported)
@@ -295,8 +276,7 @@ def test_its_distillation_loss_reads_exported_shards(tmp_path: Path) -> None:
     train = load_dataset("parquet", data_files=exported, split="train", cache_dir=str(tmp_path))
     one = train.select_columns(["text", "vector"]).rename_column("vector", "label")
     both = train.select_columns(["text", "text_pair", "vector", "vector_pair"]).map(
-        lambda row: {"label": [row["vector"], row["vector_pair"]]},
-        remove_columns=["vector", "vector_pair"],
+        lambda row: {"label": [row["vector"], row["vector_pair"]]}, remove_columns=["vector", "vector_pair"]
     )
     tokenizer = build_tokenizer(WORDS, lowercase=True)
     model = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=3)], device="cpu")
@@ -306,9 +286,6 @@ def test_its_distillation_loss_reads_exported_shards(tmp_path: Path) -> None:
         batch = collate(list(rows))
         own = [texts["text"], texts["text_2"]][: len(columns)]
         wanted = np.stack([model.encode(side) for side in own]) - vectors[: len(columns)]
-        features = [
-            {key: batch[f"{column}_{key}"] for key in ("input_ids", "offsets")}
-            for column in columns
-        ]
+        features = [{key: batch[f"{column}_{key}"] for key in ("input_ids", "offsets")} for column in columns]
         found = loss(features, batch["label"]).item()
         assert found == pytest.approx((wanted**2).mean(), rel=1e-5)

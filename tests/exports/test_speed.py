@@ -129,16 +129,10 @@ def test_the_best_student_on_dev_is_exported_and_every_form_is_timed(
     params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     speed, jobs = timed_here(params, layout, monkeypatch)
-    assert [(cores, job.latency, job.agreement) for cores, job in jobs] == [
-        (1, True, False),
-        (2, False, True),
-    ]
+    assert [(cores, job.latency, job.agreement) for cores, job in jobs] == [(1, True, False), (2, False, True)]
     assert (speed.exported, speed.split, speed.sentences, speed.pair) == (BEST, "test", 40, False)
     students = {name: (one.method, [*one.forms]) for name, one in speed.students.items()}
-    assert students == {
-        "bilstm": (BEST, ["torch float32", "onnx-int8"]),
-        "bilstm_sra": ("other", ["torch float32"]),
-    }
+    assert students == {"bilstm": (BEST, ["torch float32", "onnx-int8"]), "bilstm_sra": ("other", ["torch float32"])}
     assert list(speed.teachers["minilm"].forms)[1:] == ["onnx", "onnx-int8"]
     for timed in [*speed.students.values(), *speed.teachers.values()]:
         assert timed.not_timed == {}
@@ -195,10 +189,7 @@ def test_without_onnxruntime_torch_is_timed_and_the_reason_recorded(
     assert list(layout.exported("movies").iterdir()) == []
     assert [*speed.students["bilstm"].forms] == ["torch float32"]
     assert len(speed.teachers["minilm"].forms) == 1
-    for why in (
-        speed.students["bilstm"].not_timed["onnx-int8"],
-        speed.teachers["minilm"].not_timed["onnx"],
-    ):
+    for why in (speed.students["bilstm"].not_timed["onnx-int8"], speed.teachers["minilm"].not_timed["onnx"]):
         assert why.startswith("ONNX files need onnx and onnxruntime")
 
 
@@ -276,9 +267,7 @@ def test_a_new_process_answers_with_the_export(params: Params, layout: Layout) -
 @pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "distilbert", "modernbert"])
 @pytest.mark.parametrize("pair", [False, True])
 @pytest.mark.parametrize("labels", [LABELS, ["score"]])
-def test_a_teacher_in_onnx_answers_as_in_torch(
-    tmp_path: Path, family: str, pair: bool, labels: list[str]
-) -> None:
+def test_a_teacher_in_onnx_answers_as_in_torch(tmp_path: Path, family: str, pair: bool, labels: list[str]) -> None:
     folder = write_teacher(tmp_path / "teacher", labels, family)
     forms = export_teacher(folder, labels, 16, pair, tmp_path / "out")
     texts: list[Text] = ["", *TEXTS, "a film " * 30]

@@ -36,11 +36,7 @@ COMMON: dict[str, Any] = {
 }
 INFERENCE = Classification.model_validate(
     COMMON
-    | {
-        "kind": "classification",
-        "labels": {"no": ["not_entailment"], "yes": ["entailment"]},
-        "metrics": ["accuracy"],
-    }
+    | {"kind": "classification", "labels": {"no": ["not_entailment"], "yes": ["entailment"]}, "metrics": ["accuracy"]}
 )
 SIMILARITY = Regression.model_validate(
     COMMON | {"kind": "regression", "labels": {"min": 0.0, "max": 5.0}, "metrics": ["pearson"]}

@@ -96,8 +96,5 @@ def made_up_transfer(layout: Layout) -> None:
     }
     shares = [0.9, 0.8, 0.1, 0.6, 0.7, 0.1, 0.55, 0.2, 0.55]
     write_set(
-        layout.transfer(TASK, "full"),
-        tables,
-        layout.outputs(TASK, TEACHER, "full"),
-        [odds(share) for share in shares],
+        layout.transfer(TASK, "full"), tables, layout.outputs(TASK, TEACHER, "full"), [odds(share) for share in shares]
     )

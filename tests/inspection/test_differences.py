@@ -31,12 +31,8 @@ def test_rows_gone_and_added_and_answers_moved(tmp_path: Path) -> None:
     there = [row(6), row(5, label=0), row(8, iteration=1), row(4), row(3, label=0), row(7)]
     answered = [odds(0.9), odds(0.8)]
     nothing = [np.nan, np.nan]
-    before = written(
-        tmp_path / "a", [same, here], [*answered, *map(odds, [0.1, 0.2, 0.3, 0.4, 0.5]), nothing]
-    )
-    after = written(
-        tmp_path / "b", [same, there], [*answered, *map(odds, [0.4, 0.3, 0.9, 0.8, 0.1]), odds(0.6)]
-    )
+    before = written(tmp_path / "a", [same, here], [*answered, *map(odds, [0.1, 0.2, 0.3, 0.4, 0.5]), nothing])
+    after = written(tmp_path / "b", [same, there], [*answered, *map(odds, [0.4, 0.3, 0.9, 0.8, 0.1]), odds(0.6)])
     found = difference(before, after, 2)
     # Of the two equal rows one is left.
     assert (found.gone.rows, found.gone.first) == (1, [6])
@@ -49,9 +45,7 @@ def test_rows_gone_and_added_and_answers_moved(tmp_path: Path) -> None:
     assert found.answers.apart.count == 4
 
 
-def test_parts_on_the_disk_give_what_one_part_gives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_on_the_disk_give_what_one_part_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = np.random.default_rng(1)
     keys = chance.integers(0, 300, (2, 400))
     sets = [

@@ -53,9 +53,7 @@ def in_every_form(flat: FlatRows, folder: Path) -> list[dict[str, Any]]:
     other = [json.loads(line) for line in (folder / "flat.jsonl").read_text().splitlines()]
     with open(folder / "flat.csv", newline="") as file:
         third = list(csv.DictReader(file))
-    assert (
-        [row["id"] for row in one] == [row["id"] for row in other] == [row["id"] for row in third]
-    )
+    assert [row["id"] for row in one] == [row["id"] for row in other] == [row["id"] for row in third]
     return [one[3], other[3], third[3]]
 
 
@@ -125,10 +123,7 @@ class TestColumns:
         flat = FlatRows(rows, None, Filter(), encoder=some)
         for ending in ("parquet", "jsonl", "csv"):
             write_tables(tmp_path / f"flat.{ending}", flat.tables(), None)
-        wanted = [
-            {"id": "A-1", "text": "a", "vector": None},
-            {"id": "7", "text": "so dull", "vector": [0.5, -1.0]},
-        ]
+        wanted = [{"id": "A-1", "text": "a", "vector": None}, {"id": "7", "text": "so dull", "vector": [0.5, -1.0]}]
         assert pq.read_table(tmp_path / "flat.parquet").to_pylist() == wanted
         lines = (tmp_path / "flat.jsonl").read_text().splitlines()
         assert [json.loads(line) for line in lines] == wanted

@@ -39,11 +39,7 @@ KINDS: dict[bool, Kind] = {False: "classification", True: "regression"}
 
 def prepared(rows: list[Record], pair: bool = False, regression: bool = False) -> pa.Table:
     """Return rows of a prepared set: key, label, texts."""
-    fields = [
-        ("key", pa.uint64()),
-        ("label", label_type(KINDS[regression], 1)),
-        ("text", pa.string()),
-    ]
+    fields = [("key", pa.uint64()), ("label", label_type(KINDS[regression], 1)), ("text", pa.string())]
     fields += [("text_2", pa.string())] if pair else []
     return pa.Table.from_pylist(rows, pa.schema(fields))
 
@@ -178,9 +174,7 @@ def test_scores_are_asked_by_the_spread_over_seeds(tmp_path: Path) -> None:
     values = values.model_copy(update={"tasks": values.tasks | {TASK: task}, "seeds": [1, 2]})
     found = asked(layout, 4, values)
     both = [
-        load_student(layout.student(TASK, ROW, seed)).logits(
-            [(TEXTS[n], TEXTS[-1 - n]) for n in range(55)]
-        )[:, 0]
+        load_student(layout.student(TASK, ROW, seed)).logits([(TEXTS[n], TEXTS[-1 - n]) for n in range(55)])[:, 0]
         for seed in (1, 2)
     ]
     spread = np.std(both, axis=0, ddof=1)
@@ -206,9 +200,7 @@ def test_every_student_can_pick(tmp_path: Path, name: str, pair: bool) -> None:
 
     found = listed_next(rows, every, [student], ["no", "yes"], 6, "it")
     assert len({row.key for row in found.rows}) == 6
-    _, features = load_student(student).logits_and_features(
-        [(t, t) for t in TEXTS[:5]] if pair else TEXTS[:5]
-    )
+    _, features = load_student(student).logits_and_features([(t, t) for t in TEXTS[:5]] if pair else TEXTS[:5])
     layer = load_student(student).model.logits
     logits = features @ layer.weight.detach().numpy().T + layer.bias.detach().numpy()
     texts = [(t, t) for t in TEXTS[:5]] if pair else TEXTS[:5]
@@ -243,9 +235,7 @@ def test_a_column_of_the_tasks_own_is_not_written_over(layout: Layout) -> None:
     assert {*table["student"].to_pylist()} <= {*TEXTS}
 
 
-def test_the_command_writes_a_file_to_fill_in(
-    layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_command_writes_a_file_to_fill_in(layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from tests.commands.running import PARAMS, distill
 
     monkeypatch.chdir(tmp_path)

@@ -35,9 +35,7 @@ def lay(folder: Path, logits: list[list[float]] = LOGITS) -> JoinedRows:
         for n, (text, label) in enumerate(zip(texts, labels, strict=True))
     ]
     schema = transfer_schema(False, label_type("multilabel", 3))
-    tables = {
-        f"b000-i00{n}": pa.Table.from_pylist(p, schema) for n, p in enumerate((rows[:3], rows[3:]))
-    }
+    tables = {f"b000-i00{n}": pa.Table.from_pylist(p, schema) for n, p in enumerate((rows[:3], rows[3:]))}
     layout = Layout(folder)
     inputs, outputs = layout.transfer(TASK, "full"), layout.outputs(TASK, TEACHER, "full")
     write_set(inputs, tables, outputs, logits)
@@ -53,9 +51,7 @@ def test_a_row_shows_its_labels_and_the_teachers(rows: JoinedRows) -> None:
     assert rows.kind == "multilabel" and not rows.is_regression
     first, second = (read_row(rows, 0, number, NAMES) for number in (0, 1))
     assert (first.label, first.teacher.answer) == ("toxic, threat", "toxic, threat")
-    assert first.teacher.probabilities == pytest.approx(
-        {"toxic": 0.952574, "threat": 0.731059, "spam": 0.017986}
-    )
+    assert first.teacher.probabilities == pytest.approx({"toxic": 0.952574, "threat": 0.731059, "spam": 0.017986})
     assert (second.label, second.teacher.answer) == ("(none)", "(none)")
     assert read_row(rows, 1, 0, NAMES).label is None
     sink = io.StringIO()
@@ -75,9 +71,7 @@ def test_a_filter_takes_rows_that_have_a_label(rows: JoinedRows) -> None:
     for label, keys in (("toxic", [0, 2]), ("spam", [2]), ("none", [3])):
         wanted = Filter.of(rows, NAMES, None, label)
         assert [
-            key
-            for batch in rows.batches()
-            for key in batch.table["key"].to_numpy()[wanted.wants(batch)].tolist()
+            key for batch in rows.batches() for key in batch.table["key"].to_numpy()[wanted.wants(batch)].tolist()
         ] == keys
 
 

@@ -27,11 +27,7 @@ def rows(tmp_path: Path) -> JoinedRows:
 def chosen(rows: JoinedRows, rule: str | None = None, label: str | None = None) -> list[int]:
     """Return the keys of the rows that a filter wants."""
     wanted = Filter.of(rows, NAMES, rule, label)
-    return [
-        key
-        for batch in rows.batches(2)
-        for key in batch.table["key"].to_numpy()[wanted.wants(batch)].tolist()
-    ]
+    return [key for batch in rows.batches(2) for key in batch.table["key"].to_numpy()[wanted.wants(batch)].tolist()]
 
 
 class TestFigures:
@@ -97,12 +93,7 @@ class TestFigures:
 class TestFilters:
     @pytest.mark.parametrize(
         ("rule", "keys"),
-        [
-            ("original", [11, 12, 13, 14]),
-            ("mask", [22, 23, 25]),
-            ("replace", [21]),
-            ("ngram", [22, 24]),
-        ],
+        [("original", [11, 12, 13, 14]), ("mask", [22, 23, 25]), ("replace", [21]), ("ngram", [22, 24])],
     )
     def test_by_rule(self, rows: JoinedRows, rule: str, keys: list[int]) -> None:
         assert chosen(rows, rule) == keys

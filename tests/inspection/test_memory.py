@@ -22,14 +22,7 @@ from pipeline_lib.inspection.statistics import figures
 from pipeline_lib.inspection.totals import totals
 from pipeline_lib.inspection.work_lists import ListPart, lists_of
 from pipeline_lib.shards.columns import list_column
-from pipeline_lib.shards.shard_sets import (
-    Manifest,
-    Shard,
-    ShardSet,
-    schema_of,
-    write_manifest,
-    write_shard,
-)
+from pipeline_lib.shards.shard_sets import Manifest, Shard, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.tables import writer
 from pipeline_lib.tables.writer import write_tables
 
@@ -45,9 +38,7 @@ POOLS: list[pa.MemoryPool] = []
 def made_up(layout: Layout, blocks: int) -> JoinedRows:
     """Write a set whose blocks are copies of one; the digests, which nothing here reads, differ."""
     keys = np.random.default_rng(1).integers(1 << 63, size=ROWS, dtype=np.uint64)
-    one = transfer_table(
-        [{"key": 0, "example": 0, "label": 1, **sentence("a [MASK] joy", [0, 1, 0])}]
-    )
+    one = transfer_table([{"key": 0, "example": 0, "label": 1, **sentence("a [MASK] joy", [0, 1, 0])}])
     rows = one.take(pa.array(np.zeros(ROWS, np.int64)))
     rows = rows.set_column(1, "example", pa.array(keys))
     logits = np.random.default_rng(2).normal(size=(ROWS, 2)).astype(np.float32)
@@ -123,9 +114,7 @@ def test_memory_does_not_grow_with_the_set(
             return lists_of([ListPart(rows, student=lambda batch: -batch.logits)], None, 5, False)
         if what == "difference":
             return difference(rows, otherwise(rows), 5)
-        return write_tables(
-            tmp_path / "flat.parquet", FlatRows(rows, None, Filter()).tables(), None
-        )
+        return write_tables(tmp_path / "flat.parquet", FlatRows(rows, None, Filter()).tables(), None)
 
     # Caches and compiled expressions belong to neither.
     work(sets[0])

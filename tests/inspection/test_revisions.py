@@ -53,11 +53,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("dvc.lock").write_text(json.dumps(lock))
     Path(".dvc/config").touch()
     shutil.rmtree("data")
-    author = {
-        f"GIT_{who}_{what}": "a@b.c"
-        for who in ("AUTHOR", "COMMITTER")
-        for what in ("NAME", "EMAIL")
-    }
+    author = {f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     for command in ("init -q", "add dvc.yaml dvc.lock .dvc/config", "commit -qm all"):
         subprocess.run(["git", *command.split()], check=True, env=os.environ | author)
     return tmp_path

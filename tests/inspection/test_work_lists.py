@@ -18,16 +18,7 @@ from pipeline_lib.shards.shard_sets import write_shard
 from pipeline_lib.shards.training_texts import unlabelled_folder
 from tests.made_up import made_up_method, made_up_scores
 
-from .made_up import (
-    TASK,
-    TEACHER,
-    made_up_transfer,
-    odds,
-    params,
-    sentence,
-    transfer_table,
-    write_set,
-)
+from .made_up import TASK, TEACHER, made_up_transfer, odds, params, sentence, transfer_table, write_set
 
 NAMES = ["negative", "positive"]
 
@@ -47,10 +38,7 @@ def layout(tmp_path: Path) -> Layout:
     outputs = found.heldout_outputs(TASK, TEACHER, "dev")
     write_set(found.split(TASK, "dev"), {"b000": dev}, outputs, [odds(0.95), odds(0.4)])
     student = {1: [odds(0.95), odds(0.4)], 2: [odds(0.9), odds(0.1)]}
-    columns = {
-        f"bilstm_kd_ts-{seed}": list_column(np.array(logits, np.float32))
-        for seed, logits in student.items()
-    }
+    columns = {f"bilstm_kd_ts-{seed}": list_column(np.array(logits, np.float32)) for seed, logits in student.items()}
     told = {"split": ["dev", "dev"], "row": [0, 1], "label": [0, 1]}
     write_shard(found.predictions(TASK), pa.table(told | columns))
     made_up_scores({"bilstm_kd_ts": made_up_method(0.9, None)}).write(found.scores(TASK))
@@ -64,11 +52,7 @@ def lists(layout: Layout, limit: int = 3) -> dict[str, WorkList]:
 class TestOrder:
     def test_uncertain_rows_are_those_that_people_wrote(self, layout: Layout) -> None:
         found = lists(layout)["uncertain"]
-        assert [row.sentences[0].text for row in found.rows] == [
-            "so so",
-            "not bad",
-            "a joy to watch",
-        ]
+        assert [row.sentences[0].text for row in found.rows] == ["so so", "not bad", "a joy to watch"]
         assert found.rows[0].score == 0.992774 and found.considered == 6
 
     def test_labels_by_self_confidence_and_likely_errors_are_counted(self, layout: Layout) -> None:
@@ -116,8 +100,7 @@ def test_a_text_that_was_labelled_later_is_listed_once(tmp_path: Path) -> None:
     write_set(unlabelled_folder(train), {"u000": pa.table({"key": pa.array([2, 3], pa.uint64())})})
     made = {"key": 9, "example": 2, "iteration": 1, **sentence("so [MASK]", [0, 1])}
     known, later, unknown = (
-        {"key": n, "example": n, **sentence(text)}
-        for n, text in ((1, "one"), (2, "so so"), (3, "it"))
+        {"key": n, "example": n, **sentence(text)} for n, text in ((1, "one"), (2, "so so"), (3, "it"))
     )
     tables = {
         "b000-i000": transfer_table([known | {"label": 0}, later | {"label": 1}]),
@@ -157,9 +140,7 @@ def test_scores_of_pairs(tmp_path: Path) -> None:
     }
     folder = layout.transfer(TASK, "full")
     write_set(folder, tables, layout.outputs(TASK, TEACHER, "full"), [[1.0], [3.0]])
-    part = ListPart(
-        JoinedRows.open(folder), student=lambda b: b.logits + 1, spread=lambda b: np.array([0.25])
-    )
+    part = ListPart(JoinedRows.open(folder), student=lambda b: b.logits + 1, spread=lambda b: np.array([0.25]))
     found = {own.name: own for own in lists_of([part], None, 5, regression=True)}
     assert [row.score for row in found["augmentation"].rows] == [2.0]
     assert found["augmentation"].rows[0].sentences[1].spans == [Span("mask", 4, 10, "same")]
@@ -180,9 +161,7 @@ def test_the_greatest_scores_are_kept_and_the_first_of_equal_ones() -> None:
 
 
 @pytest.mark.parametrize("in_order", [True, False])
-def test_originals_are_found_window_by_window(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_order: bool
-) -> None:
+def test_originals_are_found_window_by_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_order: bool) -> None:
     monkeypatch.setattr("pipeline_lib.inspection.originals.WINDOW", 3)
     examples = np.random.default_rng(1).integers(0, 20, 40)
     examples = np.sort(examples) if in_order else examples

@@ -5,12 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-)
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.models.teacher import load_classifier, load_teacher
@@ -31,9 +26,7 @@ def transformers_logits(folder: Path, texts: list) -> np.ndarray:
     rows = []
     for text in texts:
         arguments = text if isinstance(text, tuple) else (text,)
-        encoded = tokenizer(
-            *arguments, return_tensors="pt", return_token_type_ids=has_segments, truncation=True
-        )
+        encoded = tokenizer(*arguments, return_tensors="pt", return_token_type_ids=has_segments, truncation=True)
         with torch.no_grad():
             rows.append(model(**encoded).logits[0].numpy())
     return np.stack(rows)
@@ -59,9 +52,7 @@ def test_a_models_vectors_are_those_of_transformers(tmp_path: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModel.from_pretrained(folder).eval()
     with torch.no_grad():
-        states = [
-            model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0] for text in TEXTS
-        ]
+        states = [model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0] for text in TEXTS]
     expected = np.stack([state.mean(0).numpy() for state in states])
     np.testing.assert_allclose(vectors, expected, atol=1e-4)
 

@@ -4,12 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import (
-    BertConfig,
-    BertForSequenceClassification,
-    DistilBertConfig,
-    ModernBertConfig,
-)
+from transformers import BertConfig, BertForSequenceClassification, DistilBertConfig, ModernBertConfig
 from transformers import DistilBertForSequenceClassification as DistilBert
 from transformers import ModernBertForSequenceClassification as ModernBert
 
@@ -28,9 +23,7 @@ def _bert() -> BertForSequenceClassification:
 
 def _distilbert() -> DistilBert:
     torch.manual_seed(1)
-    config = DistilBertConfig(
-        vocab_size=50, dim=32, n_layers=2, n_heads=4, hidden_dim=64, initializer_range=0.5
-    )
+    config = DistilBertConfig(vocab_size=50, dim=32, n_layers=2, n_heads=4, hidden_dim=64, initializer_range=0.5)
     return DistilBert(config).eval()
 
 
@@ -100,9 +93,7 @@ def test_bfloat16_stays_as_near_to_float32_as_the_usual_attention() -> None:
     assert (short.float() - exact).abs().max() < 2 * (usual - exact).abs().max() + 1e-3
 
 
-def test_longer_sentences_and_training_take_the_usual_attention(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_longer_sentences_and_training_take_the_usual_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = _counting(monkeypatch)
     model = _bert()
     use_short_attention(model)

@@ -60,10 +60,7 @@ def expected(folder: Path, count: int, text: str) -> list[list[str] | None]:
 
 
 def in_words(model: MaskedLanguageModel, predicted: np.ndarray) -> list[list[str] | None]:
-    return [
-        None if row[0] < 0 else [model.words[number] for number in row]
-        for row in predicted.tolist()
-    ]
+    return [None if row[0] < 0 else [model.words[number] for number in row] for row in predicted.tolist()]
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 30, 10_000])
@@ -125,11 +122,7 @@ def test_a_model_without_the_head_is_refused_and_the_remedy_named(tmp_path: Path
     write_model(tmp_path / "model", "bert")
     rule = {"p": 0.4, "candidates": 15, "model": "minilm", "max_length": 16}
     path = {"kind": "path", "path": "model"}
-    params = check_params(
-        changed(
-            {"inputs": str(tmp_path), "models.minilm": path, "transfer.full.substitution": rule}
-        )
-    )
+    params = check_params(changed({"inputs": str(tmp_path), "models.minilm": path, "transfer.full.substitution": rule}))
     fault = loading_faults(params)[0]
     assert fault.startswith("params.yaml: models.minilm: ")
     assert "['BertModel']: a model without the head that predicts masked words" in fault

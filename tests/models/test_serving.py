@@ -26,10 +26,7 @@ def student(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder where a student would lie, which was evaluated with a temperature of 2."""
     monkeypatch.chdir(tmp_path)
     layout = Layout()
-    write_json(
-        layout.scores("movies"),
-        {"methods": {"bilstm_kd": {"details": {"temperature": {"1": 2.0, "2": 1.5}}}}},
-    )
+    write_json(layout.scores("movies"), {"methods": {"bilstm_kd": {"details": {"temperature": {"1": 2.0, "2": 1.5}}}}})
     table = pa.table({"split": ["dev"] * 4, "bilstm_kd-1": list_column(LOGITS)})
     write_shard(layout.predictions("movies"), table, None)
     return layout.student("movies", "bilstm_kd", 1)

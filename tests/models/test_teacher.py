@@ -58,10 +58,7 @@ def masked_rows() -> pa.Table:
 
 def test_masked_words_are_the_teachers_own_mask(tmp_path: Path) -> None:
     write_encoder(tmp_path, labels=2, mask="<mask>")
-    for teacher in (
-        load_teacher(tmp_path, "cpu", "float32"),
-        load_vector_model(tmp_path, "cpu", "float32", "cls"),
-    ):
+    for teacher in (load_teacher(tmp_path, "cpu", "float32"), load_vector_model(tmp_path, "cpu", "float32", "cls")):
         texts = teacher.texts(masked_rows())
         assert texts == ["The <mask> isn't <mask>.", "[MASK] <mask>", "A  film"]
         encoded = teacher.encode(texts, 32)

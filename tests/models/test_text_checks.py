@@ -75,9 +75,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["好看好看"], [6], False),
     ],
 )
-def test_pieces_are_counted(
-    model: Path, texts: list[str], lengths: list[int], foreign: bool
-) -> None:
+def test_pieces_are_counted(model: Path, texts: list[str], lengths: list[int], foreign: bool) -> None:
     counts = count_pieces(model, texts)
     assert counts.lengths.tolist() == lengths
     assert counts.is_foreign(other_script(texts)) is foreign

@@ -7,12 +7,7 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.text import Text
-from pipeline_lib.models.word_importance import (
-    as_json,
-    masked_variants,
-    word_counts,
-    word_importance,
-)
+from pipeline_lib.models.word_importance import as_json, masked_variants, word_counts, word_importance
 
 NAMES = ["negative", "positive"]
 
@@ -63,9 +58,7 @@ def test_json_holds_plain_values_and_the_class_without_each_word() -> None:
     def either(texts: Sequence[Text]) -> np.ndarray:
         return np.array([[1.0, 3.0] if "good" in text else [2.0, 0.0] for text in texts])
 
-    found = as_json(
-        "good film", {"a": word_importance("good film", either, "[MASK]", False)}, NAMES
-    )
+    found = as_json("good film", {"a": word_importance("good film", either, "[MASK]", False)}, NAMES)
     assert (found["text"], found["words"]) == (["good film"], [["good", "film"]])
     own = found["models"]["a"]
     assert own["label"] == "positive" and own["masked_labels"] == ["negative", "positive"]

@@ -27,9 +27,7 @@ def _new(**changes: Any) -> dict[str, Any]:
 
 def _settings_of(values: dict[str, Any], task: str) -> dict[str, Any]:
     return {
-        stage: settings[task]
-        for stage, settings in stage_settings(check_params(values)).items()
-        if task in settings
+        stage: settings[task] for stage, settings in stage_settings(check_params(values)).items() if task in settings
     }
 
 

@@ -39,13 +39,7 @@ def write(path: Path, text: str) -> Path:
         ("a.csv", "text, all;label\nso;1\nwell;0\n", ["text, all", "label"], "csv", 2),
         ("a.csv", "text,label\rso,1\rwell,0\r", ["text", "label"], "csv", 2),
         # A first line that comes again, as do its values.
-        (
-            "a.csv",
-            "fine,good\nso so,bad\nfine,good\nwell,good\n",
-            ["column_1", "column_2"],
-            "csv",
-            1,
-        ),
+        ("a.csv", "fine,good\nso so,bad\nfine,good\nwell,good\n", ["column_1", "column_2"], "csv", 1),
         ("a.tsv", "So it was well.\nAnd so was that.\n", ["column_1"], "tsv", 1),
         # What stands deeper; several values in a list are none.
         (
@@ -54,9 +48,7 @@ def write(path: Path, text: str) -> Path:
         ),
     ],
 )
-def test_columns(
-    tmp_path: Path, name: str, text: str, names: list[str], format: str | None, first: int
-) -> None:
+def test_columns(tmp_path: Path, name: str, text: str, names: list[str], format: str | None, first: int) -> None:
     found = read_content([write(tmp_path / name, text)])
     assert [name for name in found.names if name not in found.lists] == names
     assert found.format == format
@@ -80,10 +72,7 @@ def test_decimals_are_numbers_and_nan_is_missing(tmp_path: Path) -> None:
     label = pa.array([1.0, float("nan"), None])
     table = pa.table({"score": score, "label": label, "raw": [b"so", b"\xff", None]})
     pq.write_table(table, tmp_path / "a.parquet")
-    with (
-        pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink,
-        pa.ipc.new_stream(sink, table.schema) as writer,
-    ):
+    with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     for name in ("a.parquet", "a.arrow"):
         found = read_content([tmp_path / name])
@@ -105,10 +94,7 @@ def test_parts_stand_one_behind_the_other(tmp_path: Path) -> None:
         table = pa.table({"text": texts, "label": [0] * len(texts), "vector": [[1.0]] * len(texts)})
         table = table.replace_schema_metadata({"huggingface": json.dumps(said)})
         pq.write_table(table, tmp_path / f"train-{number}.parquet")
-    with (
-        pa.OSFile(str(tmp_path / "c.arrow"), "wb") as sink,
-        pa.ipc.new_stream(sink, table.schema) as writer,
-    ):
+    with pa.OSFile(str(tmp_path / "c.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     found = read_content([tmp_path / f"train-{number}.parquet" for number in range(2)])
     assert found.names == ["text", "label"] and found.class_names == {"label": ["neg", "pos"]}

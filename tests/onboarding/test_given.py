@@ -25,10 +25,7 @@ def touch(folder: Path, *names: str) -> list[Path]:
         (["training.jsonl", "validation.jsonl"], ["train", "dev"]),
         (["train.csv", "eval.csv"], ["train", "dev"]),
         (["train_a.csv.gz", "train_b.csv.gz", "dev.csv"], ["train", "dev"]),
-        (
-            ["train.tsv", "dev_matched.tsv", "dev_mismatched.tsv"],
-            ["train", "dev", "dev_mismatched"],
-        ),
+        (["train.tsv", "dev_matched.tsv", "dev_mismatched.tsv"], ["train", "dev", "dev_mismatched"]),
     ],
 )
 def test_names_say_the_split(tmp_path: Path, names: list[str], splits: list[str]) -> None:
@@ -64,13 +61,7 @@ def test_flags_name_files(tmp_path: Path) -> None:
             [2, 1],
         ),
         # Spark, which splits no data set.
-        (
-            [
-                f"part-0000{n}-1c9f2f1e-1111-2222-3333-abcdefabcdef-c000.snappy.parquet"
-                for n in range(3)
-            ],
-            [3],
-        ),
+        ([f"part-0000{n}-1c9f2f1e-1111-2222-3333-abcdefabcdef-c000.snappy.parquet" for n in range(3)], [3]),
         (["train_a.csv", "train_b.csv", "dev.csv"], [2, 1]),
         # datasets' save_to_disk; what it cached beside it does not count.
         (
@@ -107,11 +98,7 @@ def test_a_folder_of_two_data_sets_is_refused(tmp_path: Path) -> None:
         files_by_split([tmp_path])
 
 
-def test_files_of_a_folder_that_are_not_read_are_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_files_of_a_folder_that_are_not_read_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     *_, extra = touch(tmp_path, "train.csv", "dev.csv", "extra_reviews.csv")
     assert [*files_by_split([tmp_path])] == ["train", "dev"]
-    assert caplog.messages == [
-        f"{extra}: not read, since others are named as splits and it is not."
-    ]
+    assert caplog.messages == [f"{extra}: not read, since others are named as splits and it is not."]

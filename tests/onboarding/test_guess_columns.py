@@ -43,9 +43,7 @@ def write(path: Path, rows: list[tuple[str, str]]) -> Path:
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
-def test_a_file_that_is_sorted_by_its_label(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
-) -> None:
+def test_a_file_that_is_sorted_by_its_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
     monkeypatch.setattr(columns, "_SAMPLE", 20)
     rows = [(review(n) if n != 58 else "", "neg" if n < 30 else "pos") for n in range(60)]
     found = about(read_content([write(tmp_path / f"all.{ending}", rows)]))
@@ -62,10 +60,7 @@ def test_classes_that_take_turns_and_rare_ones(monkeypatch: pytest.MonkeyPatch) 
     turns = columns.Column.of("label", pa.chunked_array([pa.array(["0.5", "1"] * 500)]))
     assert not turns.whole and turns.distinct == 2 and turns.filled == 1000
     rare = ["ham"] * 999 + ["spam"]
-    assert about(content({"text": texts, "label": rare})).labels == {
-        "ham": ["ham"],
-        "spam": ["spam"],
-    }
+    assert about(content({"text": texts, "label": rare})).labels == {"ham": ["ham"], "spam": ["spam"]}
 
 
 @pytest.mark.parametrize(

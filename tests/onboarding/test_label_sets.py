@@ -140,9 +140,7 @@ def test_class_names_of_lists_of_numbers(tmp_path: Path) -> None:
     names = ["joy", "anger", "fear", "calm"]
     feature = {"feature": {"names": names, "_type": "ClassLabel"}, "_type": "Sequence"}
     described = {"info": {"features": {"labels": feature}}}
-    table = pa.Table.from_pylist(rows).replace_schema_metadata(
-        {"huggingface": json.dumps(described)}
-    )
+    table = pa.Table.from_pylist(rows).replace_schema_metadata({"huggingface": json.dumps(described)})
     pq.write_table(table, tmp_path / "all.parquet")
     guessed = guess(read_content([tmp_path / "all.parquet"]))
     assert guessed.labels == {name: [str(number)] for number, name in enumerate(names)}
@@ -165,9 +163,7 @@ def test_classes_of_two_words_are_no_lists() -> None:
 
 def test_what_is_said_of_several_labels_that_there_are_not() -> None:
     plain = content_of("a.csv", {"text": [review(n) for n in range(40)], "label": ["a", "b"] * 20})
-    with pytest.raises(
-        DistilleryError, match=r"no labels of which a row may have several.*--label"
-    ):
+    with pytest.raises(DistilleryError, match=r"no labels of which a row may have several.*--label"):
         guess(plain, kind="multilabel")
     with pytest.raises(DistilleryError, match="no column 'odious'; there are"):
         guess(marked(), label="toxic,odious")

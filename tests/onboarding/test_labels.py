@@ -104,9 +104,7 @@ def test_classes_stand_in_the_order_of_a_models_outputs(tmp_path: Path) -> None:
     named = {"id2label": {"0": "Pos", "1": " neg ", "10": "odd"}}
     (tmp_path / "config.json").write_text(json.dumps(named))
     labels = {"neg": ["0"], "odd": ["2"], "pos": ["1"]}
-    assert [*in_model_order(tmp_path, labels).items()] == [
-        *(("pos", ["1"]), ("neg", ["0"]), ("odd", ["2"]))
-    ]
+    assert [*in_model_order(tmp_path, labels).items()] == [*(("pos", ["1"]), ("neg", ["0"]), ("odd", ["2"]))]
     assert in_model_order(tmp_path, {"a": ["a"], "b": ["b"]}) == {"a": ["a"], "b": ["b"]}
 
 

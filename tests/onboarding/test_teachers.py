@@ -25,9 +25,7 @@ BASE = {"kind": "single", "batch_size": 64, "epochs": 3, "learning_rates": [2.0e
         (60_000, 64, 2),
     ],
 )
-def test_few_rows_get_smaller_batches_before_more_epochs(
-    rows: int, batch_size: int, epochs: int
-) -> None:
+def test_few_rows_get_smaller_batches_before_more_epochs(rows: int, batch_size: int, epochs: int) -> None:
     tuning = tuning_of(Chosen("minilm", "single", "minilm"), "", rows, BASE)
     assert tuning == BASE | {"batch_size": batch_size, "epochs": epochs}
 

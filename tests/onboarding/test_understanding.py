@@ -10,20 +10,12 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.onboarding.findings import find, without_lonely
 from pipeline_lib.onboarding.labels import classes_of, parse_labels, score_range, spelled
 from pipeline_lib.onboarding.questions import Question, refuse
-from pipeline_lib.onboarding.understanding import (
-    AnswerHints,
-    Overrides,
-    TaskGuess,
-    understand,
-)
+from pipeline_lib.onboarding.understanding import AnswerHints, Overrides, TaskGuess, understand
 from pipeline_lib.tables.contents import Content
 
 from .made_up import content_of, review
 
-PAIRS = (
-    *(("sentence1", "sentence2"), ("premise", "hypothesis"), ("text_a", "text_b")),
-    ("#1 String", "#2 String"),
-)
+PAIRS = (*(("sentence1", "sentence2"), ("premise", "hypothesis"), ("text_a", "text_b")), ("#1 String", "#2 String"))
 
 
 def content(name: str = "all.csv", **columns: Sequence[Any]) -> Content:
@@ -134,9 +126,7 @@ def test_what_is_open_is_asked() -> None:
     with pytest.raises(DistilleryError, match=r"several columns read like text.*--text review"):
         about(given)
     assert about(given, text=["title"]).text == ["title"]
-    assert about(reviews(reply=[review(n // 2) for n in range(40)]), label="reply").text == [
-        "review"
-    ]
+    assert about(reviews(reply=[review(n // 2) for n in range(40)]), label="reply").text == ["review"]
     with pytest.raises(DistilleryError, match="--dev 0: learning rates"):
         about(reviews(label=[0, 1] * 20), dev=0.0)
     for wrong in ({"dev": 0.6, "test": 0.5}, {"text": ["label"], "label": "label"}):
@@ -187,10 +177,7 @@ def test_labels_can_be_merged() -> None:
     assert parse_labels("bad=1..2; good=4..5", values) == ranges
     # 1.0 is 1, however it is written.
     assert parse_labels("bad=1,2;good=4,5", [f"{value}.0" for value in values]) == ranges
-    assert parse_labels("bad=1,2,3;good=4,5", values) == {
-        "bad": ["1", "2", "3"],
-        "good": ["4", "5"],
-    }
+    assert parse_labels("bad=1,2,3;good=4,5", values) == {"bad": ["1", "2", "3"], "good": ["4", "5"]}
     for labels in (ranges, {"no": ["no"], "yes": ["y", "1"]}):
         assert parse_labels(spelled(labels), ()) == labels
     assert parse_labels("no;yes", ()) == {"no": ["no"], "yes": ["yes"]}

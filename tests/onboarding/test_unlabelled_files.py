@@ -35,9 +35,7 @@ def test_files_of_any_format_and_folders(tmp_path: Path) -> None:
     assert found.names == ["review"] and found.format is None and found.table.num_rows == 61
     assert found.place(60) == (folder / "three.tsv", 10)
     # Each text once, and none of the task's own: as `prepare` counts them.
-    task = understand(
-        {"all": read_content([write_reviews(tmp_path / "all.csv")])}, Overrides(), None, refuse
-    )
+    task = understand({"all": read_content([write_reviews(tmp_path / "all.csv")])}, Overrides(), None, refuse)
     assert find(task, found).further == Further(texts=31, known=10, repeated=20)
     with pytest.raises(DistilleryError, match=r"all 10 texts are among the task's rows"):
         own = write_csv(tmp_path / "own.csv", ["review"], texts(0, 10))
@@ -52,11 +50,7 @@ def test_all_that_cannot_be_taken_is_named_at_once(tmp_path: Path) -> None:
     paths = [good, tmp_path / "bad.parquet", tmp_path / "west.csv", numbers]
     with pytest.raises(DistilleryError, match=r"3 of 4 files cannot be used") as caught:
         read_further(paths, ["review"], ReadOptions(), refuse)
-    for said in (
-        "bad.parquet: not a readable",
-        "west.csv: row 2 has 1 columns",
-        "numbers.csv: no column",
-    ):
+    for said in ("bad.parquet: not a readable", "west.csv: row 2 has 1 columns", "numbers.csv: no column"):
         assert said in str(caught.value)
     with pytest.raises(DistilleryError, match=r"there are n\. Name it with the task's names"):
         read_further([numbers], ["review"], ReadOptions(), refuse)
@@ -67,8 +61,7 @@ def test_all_that_cannot_be_taken_is_named_at_once(tmp_path: Path) -> None:
 
 def test_files_alike_are_asked_about_once(tmp_path: Path) -> None:
     paths = [
-        write_csv(tmp_path / f"{n}.csv", ["q", "place"], [[f"q{n}{m}", f"at {m}"] for m in "abcd"])
-        for n in range(3)
+        write_csv(tmp_path / f"{n}.csv", ["q", "place"], [[f"q{n}{m}", f"at {m}"] for m in "abcd"]) for n in range(3)
     ]
     asked: list[Question] = []
 
@@ -86,6 +79,4 @@ def test_columns_of_the_task_name_those_of_files_without_header_line(tmp_path: P
     path = tmp_path / "more.tsv"
     path.write_text("".join(f"gj04\t1\t{review(n)}\n" for n in range(5)))
     names = ["source", "label", "sentence"]
-    assert read_further([path], ["sentence"], ReadOptions(columns=names), refuse).values(
-        "sentence"
-    )[0] == review(0)
+    assert read_further([path], ["sentence"], ReadOptions(columns=names), refuse).values("sentence")[0] == review(0)

@@ -10,13 +10,7 @@ from pipeline_lib.outputs.files.answers import Answers
 from pipeline_lib.outputs.files.gathering import gather
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
 from pipeline_lib.params import AnswerFiles, Regression, Task
-from pipeline_lib.shards.shard_sets import (
-    Manifest,
-    ShardSet,
-    schema_of,
-    write_manifest,
-    write_shard,
-)
+from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from tests.made_up import made_up_task
 
 SETTINGS = {
@@ -49,9 +43,7 @@ def score_task() -> Regression:
     return Regression.model_validate(given | {"labels": {"min": 0.0, "max": 5.0}})
 
 
-def gather_answers(
-    paths: list[Path], tuning: AnswerFiles, task: Task, folder: Path | None = None
-) -> KeyedTable:
+def gather_answers(paths: list[Path], tuning: AnswerFiles, task: Task, folder: Path | None = None) -> KeyedTable:
     return gather(paths, Answers(tuning, task), folder or paths[0].parent / "gathered")
 
 
@@ -63,9 +55,7 @@ def read_answers(paths: list[Path], tuning: AnswerFiles, task: Task) -> KeyedTab
 TEXTS = [f"sentence {number}" for number in range(60)]
 
 
-def write_rows(
-    folder: Path, texts: list[str], labels: list[int | None], **columns: Any
-) -> ShardSet:
+def write_rows(folder: Path, texts: list[str], labels: list[int | None], **columns: Any) -> ShardSet:
     table = pa.table(
         {
             "key": pa.array(range(len(texts)), pa.uint64()),

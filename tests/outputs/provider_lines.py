@@ -20,9 +20,7 @@ def openai(key: str, body: Line) -> Line:
 
 
 def chat(key: str, reply: str, tokens: Tokens = (), **message: Any) -> Line:
-    positions = [
-        {**top(alternatives)[0], "top_logprobs": top(alternatives)} for alternatives in tokens
-    ]
+    positions = [{**top(alternatives)[0], "top_logprobs": top(alternatives)} for alternatives in tokens]
     logprobs = {"content": positions} if tokens else None
     choice = {"index": 0, "message": {"role": "assistant", "content": reply, **message}}
     return openai(key, {"object": "chat.completion", "choices": [choice | {"logprobs": logprobs}]})
@@ -35,17 +33,13 @@ def completion(key: str, reply: str, tokens: Tokens = ()) -> Line:
         logprobs = {
             "tokens": [token for token, _ in firsts],
             "token_logprobs": [math.log(p) for _, p in firsts],
-            "top_logprobs": [
-                {t: math.log(p) for t, p in alternatives.items()} for alternatives in tokens
-            ],
+            "top_logprobs": [{t: math.log(p) for t, p in alternatives.items()} for alternatives in tokens],
         }
     return openai(key, {"choices": [{"text": reply, "logprobs": logprobs}]})
 
 
 def responses(key: str, reply: str, tokens: Tokens = ()) -> Line:
-    positions = [
-        {**top(alternatives)[0], "top_logprobs": top(alternatives)} for alternatives in tokens
-    ]
+    positions = [{**top(alternatives)[0], "top_logprobs": top(alternatives)} for alternatives in tokens]
     part = {"type": "output_text", "text": reply, "annotations": [], "logprobs": positions}
     items = [
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "delivery?"}]},
@@ -64,10 +58,7 @@ def vllm_chat(key: str, reply: str) -> Line:
 
 
 def tool_call(key: str, reply: str) -> Line:
-    call = {
-        "type": "function",
-        "function": {"name": "f", "arguments": json.dumps({"class": reply})},
-    }
+    call = {"type": "function", "function": {"name": "f", "arguments": json.dumps({"class": reply})}}
     return chat(key, None, tool_calls=[call])
 
 
@@ -112,8 +103,7 @@ def converse(key: str, reply: str) -> Line:
 
 def vllm(key: str, reply: str, tokens: Tokens = ()) -> Line:
     positions = [
-        {str(n): {"decoded_token": t, "logprob": math.log(p)} for n, (t, p) in enumerate(p.items())}
-        for p in tokens
+        {str(n): {"decoded_token": t, "logprob": math.log(p)} for n, (t, p) in enumerate(p.items())} for p in tokens
     ]
     return {"custom_id": key, "outputs": [{"text": reply, "logprobs": positions or None}]}
 
@@ -124,13 +114,8 @@ SHAPES: dict[str, Shape] = {
     **{"vllm run-batch": vllm_chat, "anthropic": anthropic, "gemini": gemini, "vllm": vllm},
     **{"gemini metadata": gemini_metadata, "converse": converse, "tool": tool_call},
     "anthropic tool": anthropic_tool,
-    "fireworks": lambda key, reply: {
-        "custom_id": key,
-        "response": {"choices": [{"message": {"content": reply}}]},
-    },
-    "bedrock claude": lambda key, reply: bedrock(
-        key, {"content": [{"type": "text", "text": reply}]}
-    ),
+    "fireworks": lambda key, reply: {"custom_id": key, "response": {"choices": [{"message": {"content": reply}}]}},
+    "bedrock claude": lambda key, reply: bedrock(key, {"content": [{"type": "text", "text": reply}]}),
     "bedrock titan": lambda key, reply: bedrock(key, {"results": [{"outputText": reply}]}),
     "bedrock llama": lambda key, reply: bedrock(key, {"generation": reply, "stop_reason": "stop"}),
     "bedrock mistral": lambda key, reply: bedrock(key, {"outputs": [{"text": reply}]}),

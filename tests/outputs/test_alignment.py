@@ -85,9 +85,7 @@ Passed = tuple[ShardSet, LogitPass, ShardSet]
 
 
 @pytest.fixture(scope="module")
-def passed(
-    teachers: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., Passed]:
+def passed(teachers: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Passed]:
     """Return the maker of a teacher's pass by its name, run once for all tests."""
 
     @cache
@@ -122,9 +120,7 @@ ORDERS = {
 }
 
 
-def test_outputs_that_cannot_be_right_are_not_stored(
-    teachers: dict[str, Path], tmp_path: Path
-) -> None:
+def test_outputs_that_cannot_be_right_are_not_stored(teachers: dict[str, Path], tmp_path: Path) -> None:
     inputs, broken = write_inputs(tmp_path / "in", 4, labelled=True), tmp_path / "broken"
     shutil.copytree(teachers["clear"], broken)
     weights = load_file(broken / "model.safetensors")
@@ -135,10 +131,7 @@ def test_outputs_that_cannot_be_right_are_not_stored(
     sound = logit_pass(teachers["clear"])
     for own, message in (
         (logit_pass(broken), r"logits of s000\.arrow: not a finite number in the outputs of 80 of"),
-        (
-            logit_pass(teachers["constant"]),
-            r"logits of s000\.arrow: constant: the same output for 80",
-        ),
+        (logit_pass(teachers["constant"]), r"logits of s000\.arrow: constant: the same output for 80"),
         (replace(sound, agreement=1.0), r"s000\.arrow: the agreement of 80 labelled rows"),
     ):
         with pytest.raises(DistilleryError, match=message):
@@ -171,9 +164,7 @@ def test_one_slipped_shard_of_many_is_refused(
         prove_alignment(inputs, wrong, own)
 
 
-def test_all_slipped_logits_of_a_teacher_at_chance_are_refused(
-    teachers: dict[str, Path], tmp_path: Path
-) -> None:
+def test_all_slipped_logits_of_a_teacher_at_chance_are_refused(teachers: dict[str, Path], tmp_path: Path) -> None:
     inputs, own = write_inputs(tmp_path / "in", 4), logit_pass(teachers["chance"], "bfloat16")
     outputs = computed(inputs, own, tmp_path / "out")
     wrong = slipped(outputs, tmp_path / "slip", set(range(4)), ORDERS["by one"])
@@ -202,9 +193,7 @@ def test_rows_that_rounding_blurs_are_computed_again_as_they_were(
         prove_alignment(inputs, wrong, own)
 
 
-def test_agreement_with_the_labels_is_asked_for_where_it_is_known(
-    teachers: dict[str, Path], tmp_path: Path
-) -> None:
+def test_agreement_with_the_labels_is_asked_for_where_it_is_known(teachers: dict[str, Path], tmp_path: Path) -> None:
     inputs, own = write_inputs(tmp_path / "in", labelled=True), logit_pass(teachers["clear"])
     outputs = computed(inputs, own, tmp_path / "out")
     figures = prove_alignment(inputs, outputs, own, 0.0)

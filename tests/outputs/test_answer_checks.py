@@ -7,26 +7,13 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.probabilities import softmax
-from pipeline_lib.outputs.files.answer_checks import (
-    check_order,
-    check_related,
-    describe_answers,
-)
+from pipeline_lib.outputs.files.answer_checks import check_order, check_related, describe_answers
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, Origins
 from pipeline_lib.outputs.files.word_checks import unrelated_warning
 from pipeline_lib.params import Task
 from pipeline_lib.shards.training_records import AnswersRecord
 
-from .answer_files import (
-    TASK,
-    TEXTS,
-    Lines,
-    gather_answers,
-    lines,
-    score_task,
-    settings,
-    write_rows,
-)
+from .answer_files import TASK, TEXTS, Lines, gather_answers, lines, score_task, settings, write_rows
 
 
 def test_answers_of_other_texts_are_refused_where_labels_are_known(tmp_path: Path) -> None:
@@ -55,9 +42,7 @@ def test_answers_of_other_texts_are_refused_where_labels_are_known(tmp_path: Pat
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("task", [TASK, score_task()])
 @pytest.mark.parametrize("answered", [(0, 1), (1, 0), (1, 1), (2, 2), (3, 0)])
-def test_few_answers_are_described_without_a_warning(
-    tmp_path: Path, task: Task, answered: tuple[int, int]
-) -> None:
+def test_few_answers_are_described_without_a_warning(tmp_path: Path, task: Task, answered: tuple[int, int]) -> None:
     splits = {
         "train": write_rows(tmp_path / "train", TEXTS[:50], [0, 1] * 25),
         "dev": write_rows(tmp_path / "dev", TEXTS[50:], [0, 1] * 5),
@@ -161,10 +146,7 @@ def test_without_labels_the_words_tell_that_answers_are_shifted(tmp_path: Path) 
     }
 
     def described(texts_of: list[str], probabilities: Lines) -> AnswersRecord:
-        rows = [
-            {"text": text, "probs": probs}
-            for text, probs in zip(texts_of, probabilities, strict=True)
-        ]
+        rows = [{"text": text, "probs": probs} for text, probs in zip(texts_of, probabilities, strict=True)]
         path = lines(tmp_path / "a.jsonl", rows)
         return describe_answers(gather_answers([path], settings(), TASK), TASK, splits)
 

@@ -13,13 +13,7 @@ from pipeline_lib.params import Average
 from pipeline_lib.shards.columns import list_column, matrix
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import ShardPass, run_pass
-from pipeline_lib.shards.shard_sets import (
-    Manifest,
-    ShardSet,
-    schema_of,
-    write_manifest,
-    write_shard,
-)
+from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
 
 from .answer_files import TASK, gather_answers, lines, settings
 
@@ -33,9 +27,7 @@ def inputs(tmp_path: Path, store_home: Path) -> ShardSet:
     shards = []
     for start in range(0, len(TEXTS), ROWS):
         numbers = range(start, start + ROWS)
-        table = pa.table(
-            {"key": pa.array(numbers, pa.uint64()), "text": [TEXTS[number] for number in numbers]}
-        )
+        table = pa.table({"key": pa.array(numbers, pa.uint64()), "text": [TEXTS[number] for number in numbers]})
         shards.append(write_shard(tmp_path / f"in/b{start // ROWS:03}-i000.arrow", table))
     write_manifest(tmp_path / "in", Manifest("transfer", schema_of(table), shards))
     return ShardSet.open(tmp_path / "in")
@@ -61,10 +53,7 @@ def test_a_stretch_of_answers_that_are_alike_is_refused(tmp_path: Path, inputs: 
     given = {text: sure(number) for number, text in enumerate(TEXTS)}
     assert stored(answers(tmp_path, given), inputs, tmp_path / "out").shape == (120, 2)
     stuck = given | {text: {"probs": {"yes": 0.5}} for text in TEXTS[ROWS : 2 * ROWS]}
-    with pytest.raises(
-        DistilleryError,
-        match=r"logits of b001-i000\.arrow: constant: .* 40 different inputs.* Remove",
-    ):
+    with pytest.raises(DistilleryError, match=r"logits of b001-i000\.arrow: constant: .* 40 different inputs.* Remove"):
         stored(answers(tmp_path, stuck), inputs, tmp_path / "out")
     # A third of the shard is answered: too few to say so.
     for text in TEXTS[ROWS + 12 : 2 * ROWS]:
@@ -106,9 +95,7 @@ def averaged(folder: Path, inputs: ShardSet, *given: np.ndarray) -> AveragePass:
 
 
 @pytest.mark.parametrize("width", [1, 2])
-def test_teachers_that_cancel_each_other_out_are_refused(
-    tmp_path: Path, inputs: ShardSet, width: int
-) -> None:
+def test_teachers_that_cancel_each_other_out_are_refused(tmp_path: Path, inputs: ShardSet, width: int) -> None:
     drawn = np.random.default_rng(0).normal(size=(len(TEXTS), 1)).astype(np.float32)
     logits = np.hstack([drawn, -drawn])[:, :width]
     found = averaged(tmp_path, inputs, logits, 0.5 * logits)
@@ -117,17 +104,12 @@ def test_teachers_that_cancel_each_other_out_are_refused(
         stored(averaged(tmp_path, inputs, logits, -logits), inputs, tmp_path / "out")
 
 
-def test_averages_of_sorted_labels_and_of_what_is_no_number(
-    tmp_path: Path, inputs: ShardSet
-) -> None:
+def test_averages_of_sorted_labels_and_of_what_is_no_number(tmp_path: Path, inputs: ShardSet) -> None:
     labels = np.where(np.arange(len(TEXTS))[:, None] < ROWS, [[2, -2]], [[-2, 2]])
     labels = labels.astype(np.float32)
     labels[3] = np.nan
     found = stored(averaged(tmp_path, inputs, labels, labels), inputs, tmp_path / "out")
     np.testing.assert_allclose(found, labels, atol=1e-6)
     labels[7, 0] = np.inf
-    with (
-        np.errstate(invalid="ignore"),
-        pytest.raises(DistilleryError, match=r"not a finite number .* 1 of 39 rows"),
-    ):
+    with np.errstate(invalid="ignore"), pytest.raises(DistilleryError, match=r"not a finite number .* 1 of 39 rows"):
         stored(averaged(tmp_path, inputs, labels, labels), inputs, tmp_path / "out")

@@ -24,25 +24,10 @@ from pipeline_lib.params import Average, Task
 from pipeline_lib.shards.columns import MASKED, list_column, matrix
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
-from pipeline_lib.shards.shard_sets import (
-    Manifest,
-    ShardSet,
-    schema_of,
-    write_manifest,
-    write_shard,
-)
+from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from tests.made_up import made_up_task
 
-from .answer_files import (
-    TASK,
-    Lines,
-    gather_answers,
-    lines,
-    read_answers,
-    score_task,
-    settings,
-    write_rows,
-)
+from .answer_files import TASK, Lines, gather_answers, lines, read_answers, score_task, settings, write_rows
 from .provider_lines import chat
 from .test_batch_output import batch_line
 
@@ -95,10 +80,7 @@ def test_the_same_answers_in_every_format(tmp_path: Path) -> None:
     table = table.replace_schema_metadata(said)
     pq.write_table(table, tmp_path / "a.parquet")
     write_shard(tmp_path / "b.arrow", table)
-    with (
-        pa.OSFile(str(tmp_path / "c.arrow"), "wb") as sink,
-        pa.ipc.new_stream(sink, table.schema) as w,
-    ):
+    with pa.OSFile(str(tmp_path / "c.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as w:
         w.write_table(table)
     with (tmp_path / "d.csv").open("w", newline="") as stream:
         writer = csv.writer(stream)
@@ -148,10 +130,7 @@ def test_columns_as_other_tools_write_them(tmp_path: Path) -> None:
         ([{"text": "a", "probs": {"yes": 0, "no": 0}}], r"row 1: the probabilities of all classes"),
         ([{"text": "a", "probs": {"yes": 0}, "coverage": 0.9}], r"of the named classes are 0"),
         ([{"text": "a", "logits": {"yes": 1e300, "no": 0}}], r"row 1: a value is not a finite"),
-        (
-            [{"text": "a", "text_pair": "b", "label": "yes"}],
-            r"row 1: 2 texts, but the task reads 1",
-        ),
+        ([{"text": "a", "text_pair": "b", "label": "yes"}], r"row 1: 2 texts, but the task reads 1"),
         ([{"text": "a", "logits": {"yes": "nan", "no": 1}}], r"not a finite number"),
         (
             [{"text": "a", "label": "yes"}, {"text": " a ", "label": "no"}],
@@ -159,10 +138,7 @@ def test_columns_as_other_tools_write_them(tmp_path: Path) -> None:
         ),
         ([{"metadata": {"classes": ["no", "ja"]}}], r"class 'ja' is unknown"),
         ([{"metadata": {"classes": ["no"]}}], r"class 'yes' is missing from no"),
-        (
-            [{"text": "a", "error": "refused"}],
-            r"no answers: all 1 rows have none \(refused\)\. Nothing",
-        ),
+        ([{"text": "a", "error": "refused"}], r"no answers: all 1 rows have none \(refused\)\. Nothing"),
     ],
 )
 def test_a_faulty_row_is_named(tmp_path: Path, rows: Lines, message: str) -> None:
@@ -173,11 +149,7 @@ def test_a_faulty_row_is_named(tmp_path: Path, rows: Lines, message: str) -> Non
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        (
-            "a.jsonl",
-            b'{"text": "a", "label": "no"}\n\n{"text": "b" "c"}\n',
-            r"row 3 is not valid JSON .*, char",
-        ),
+        ("a.jsonl", b'{"text": "a", "label": "no"}\n\n{"text": "b" "c"}\n', r"row 3 is not valid JSON .*, char"),
         ("a.csv", b'text,label\n"a\n\nb",yes\nc,yes,no\n', r"row 5 has 3 columns, not 2"),
     ],
 )
@@ -215,10 +187,7 @@ def test_numbers_of_classes_count_where_the_classes_are_listed(tmp_path: Path) -
 
 def test_why_there_are_no_answers_is_said_in_one_line(tmp_path: Path) -> None:
     body = {"error": {"message": "Invalid\nmodel: m"}}
-    failed = [
-        {"custom_id": f"{n:016x}", "response": {"status_code": 400, "body": body}}
-        for n in range(240)
-    ]
+    failed = [{"custom_id": f"{n:016x}", "response": {"status_code": 400, "body": body}} for n in range(240)]
     path = tmp_path / "a.jsonl"
     with pytest.raises(DistilleryError) as caught:
         gather_answers([lines(path, failed)], settings(), TASK)
@@ -227,14 +196,10 @@ def test_why_there_are_no_answers_is_said_in_one_line(tmp_path: Path) -> None:
         "stored: have the teacher answer again with one of no, yes, and put its file here."
     )
     replies = [chat(f"{n:016x}", f"class {n}") for n in range(3)]
-    with pytest.raises(
-        DistilleryError, match=r"of 243 rows, status 400.* \(240\); no class: 'class"
-    ):
+    with pytest.raises(DistilleryError, match=r"of 243 rows, status 400.* \(240\); no class: 'class"):
         gather_answers([lines(path, failed + replies)], settings(), TASK)
     low = [batch_line([{"yes": 0.3}])]
-    with pytest.raises(
-        DistilleryError, match=r"all 1 rows have none \(its classes cover less than"
-    ):
+    with pytest.raises(DistilleryError, match=r"all 1 rows have none \(its classes cover less than"):
         gather_answers([lines(path, low)], settings(), TASK)
     with pytest.raises(DistilleryError, match=r"no answers: there are no rows\. Put"):
         gather_answers([lines(path, [{"metadata": {}}])], settings(), TASK)
@@ -246,10 +211,7 @@ def test_bare_labels_are_said(tmp_path: Path) -> None:
     found = read_answers([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
     [line] = kind.bare_labels(found)
     assert line.startswith("1 bare labels, without probabilities: each counts as 0.950")
-    assert (
-        kind.bare_labels(read_answers([lines(tmp_path / "b.jsonl", rows[1:])], settings(), TASK))
-        == []
-    )
+    assert kind.bare_labels(read_answers([lines(tmp_path / "b.jsonl", rows[1:])], settings(), TASK)) == []
 
 
 def test_rows_without_an_answer_are_counted(tmp_path: Path) -> None:
@@ -286,9 +248,7 @@ def test_a_constant_file_is_refused(tmp_path: Path) -> None:
     rows = [{"text": f"text {n}", "probs": {"yes": 0.9}} for n in range(40)]
     with pytest.raises(DistilleryError, match=r"a\.jsonl: constant: the same output for 40"):
         gather_answers([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
-    assert (
-        len(gather_answers([lines(tmp_path / "b.jsonl", rows[:31])], settings(), TASK).keys) == 31
-    )
+    assert len(gather_answers([lines(tmp_path / "b.jsonl", rows[:31])], settings(), TASK).keys) == 31
 
 
 def test_scores_are_taken_as_they_are(tmp_path: Path) -> None:
@@ -332,9 +292,7 @@ def test_answers_are_found_by_content(tmp_path: Path, store_home: Path) -> None:
     assert (listed["shard"], listed["row"], listed["text"]) == ("b000-i000.arrow", 2, "new")
     # Asked for: what has no answer, with the teacher's sign, by the key of the list.
     answers = read_answers([tmp_path / "a.jsonl"], own, TASK)
-    assert list(requests_of(texts_of(inputs, own.mask), answers)) == [
-        {"key": listed["key"], "text": "new"}
-    ]
+    assert list(requests_of(texts_of(inputs, own.mask), answers)) == [{"key": listed["key"], "text": "new"}]
     texts = [row["text"] for row in requests_of(texts_of(inputs, own.mask), None)]
     assert texts == ["so it is", "a ___", "new"]
 

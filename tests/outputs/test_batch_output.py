@@ -9,11 +9,7 @@ import pytest
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.outputs.files.answer_files import read_answers
-from pipeline_lib.outputs.files.batch_output import (
-    class_probabilities,
-    read_batch_line,
-    read_vllm_line,
-)
+from pipeline_lib.outputs.files.batch_output import class_probabilities, read_batch_line, read_vllm_line
 from pipeline_lib.outputs.files.vector_files import Vectors
 
 
@@ -81,9 +77,7 @@ PARTS["response"]["body"]["choices"][0]["message"]["content"] = ["yes"]
 @pytest.mark.parametrize("key", ["f" * 32, "-1", "00ff"])
 @pytest.mark.parametrize("vectors", [False, True])
 def test_keys_of_other_programs_are_refused(tmp_path: Path, key: str, vectors: bool) -> None:
-    with pytest.raises(
-        DistilleryError, match=r"a\.jsonl: row 1: custom_id .* is not a content key"
-    ):
+    with pytest.raises(DistilleryError, match=r"a\.jsonl: row 1: custom_id .* is not a content key"):
         read_all(tmp_path, NO_OTHERS | {"custom_id": key}, vectors)
 
 
@@ -97,9 +91,7 @@ def test_keys_of_other_programs_are_refused(tmp_path: Path, key: str, vectors: b
         ({"text": "a", "outputs": [{"text": "yes", "logprobs": [None]}]}, False),
     ],
 )
-def test_lines_of_another_shape_are_named(
-    tmp_path: Path, line: dict[str, Any], vectors: bool
-) -> None:
+def test_lines_of_another_shape_are_named(tmp_path: Path, line: dict[str, Any], vectors: bool) -> None:
     with pytest.raises(DistilleryError, match=r"a\.jsonl: row 1: not a line of a batch's output"):
         read_all(tmp_path, line, vectors)
 

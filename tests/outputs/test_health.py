@@ -6,12 +6,7 @@ import pytest
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.hashing import splitmix64
 from pipeline_lib.base.probabilities import Kind
-from pipeline_lib.outputs.health import (
-    chance_agreement,
-    check_agreement,
-    check_outputs,
-    least_agreement,
-)
+from pipeline_lib.outputs.health import chance_agreement, check_agreement, check_outputs, least_agreement
 
 DRAW = np.random.default_rng(1)
 
@@ -31,18 +26,9 @@ def with_nan() -> np.ndarray:
     ("outputs", "message"),
     [
         (with_nan(), r"b000-i001\.arrow: not a finite .* 2 of 40 rows \(rows 3, 7\)\. Do it"),
-        (
-            np.ones((40, 2)),
-            r"b000-i001\.arrow: constant: the same output for 40 different .* rows 0 to 39",
-        ),
-        (
-            np.eye(2)[DRAW.integers(2, size=100)],
-            r"hardly unique: 2 different outputs for 100 .* rows 0 to 99",
-        ),
-        (
-            1.0 + 1e-6 * DRAW.normal(size=(64, 3)),
-            r"variance gone: a deviation of .* for 64 different inputs",
-        ),
+        (np.ones((40, 2)), r"b000-i001\.arrow: constant: the same output for 40 different .* rows 0 to 39"),
+        (np.eye(2)[DRAW.integers(2, size=100)], r"hardly unique: 2 different outputs for 100 .* rows 0 to 99"),
+        (1.0 + 1e-6 * DRAW.normal(size=(64, 3)), r"variance gone: a deviation of .* for 64 different inputs"),
     ],
 )
 def test_outputs_that_cannot_be_right(outputs: np.ndarray, message: str) -> None:

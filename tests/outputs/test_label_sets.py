@@ -43,12 +43,7 @@ def test_answers_of_every_form(tmp_path: Path) -> None:
         {"text": "f", "error": "refused"},
     ]
     found = shares_of(lines(tmp_path / "a.jsonl", rows))
-    assert found[:4].tolist() == [
-        [0.95, 0.05, 0.95],
-        [0.05, 0.05, 0.05],
-        [0.95, 0.95, 0.05],
-        [0.9, 0.8, 0.0001],
-    ]
+    assert found[:4].tolist() == [[0.95, 0.05, 0.95], [0.05, 0.05, 0.05], [0.95, 0.95, 0.05], [0.9, 0.8, 0.0001]]
     assert found[4] == pytest.approx([0.5, 0.8808, 0.2689])
 
 
@@ -67,11 +62,7 @@ def test_lists_of_names_in_tables(tmp_path: Path, ending: str) -> None:
     else:
         cells = zip("abc", ["toxic|spam", "threat", "[]"], strict=True)
         path.write_text("text,label\n" + "".join(f"{a},{b}\n" for a, b in cells))
-    assert (shares_of(path) > 0.5).tolist() == [
-        [True, False, True],
-        [False, True, False],
-        [False, False, False],
-    ]
+    assert (shares_of(path) > 0.5).tolist() == [[True, False, True], [False, True, False], [False, False, False]]
 
 
 @pytest.mark.parametrize(

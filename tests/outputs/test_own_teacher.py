@@ -25,9 +25,7 @@ RUN = 32, torch.device("cpu"), "float32"
 """Longest text, device, number format."""
 
 
-def own_teacher(
-    inputs: Path, labels: int, names: dict[str, str] | None, name: str, task: Task
-) -> Params:
+def own_teacher(inputs: Path, labels: int, names: dict[str, str] | None, name: str, task: Task) -> Params:
     """Write a finished teacher with these names and return the parameters that take it."""
     write_encoder(inputs / "done", labels=labels)
     config = read_json(inputs / "done/config.json")
@@ -46,13 +44,9 @@ def own_teacher(
     return shipped.model_copy(update=changes)
 
 
-@pytest.mark.parametrize(
-    "names", [None, {"0": "LABEL_0", "1": "LABEL_1"}, {"0": "NO", "1": " Yes"}]
-)
+@pytest.mark.parametrize("names", [None, {"0": "LABEL_0", "1": "LABEL_1"}, {"0": "NO", "1": " Yes"}])
 def test_later_stages_know_it_by_the_tasks_names(
-    tmp_path: Path,
-    make_task: Callable,
-    names: dict[str, str] | None,
+    tmp_path: Path, make_task: Callable, names: dict[str, str] | None
 ) -> None:
     task = make_task()
     params = own_teacher(tmp_path / "in", 2, names, "movies", task)
@@ -68,10 +62,7 @@ def test_later_stages_know_it_by_the_tasks_names(
     assert (tmp_path / "in/done/config.json").read_bytes() == before
 
 
-def test_a_regression_in_another_unit_is_refused(
-    tmp_path: Path,
-    make_task: Callable,
-) -> None:
+def test_a_regression_in_another_unit_is_refused(tmp_path: Path, make_task: Callable) -> None:
     given = make_task().model_dump() | {"kind": "regression", "metrics": ["pearson"]}
     task = Regression.model_validate(given | {"labels": {"min": 0.0, "max": 100.0}})
     params = own_teacher(tmp_path / "in", 1, {"0": "score"}, "stars", task)

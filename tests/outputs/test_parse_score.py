@@ -69,9 +69,7 @@ def test_a_batch_of_scores_goes_out_and_comes_back(tmp_path: Path) -> None:
     told = instruction(SIMILARITY, None)
     assert told == "Answer with a number from 0 to 5 and nothing else."
     assert instruction(SIMILARITY, "{min} to {max}, please") == "0 to 5, please"
-    with pytest.raises(
-        DistilleryError, match=r"--prompt: it has \{labels\}.* scores\. Write \{min"
-    ):
+    with pytest.raises(DistilleryError, match=r"--prompt: it has \{labels\}.* scores\. Write \{min"):
         instruction(SIMILARITY, "One of {labels}.")
     with pytest.raises(DistilleryError, match=r"it has \{max\}, .* classes\. Write \{labels\}"):
         instruction(made_up_task(), "Up to {max}.")

@@ -46,9 +46,7 @@ def test_rows_of_pairs_have_the_predictions_of_each_of_their_sentences(
         columns = [pairs[f"{name}{side}"].to_pylist() for name in ("words", "spaces")]
         wanted = [
             [None if n[0] < 0 else [loaded.words[i] for i in n] for n in numbers.tolist()]
-            for numbers in (
-                loaded.predict_words([row], 16, 64)[0] for row in zip(*columns, strict=True)
-            )
+            for numbers in (loaded.predict_words([row], 16, 64)[0] for row in zip(*columns, strict=True))
         ]
         assert outputs[f"predicted{side}"].to_pylist() == wanted
     assert [[one is None for one in row] for row in wanted][2] == [True]

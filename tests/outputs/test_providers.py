@@ -51,9 +51,7 @@ FORMS = {
     "tag": "<answer>{}</answer>",
     "tag of other words": "The <em>tone</em> is clear.\nAnswer: {}",
     "json in json": '"{{\\"label\\": \\"{}\\"}}"',
-    "json with others": (
-        '{{"seen": ["billing", "delivery"], "label_why": "billing", "label": "{}"}}'
-    ),
+    "json with others": ('{{"seen": ["billing", "delivery"], "label_why": "billing", "label": "{}"}}'),
     "dash": "{} - so it seems",
     "class and explanation": "{}.\n\nExplanation: it speaks of billing and delivery, too.",
     "classified": "I would classify this text as **{}**.",
@@ -84,9 +82,7 @@ def test_the_same_class_in_every_form(form: str) -> None:
             quoted = json.dumps(spelling)[1:-1] if "json" in form or form == "fence" else spelling
             stated = stated_class(FORMS[form].format(quoted), CLASSES)
             value = stated.value
-            assert (max(value, key=value.get) if isinstance(value, dict) else value) == name, (
-                spelling
-            )
+            assert (max(value, key=value.get) if isinstance(value, dict) else value) == name, spelling
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -106,10 +102,7 @@ def test_the_same_class_in_every_providers_shape(tmp_path: Path, shape: str) -> 
         ("Answer: billing or delivery", "more than one class"),
         ("billing\ndelivery", "more than one class"),
         ('{"labels": ["billing", "delivery"]}', "more than one class"),
-        (
-            '{"label": "billing", "scores": {"delivery": 0.9}}',
-            "its label is not that of its highest score",
-        ),
+        ('{"label": "billing", "scores": {"delivery": 0.9}}', "its label is not that of its highest score"),
         ('{"billing": -1, "delivery": 2}', "scores that are no probabilities"),
         ('{"billing": NaN}', "scores that are no probabilities"),
         ("<think>It may be billing", "thoughts without an answer"),
@@ -162,13 +155,7 @@ TOKENS = [
     ),
     (
         "<think>delivery?</think> billing",
-        [
-            {"<think>": 0.9},
-            {"delivery": 0.9},
-            {"?": 0.9},
-            {"</think>": 0.9},
-            {" billing": 0.6, " delivery": 0.3},
-        ],
+        [{"<think>": 0.9}, {"delivery": 0.9}, {"?": 0.9}, {"</think>": 0.9}, {" billing": 0.6, " delivery": 0.3}],
         {"billing": 0.6, "delivery": 0.3},
     ),
     (
@@ -231,19 +218,10 @@ BAD = {"type": "error", "error": {"type": "invalid_request_error", "message": "B
         ),
         ({"custom_id": KEY, "response": {"status_code": 502, "body": "<html>"}}, "status 502"),
         ({"key": KEY, "error": {"code": 400, "message": "Long"}}, "status 400: Long"),
-        (
-            {"recordId": KEY, "modelInput": {}, "error": {"errorCode": 400, "errorMessage": "Bad"}},
-            "status 400: Bad",
-        ),
+        ({"recordId": KEY, "modelInput": {}, "error": {"errorCode": 400, "errorMessage": "Bad"}}, "status 400: Bad"),
         ({"key": KEY, "response": {}, "status": "Bad Request: x"}, "Bad Request: x"),
-        (
-            {"key": KEY, "response": {"promptFeedback": {"blockReason": "SAFETY"}}},
-            "no answer (SAFETY)",
-        ),
-        (
-            {"key": KEY, "response": {"candidates": [{"finishReason": "MAX_TOKENS"}]}},
-            "no answer (MAX_TOKENS)",
-        ),
+        ({"key": KEY, "response": {"promptFeedback": {"blockReason": "SAFETY"}}}, "no answer (SAFETY)"),
+        ({"key": KEY, "response": {"candidates": [{"finishReason": "MAX_TOKENS"}]}}, "no answer (MAX_TOKENS)"),
         (chat(KEY, None, refusal="I\ncan\x1b[2Jnot \ud83d"), r"refused: I can\x1b[2Jnot ?"),
         (
             openai(KEY, {"output": [], "incomplete_details": {"reason": "max_output_tokens"}}),

@@ -26,13 +26,7 @@ from pipeline_lib.params import SentenceVectorFiles
 from pipeline_lib.shards.columns import MASKED, list_column
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
-from pipeline_lib.shards.shard_sets import (
-    Manifest,
-    ShardSet,
-    schema_of,
-    write_manifest,
-    write_shard,
-)
+from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.shards.vectors import StoredVectors
 
 TEXTS = [f"text number {n}" for n in range(40)]
@@ -92,9 +86,7 @@ def test_the_same_vectors_in_every_format(tmp_path: Path) -> None:
     with (tmp_path / "c.csv").open("w", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(["text", "embedding", "error"])
-        writer.writerows(
-            [t, json.dumps(v), ""] for t, v in zip(texts, vectors.tolist(), strict=True)
-        )
+        writer.writerows([t, json.dumps(v), ""] for t, v in zip(texts, vectors.tolist(), strict=True))
         writer.writerow(["one that failed", "", "too long"])
     first = {"metadata": {"provenance": {"model": "m"}}}
     lines(tmp_path / "d.jsonl", [first, *rows_of(texts, vectors)])
@@ -146,10 +138,7 @@ def test_a_text_counts_once(tmp_path: Path) -> None:
     [
         ({"text": " ", "embedding": [1.0] * 6}, "row 2: `text` is missing"),
         ({"text": "a"}, "row 2: no `embedding`"),
-        (
-            {"text": "a", "embedding": [1.0, 2.0]},
-            "row 2: `embedding` has 2 values, but",
-        ),
+        ({"text": "a", "embedding": [1.0, 2.0]}, "row 2: `embedding` has 2 values, but"),
         ({"text": "a", "embedding": [0.0] * 6}, "row 2: `embedding`: all values are 0"),
         ({"text": "a", "embedding": [1e300] + [1.0] * 5}, "row 2: a value is not"),
         ({"text": "a", "embedding": [None] + [1.0] * 5}, "row 2: a value is not"),
@@ -165,14 +154,10 @@ def test_what_cannot_be_right_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     assert "constant" in refusal(path, rows_of(vectors=np.ones((40, 6))))
     assert "hardly unique" in refusal(path, rows_of(vectors=VECTORS[np.arange(40) % 3]))
-    assert "no vectors: all 2 rows have none (refused)" in refusal(
-        path, [{"text": "a", "error": "refused"}] * 2
-    )
+    assert "no vectors: all 2 rows have none (refused)" in refusal(path, [{"text": "a", "error": "refused"}] * 2)
     assert list((tmp_path / "a.jsonl-taken").iterdir()) == []
     two = [lines(tmp_path / f"{n}.jsonl", rows_of(TEXTS, VECTORS[:, :n])) for n in (6, 5)]
-    with pytest.raises(
-        DistilleryError, match=r"5\.jsonl: row 1: `embedding` has 5 values, but those b"
-    ):
+    with pytest.raises(DistilleryError, match=r"5\.jsonl: row 1: `embedding` has 5 values, but those b"):
         gather_vectors(two, settings(), tmp_path / "two")
     table = pa.table({"text": ["a", "b"], "embedding": pa.array([[1.0, 2.0], [1.0, None]])})
     pq.write_table(table, tmp_path / "b.parquet")
@@ -205,10 +190,7 @@ def write_set(folder: Path, pair: bool = False) -> ShardSet:
 @pytest.mark.parametrize(("storage", "error"), [("float32", 0), ("float16", 2e-3), ("int8", 2e-2)])
 def test_rows_find_their_vectors(tmp_path: Path, storage: str, error: float) -> None:
     # One sentence has no vector, and a masked word is written with the file's own sign.
-    given = gather(
-        lines(tmp_path / "a.jsonl", rows_of(["text <mask> 0", *TEXTS[1:39]], VECTORS[:39])),
-        mask="<mask>",
-    )
+    given = gather(lines(tmp_path / "a.jsonl", rows_of(["text <mask> 0", *TEXTS[1:39]], VECTORS[:39])), mask="<mask>")
     inputs = write_set(tmp_path / "in")
     own = VectorLookup.of(tmp_path / "a.jsonl-taken", storage)
     manifest, report = run_pass(own, inputs, tmp_path / "out", LocalEngine(1))
@@ -260,9 +242,7 @@ def test_shifted_vectors_are_refused(tmp_path: Path) -> None:
     nouns = [f"noun{n}" for n in range(12)]
     topics = np.repeat(generator.integers(12, size=100), 3)
     extra = generator.integers(12, size=300)
-    texts = [
-        f"{nouns[a]} {nouns[b]} {n}" for n, (a, b) in enumerate(zip(topics, extra, strict=True))
-    ]
+    texts = [f"{nouns[a]} {nouns[b]} {n}" for n, (a, b) in enumerate(zip(topics, extra, strict=True))]
     known = generator.normal(size=(12, 6))
     vectors = 2 * known[topics] + known[extra] + generator.normal(size=(300, 6)) / 10
     corpus = [pa.table({"text": texts[:120]}), pa.table({"text": texts[120:]})]

@@ -15,13 +15,7 @@ from pipeline_lib.outputs.alignment import prove_vectors
 from pipeline_lib.outputs.vectors import VectorPass
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
-from pipeline_lib.shards.shard_sets import (
-    Manifest,
-    ShardSet,
-    schema_of,
-    write_manifest,
-    write_shard,
-)
+from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.shards.vectors import StoredVectors, pack
 from tests.pipeline.corpus import sentences, write_encoder
 
@@ -121,9 +115,7 @@ def test_pairs_have_a_vector_for_each_sentence(encoder: Path, tmp_path: Path) ->
     np.testing.assert_array_equal(first, second[::-1])
 
 
-def test_other_settings_are_other_entries_and_old_ones_are_found(
-    encoder: Path, tmp_path: Path
-) -> None:
+def test_other_settings_are_other_entries_and_old_ones_are_found(encoder: Path, tmp_path: Path) -> None:
     inputs = write_texts(tmp_path / "in", [TEXTS[:30], TEXTS[30:]])
     for changes in ({}, {"storage": "float16"}, {"pooling": "mean"}):
         _, report = run_pass(vector_pass(encoder, **changes), inputs, tmp_path / "out", ALONE)

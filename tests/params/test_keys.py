@@ -14,9 +14,7 @@ FREE = re.compile(
     r"|similarity|(encoders|joint)\.\w+\.tasks|tasks\.\w+\.labels"
     r"|tasks\.\w+\.source\.(files|splits)|retrieval\.\w+\.systems)$"
 )
-ROWS = (
-    "tasks|methods|transfer|models|teachers|students|optimisers|encoders|catalogues|joint|retrieval"
-)
+ROWS = "tasks|methods|transfer|models|teachers|students|optimisers|encoders|catalogues|joint|retrieval"
 
 
 def mappings(value: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -81,10 +79,7 @@ def test_a_misspelt_key_gets_a_suggestion() -> None:
     raw = changed({})
     raw["teachers"]["minilm"]["max_lenght"] = raw["teachers"]["minilm"].pop("max_length")
     message = error_of(raw)
-    assert (
-        "teachers.minilm.max_lenght: unknown key" in message
-        and "did you mean `max_length`" in message
-    )
+    assert "teachers.minilm.max_lenght: unknown key" in message and "did you mean `max_length`" in message
     assert "teachers.minilm.max_length: missing" in message
 
 
@@ -109,8 +104,7 @@ def test_no_number_can_be_infinite_or_none(variant: str) -> None:
         (path, [bad] if isinstance(value, list) else bad)
         for path, value in leaves(changed(changes))
         for bad in (float("nan"), float("inf"))
-        if any(isinstance(v, float) for v in (value if isinstance(value, list) else [value]))
-        and is_own(path, changes)
+        if any(isinstance(v, float) for v in (value if isinstance(value, list) else [value])) and is_own(path, changes)
     ]
     wanted = {f"{TUNING}.learning_rates", "students.bilstm.dropout"}
     assert changes or wanted <= dict(numbers).keys()

@@ -57,9 +57,7 @@ def test_pairs_of_several_labels_rank_nothing() -> None:
     several |= {"metrics": ["f1_micro"]}
     changes = {f"tasks.neighbours.{key}": value for key, value in several.items()}
     for rows in ({"retrieval": {"mine": RETRIEVAL}}, {"similarity": {"mine": SIMILARITY}}):
-        assert "neighbours may have several labels, which rank nothing" in error_of(
-            changed(changes | rows)
-        )
+        assert "neighbours may have several labels, which rank nothing" in error_of(changed(changes | rows))
 
 
 def test_a_threshold_goes_with_several_labels() -> None:
@@ -67,8 +65,6 @@ def test_a_threshold_goes_with_several_labels() -> None:
     several |= {"metrics": ["f1_micro"], "label": "mean"}
     changes = {f"tasks.movies.{key}": value for key, value in several.items()}
     found = check_params(
-        changed(
-            changes | {"methods.bilstm_kd.threshold": "dev", "methods.bilstm_kd.tasks": ["movies"]}
-        )
+        changed(changes | {"methods.bilstm_kd.threshold": "dev", "methods.bilstm_kd.tasks": ["movies"]})
     )
     assert found.methods["bilstm_kd"].threshold == "dev"

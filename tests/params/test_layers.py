@@ -15,8 +15,7 @@ TINY_ROW = {
 TWO_STAGES = {
     "students.tiny": TINY,
     "encoders.general": GENERAL,
-    "methods.layers": TINY_ROW
-    | {"start": "general", "objective": {"hidden": 1.0}, "teacher_runs": {"layers": [3, 6]}},
+    "methods.layers": TINY_ROW | {"start": "general", "objective": {"hidden": 1.0}, "teacher_runs": {"layers": [3, 6]}},
     "methods.answers": TINY_ROW | {"start": "layers", "objective": {"labels": 1.0}},
 }
 """A row that learns layers, from a Transformer that general distillation made, and one after it."""
@@ -68,35 +67,24 @@ def test_a_row_names_the_states_it_learns_from() -> None:
             {"teachers.minilm.states": {"layers": [1, 2, 3], "storage": "float16"}},
             "for the 3 of layers name 2 layers in teachers.minilm.states.layers (found 3)",
         ),
-        (
-            {"teachers.minilm.states": {"layers": [0, 2], "storage": "float16"}},
-            "teachers.minilm.states.layers.0: ",
-        ),
+        ({"teachers.minilm.states": {"layers": [0, 2], "storage": "float16"}}, "teachers.minilm.states.layers.0: "),
         (
             {"teachers.minilm.states": {"layers": [2, 2], "storage": "float16"}},
             "teachers.minilm.states: `layers`: each may appear only once",
         ),
-        (
-            {"teachers.minilm.states": {"layers": [2, 4], "storage": "int8"}},
-            "teachers.minilm.states.storage: ",
-        ),
-        (
-            {"teachers.minilm.states": {"layers": [2, 4]}},
-            "teachers.minilm.states.storage: missing. Add it",
-        ),
+        ({"teachers.minilm.states": {"layers": [2, 4], "storage": "int8"}}, "teachers.minilm.states.storage: "),
+        ({"teachers.minilm.states": {"layers": [2, 4]}}, "teachers.minilm.states.storage: missing. Add it"),
         (
             {"methods.bilstm_kd.objective": {"patience": 1.0}},
             "methods.bilstm_kd.objective: the weights of logits, soft_labels, labels must add up",
         ),
         (
             {"joint": {"mtl": JOINT | {"objective": {"logits": 1.0, "patience": 1.0}}}},
-            "joint.mtl.objective: only a method's row learns from a teacher's layers; leave out "
-            "patience",
+            "joint.mtl.objective: only a method's row learns from a teacher's layers; leave out patience",
         ),
         (
             {"joint": {"mtl": JOINT | {"objective": {"logits": 1.0, "hidden": 1.0}}}},
-            "joint.mtl.objective: only a method's row learns from a teacher's layers; leave out "
-            "hidden",
+            "joint.mtl.objective: only a method's row learns from a teacher's layers; leave out hidden",
         ),
         (
             {"methods.bilstm_kd.objective": {"labels": 1.0, "hidden": 1.0}},

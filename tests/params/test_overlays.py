@@ -72,9 +72,7 @@ def test_vectors_of_a_model_and_in_files_are_of_different_kinds(tmp_path: Path) 
 
 
 def test_a_profile_of_a_profile(tmp_path: Path) -> None:
-    (tmp_path / "first.yaml").write_text(
-        f"extends: {DEFAULT}\nspeed: {{seconds: 7.5}}\nseeds: [1]\n"
-    )
+    (tmp_path / "first.yaml").write_text(f"extends: {DEFAULT}\nspeed: {{seconds: 7.5}}\nseeds: [1]\n")
     path = overlay(tmp_path, "seeds: [5, 6]\n", Path("first.yaml"))
     values = read_values(path)
     assert values["speed"] == {"seconds": 7.5, "repeats": 3} and values["seeds"] == [5, 6]
@@ -82,10 +80,7 @@ def test_a_profile_of_a_profile(tmp_path: Path) -> None:
 
 
 def test_the_plain_file_keeps_the_bases_comments_and_takes_the_profiles(tmp_path: Path) -> None:
-    path = overlay(
-        tmp_path,
-        "# Rows of my own.\nmethods: {}\n\nprecompute:\n  batch_tokens: 512\n\nseeds: [4]\n",
-    )
+    path = overlay(tmp_path, "# Rows of my own.\nmethods: {}\n\nprecompute:\n  batch_tokens: 512\n\nseeds: [4]\n")
     text = plain_text(path)
     base = DEFAULT.read_text()
     assert text.startswith("# My own.\n")
@@ -116,9 +111,7 @@ def test_comments_within_a_section_survive_a_source_of_another_kind(tmp_path: Pa
         ("students:\n  bilstm: {architecture: static}\n", 5, "students.bilstm.classifier: missing"),
     ],
 )
-def test_a_fault_is_named_with_file_and_line(
-    tmp_path: Path, text: str, line: int, message: str
-) -> None:
+def test_a_fault_is_named_with_file_and_line(tmp_path: Path, text: str, line: int, message: str) -> None:
     path = overlay(tmp_path, text)
     with pytest.raises(DistilleryError) as refused:
         load_params(path)
@@ -137,9 +130,7 @@ def test_a_profile_that_is_json_is_refused_where_its_text_is_needed(tmp_path: Pa
     base.write_text(f'{{"extends": "{DEFAULT}", "seeds": [7]}}')
     path = overlay(tmp_path, "device: cpu\n", base)
     assert read_values(path)["seeds"] == [7]
-    with pytest.raises(
-        DistilleryError, match=r"base\.json: a profile has its sections line by line"
-    ):
+    with pytest.raises(DistilleryError, match=r"base\.json: a profile has its sections line by line"):
         plain_text(path)
 
 
@@ -153,8 +144,7 @@ def test_a_profile_in_the_place_of_params_is_refused(tmp_path: Path) -> None:
 def test_differences_are_named_key_by_key(tmp_path: Path) -> None:
     path = overlay(
         tmp_path,
-        "seeds: [9]\nencoders: {}\ncatalogues: {}\nwikipedia: {keep: {min_words: 9}}\n"
-        "students: {mine: {a: null}}\n",
+        "seeds: [9]\nencoders: {}\ncatalogues: {}\nwikipedia: {keep: {min_words: 9}}\nstudents: {mine: {a: null}}\n",
     )
     assert differences(path) == [
         "- students.bilstm",

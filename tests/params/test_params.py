@@ -93,13 +93,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "there"),
-    [
-        ("student", "bilstm"),
-        ("data", "original"),
-        ("optimiser", "short"),
-        ("baseline", "bilstm_kd"),
-    ],
+    ("key", "there"), [("student", "bilstm"), ("data", "original"), ("optimiser", "short"), ("baseline", "bilstm_kd")]
 )
 def test_unknown_references(key: str, there: str) -> None:
     message = error_of(changed({f"methods.bilstm_kd.{key}": "nowhere"}))
@@ -115,10 +109,7 @@ def test_unknown_references(key: str, there: str) -> None:
             *("transfer.full.substitution", SUBSTITUTION | {"p": 0.81}),
             "transfer.full: p_mask + p_pos + substitution.p must be at most 1",
         ),
-        (
-            *("transfer.full.substitution", SUBSTITUTION | {"p": 0.0}),
-            "transfer.full.substitution.p: ",
-        ),
+        (*("transfer.full.substitution", SUBSTITUTION | {"p": 0.0}), "transfer.full.substitution.p: "),
         (
             *("transfer.full.substitution", SUBSTITUTION | {"model": "bert"}),
             "transfer.full.substitution.model: no 'bert'; there are minilm",
@@ -141,11 +132,7 @@ def test_unknown_references(key: str, there: str) -> None:
         ("workers", 0, "workers: "),
         ("tasks.movies.blocks", 0, "tasks.movies.blocks: "),
         ("tasks.movies.blocks", "4", "tasks.movies.blocks: "),
-        (
-            "teachers.minilm.tuning.freeze_embeddings",
-            3,
-            "teachers.minilm.tuning.freeze_embeddings: ",
-        ),
+        ("teachers.minilm.tuning.freeze_embeddings", 3, "teachers.minilm.tuning.freeze_embeddings: "),
         ("tasks.movies.text", ["a", "b", "c"], "tasks.movies.text: "),
         ("tasks.movies.text", ["mean"], "tasks.movies: `label` and `text` name one column, 'mean'"),
         ("tasks.neighbours.text", ["first", "label"], "`label` and `text` name one column"),
@@ -167,19 +154,11 @@ def test_unknown_references(key: str, there: str) -> None:
             {"a": {"min": 0, "max": 1}, "b": {"min": 1, "max": 2}},
             "the ranges of a and b share 1",
         ),
-        (
-            "tasks.movies.labels",
-            {"a": {"min": 2, "max": 1}, "b": ["x"]},
-            "tasks.movies.labels: a: min is above max",
-        ),
+        ("tasks.movies.labels", {"a": {"min": 2, "max": 1}, "b": ["x"]}, "tasks.movies.labels: a: min is above max"),
         ("tasks.movies.source.sha256", "ab", "tasks.movies.source.sha256: "),
         ("tasks.movies.source.kind", "web", "tasks.movies.source: "),
         ("models.minilm.requirement", "name>=1", "models.minilm.requirement: "),
-        (
-            "teachers.minilm.tuning.learning_rates",
-            [0.0],
-            "teachers.minilm.tuning.learning_rates.0: ",
-        ),
+        ("teachers.minilm.tuning.learning_rates", [0.0], "teachers.minilm.tuning.learning_rates.0: "),
         ("optimisers.short.name", "sgd", "optimisers.short.name: "),
         ("wikipedia.source.artifact", "sdist", "wikipedia.source: `tags` pick a wheel"),
         ("wikipedia.source.tags", "linux", "wikipedia.source.tags: "),
@@ -190,11 +169,7 @@ def test_unknown_references(key: str, there: str) -> None:
         ("students.bilstm.dropout", 1.0, "students.bilstm.dropout: "),
         ("methods.bilstm.objective", {"labels": 0.5}, "methods.bilstm.objective: the weights"),
         ("methods.bilstm.objective", {"soft_labels": 1.0}, "objective: `temperature` goes with"),
-        (
-            "methods.bilstm.objective",
-            {"labels": 1.0, "temperature": 2.0},
-            "objective: `temperature` goes with",
-        ),
+        ("methods.bilstm.objective", {"labels": 1.0, "temperature": 2.0}, "objective: `temperature` goes with"),
     ],
 )
 def test_values_out_of_bounds_name_their_key(dotted: str, value: Any, message: str) -> None:

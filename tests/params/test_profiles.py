@@ -116,8 +116,7 @@ def test_chapter_3_and_the_paper_before_it(name: str, repeats: dict[str, int]) -
 
 
 @pytest.mark.parametrize(
-    ("name", "distilled", "data"),
-    [("tang", "bilstm_kd_ts", "full"), ("thesis", "bilstm_kd_mask_pos", "mask_pos")],
+    ("name", "distilled", "data"), [("tang", "bilstm_kd_ts", "full"), ("thesis", "bilstm_kd_mask_pos", "mask_pos")]
 )
 def test_each_size_has_the_rows_of_the_main_table(name: str, distilled: str, data: str) -> None:
     params = load_params(PROFILES / f"{name}.yaml")
@@ -192,9 +191,7 @@ def test_wu_et_al_s_rows_have_one_baseline_and_one_student() -> None:
 def test_chapter_4() -> None:
     params = load_params(PROFILES / "thesis_mkd.yaml")
     every = {"sst2", "mrpc", "stsb", "qqp", "mnli", "qnli", "rte"}
-    assert set(params.tasks) == every and {*params.transfer} == {
-        *("original", "mask", "substituted")
-    }
+    assert set(params.tasks) == every and {*params.transfer} == {*("original", "mask", "substituted")}
     assert rules(params, "mask") == (0.1, 0.0, 0.0)
     # Words of the training text alone, unlike in chapter 3: so there are two files.
     assert params.vocabulary.extra_words == 0
@@ -231,19 +228,12 @@ def test_the_loss_on_dev_selects_where_the_thesis_says_so() -> None:
     by_loss = [name for name, row in fourth.optimisers.items() if row.select == "loss"]
     assert by_loss == ["tuning"] and fourth.teachers["refined"].tuning.select == "metric"
     assert {row.select for row in third.optimisers.values()} == {"metric"}
-    assert {row.select for row in load_params(PROFILES / "dse.yaml").optimisers.values()} == {
-        "metric"
-    }
+    assert {row.select for row in load_params(PROFILES / "dse.yaml").optimisers.values()} == {"metric"}
 
 
 def test_sun_et_al_and_jiao_et_al() -> None:
     params = load_params(PROFILES / "thesis_mkd.yaml")
-    states = {
-        "pkd3": [4, 8],
-        "pkd3_last": [10, 11],
-        "pkd6": [2, 4, 6, 8, 10],
-        "pkd6_last": [7, 8, 9, 10, 11],
-    }
+    states = {"pkd3": [4, 8], "pkd3_last": [10, 11], "pkd6": [2, 4, 6, 8, 10], "pkd6_last": [7, 8, 9, 10, 11]}
     for name, layers in states.items():
         row = params.methods[name]
         assert params.teachers[row.teacher].states.layers == layers

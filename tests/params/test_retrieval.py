@@ -13,11 +13,7 @@ from tests.params.variants import LAYERS, RETRIEVAL, SIMILARITY, changed, error_
         ("source.task", "films", "source.task: no 'films'; there are movies, tweets, neighbours"),
         ("source.task", "movies", "source.task: movies is not a task of sentence pairs"),
         ("source.relevant", "so", "source.relevant: no 'so'; there are apart, neighbours"),
-        (
-            "source.relevant",
-            1.0,
-            "source.relevant: for neighbours, give the label of an answer (found",
-        ),
+        ("source.relevant", 1.0, "source.relevant: for neighbours, give the label of an answer (found"),
         ("source.relevant", None, "source.relevant: Input should be a valid"),
         ("source.graded", True, "source.graded: classes are not grades; set false for neighbours"),
         ("source.kind", "web", "source: Input tag 'web'"),

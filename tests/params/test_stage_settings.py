@@ -26,9 +26,7 @@ def _moved(section: str, row: str, **changes: Any) -> set[str]:
     values[section][row] |= changes
     before, after = _settings(_default()), _settings(values)
     assert before.keys() == after.keys()
-    return {
-        f"{stage}@{item}" for (stage, item) in before if before[stage, item] != after[stage, item]
-    }
+    return {f"{stage}@{item}" for (stage, item) in before if before[stage, item] != after[stage, item]}
 
 
 TASKS = ("movies", "tweets", "neighbours")
@@ -41,26 +39,11 @@ def _each(stage: str, *tasks: str) -> set[str]:
 @pytest.mark.parametrize(
     ("section", "row", "changes", "moved"),
     [
-        (
-            "methods",
-            "bilstm_kd",
-            {"start": "random"},
-            {*_each("train", *TASKS[:2]), *_each("evaluate", *TASKS[:2])},
-        ),
-        (
-            "methods",
-            "bilstm_sra",
-            {"iterations": 0},
-            {*_each("train", "neighbours"), *_each("evaluate", "neighbours")},
-        ),
+        ("methods", "bilstm_kd", {"start": "random"}, {*_each("train", *TASKS[:2]), *_each("evaluate", *TASKS[:2])}),
+        ("methods", "bilstm_sra", {"iterations": 0}, {*_each("train", "neighbours"), *_each("evaluate", "neighbours")}),
         ("methods", "bilstm_kd_ts", {"baseline": None}, _each("evaluate", *TASKS[:2])),
         ("methods", "bilstm_sra", {"temperature": "dev"}, {"evaluate@neighbours"}),
-        (
-            "transfer",
-            "full",
-            {"p_mask": 0.2},
-            {*_each("augment", *TASKS[:2]), *_each("evaluate", *TASKS[:2])},
-        ),
+        ("transfer", "full", {"p_mask": 0.2}, {*_each("augment", *TASKS[:2]), *_each("evaluate", *TASKS[:2])}),
         ("optimisers", "short", {"epochs": 7}, _each("train")),
         ("optimisers", "pretraining", {"epochs": 7}, {"pretrain@sra"}),
         ("optimisers", "joint", {"epochs": 7}, {"train_joint@mtl"}),
@@ -69,17 +52,10 @@ def _each(stage: str, *tasks: str) -> set[str]:
         ("joint", "mtl", {"min_count": 2}, {"train_joint@mtl"}),
         ("encoders", "sra", {"seed": 2}, {"pretrain@sra"}),
         ("tasks", "movies", {"augment": {"n_iter": 9, "cap": None}}, set()),
-        (
-            "tasks",
-            "movies",
-            {"metrics": ["f1"]},
-            {"train@movies", "evaluate@movies", "train_joint@mtl"},
-        ),
+        ("tasks", "movies", {"metrics": ["f1"]}, {"train@movies", "evaluate@movies", "train_joint@mtl"}),
     ],
 )
-def test_a_change_moves_what_reads_it(
-    section: str, row: str, changes: dict[str, Any], moved: set[str]
-) -> None:
+def test_a_change_moves_what_reads_it(section: str, row: str, changes: dict[str, Any], moved: set[str]) -> None:
     assert _moved(section, row, **changes) == moved
 
 
@@ -87,10 +63,7 @@ def test_a_teachers_tuning_moves_its_tuning_and_not_its_answers() -> None:
     values = _default()
     tuning = values["teachers"]["minilm"]["tuning"] | {"epochs": 9}
     # The evaluation has the teacher's row, for the tables.
-    assert _moved("teachers", "minilm", tuning=tuning) == {
-        *_each("finetune_teacher"),
-        *_each("evaluate"),
-    }
+    assert _moved("teachers", "minilm", tuning=tuning) == {*_each("finetune_teacher"), *_each("evaluate")}
     states = {"layers": [1, 2], "storage": "float16"}
     assert "finetune_teacher@movies" not in _moved("teachers", "minilm", states=states)
 
@@ -131,11 +104,7 @@ def test_what_words_are_substituted_by_moves_the_augmentation_of_its_tasks() -> 
     assert {*plain["augment", "movies"]} == {"recipes", "encoders"}
     assert "substitution" not in str(plain["augment", "movies"])
     fetched = _settings(changed({"transfer.full.substitution": SUBSTITUTION}))["fetch_models", None]
-    assert fetched["substitutions"] == {
-        "movies": ["minilm"],
-        "tweets": ["minilm"],
-        "neighbours": [],
-    }
+    assert fetched["substitutions"] == {"movies": ["minilm"], "tweets": ["minilm"], "neighbours": []}
 
 
 def test_the_order_of_rows_counts_where_it_matters() -> None:

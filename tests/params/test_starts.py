@@ -149,9 +149,7 @@ def test_faulty_joint_trainings_name_their_key(key: str, value: Any, message: st
 
 @pytest.mark.parametrize("name", ["vectors", "sra"])
 def test_a_joint_training_has_a_name_of_its_own(name: str) -> None:
-    assert f"joint.{name}: `start: {name}` of a method means" in error_of(
-        changed({"joint": {name: JOINT}})
-    )
+    assert f"joint.{name}: `start: {name}` of a method means" in error_of(changed({"joint": {name: JOINT}}))
 
 
 def test_a_row_can_start_from_a_group_that_lacks_its_task() -> None:
@@ -162,10 +160,7 @@ def test_a_row_can_start_from_a_group_that_lacks_its_task() -> None:
             | {"methods.bilstm_kd.optimiser": "short", "joint.mtl.tasks": {"movies": "original"}}
         )
     )
-    assert [t for t in tuned.tasks if "bilstm_kd" in tuned.methods_of(t)] == [
-        "tweets",
-        "neighbours",
-    ]
+    assert [t for t in tuned.tasks if "bilstm_kd" in tuned.methods_of(t)] == ["tweets", "neighbours"]
     # Unless a row names its tasks, it has those of the group.
     every = check_params(
         changed(
@@ -181,17 +176,11 @@ def test_a_row_can_start_from_a_group_that_lacks_its_task() -> None:
     ("changes", "message"),
     [
         ({"methods.bilstm_kd.student": "bilstm_sra"}, "bilstm_kd.student: bilstm_sra, but its sta"),
-        (
-            {"methods.bilstm_kd.tasks": ["neighbours"]},
-            "bilstm_kd.tasks: mtl is not trained on task neighb",
-        ),
+        ({"methods.bilstm_kd.tasks": ["neighbours"]}, "bilstm_kd.tasks: mtl is not trained on task neighb"),
         ({"methods.bilstm_kd.start": "vectors"}, "bilstm_kd.optimiser: null takes a joint train"),
         ({"methods.bilstm_kd.iterations": 0}, "methods.bilstm_kd.iterations: without an optimiser"),
         ({"methods.bilstm_kd.threshold": "dev"}, "methods.bilstm_kd.threshold: without an optimis"),
-        (
-            {"methods.bilstm_kd.objective": {"labels": 1.0}},
-            "bilstm_kd.objective: without an optimi",
-        ),
+        ({"methods.bilstm_kd.objective": {"labels": 1.0}}, "bilstm_kd.objective: without an optimi"),
         ({"methods.bilstm_kd.data": "full"}, "methods.bilstm_kd.data: full, but mtl is trained on"),
     ],
 )

@@ -10,9 +10,7 @@ from .test_params import RAW, changed, error_of
 
 OWN = RAW["teachers"]["minilm"]
 TWO = {"minilm": OWN, "other": OWN | {"tasks": ["movies"], "data": ["full"]}}
-NAMED = {
-    f"methods.{name}.teacher": "minilm" for name in ("bilstm_kd", "bilstm_kd_ts", "bilstm_mtl")
-}
+NAMED = {f"methods.{name}.teacher": "minilm" for name in ("bilstm_kd", "bilstm_kd_ts", "bilstm_mtl")}
 SOUND = {"teachers": TWO, "joint.mtl.teacher": "minilm", **NAMED}
 
 
@@ -67,10 +65,7 @@ def test_answers_in_files_and_averages_are_teachers() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            averaged(of=["minilm", "none"]),
-            "teachers.mean.tuning.of: 'none' is not a teacher; there",
-        ),
+        (averaged(of=["minilm", "none"]), "teachers.mean.tuning.of: 'none' is not a teacher; there"),
         (averaged(of=["minilm", "mean"]), "'mean' is an average itself"),
         (averaged(of=["minilm", "minilm"]), "`of`: each may appear only once"),
         (averaged(weights=[1.0]), "`weights`: one for each teacher in `of`"),
@@ -78,10 +73,7 @@ def test_answers_in_files_and_averages_are_teachers() -> None:
         ({"teachers": TWO | {"llm": LLM | {"max_length": 9}}}, "`max_length` is how much a model"),
         ({"teachers": TWO | {"a": OWN | {"max_length": None}}}, "`max_length` is how much a model"),
         ({"tasks.movies.label": None}, "teachers.minilm.tasks: movies has no labels (`label`) in"),
-        (
-            {"tasks.movies.label": {"dev": "mean"}},
-            "`label` by split may name only splits of the source",
-        ),
+        ({"tasks.movies.label": {"dev": "mean"}}, "`label` by split may name only splits of the source"),
     ],
 )
 def test_faulty_answers_name_their_key(changes: dict[str, Any], message: str) -> None:

@@ -17,10 +17,7 @@ JOINT = {
     **{"student": "bilstm", "start": "vectors", "objective": {"logits": 1.0}, "optimiser": "short"},
     **{"tasks": {"movies": "original", "tweets": "full"}, "min_count": 1, "sampling": 0.5},
 }
-PAIRS = {
-    **{"kind": "task", "task": "neighbours", "split": "dev", "relevant": "neighbours"},
-    "graded": False,
-}
+PAIRS = {**{"kind": "task", "task": "neighbours", "split": "dev", "relevant": "neighbours"}, "graded": False}
 BILSTM = {"kind": "student", "task": "neighbours", "method": "bilstm", "score": "f"}
 RETRIEVAL = {
     "source": PAIRS,
@@ -36,9 +33,7 @@ RETRIEVAL = {
     "at": [1, 10],
 }
 JUDGED = {"kind": "files", "folder": "scifact", "qrels": "qrels/test.tsv", "relevant": 1.0}
-SIMILARITY = {
-    **{"task": "neighbours", "encoders": ["sra"], "model": "minilm", "poolings": ["cls", "mean"]}
-}
+SIMILARITY = {**{"task": "neighbours", "encoders": ["sra"], "model": "minilm", "poolings": ["cls", "mean"]}}
 TUNING = "teachers.minilm.tuning"
 FILES = {"kind": "files", "files": {"all": "a.tsv"}, "format": "tsv", "columns": None}
 SUBSTITUTION = {"p": 0.4, "candidates": 15, "model": "minilm", "max_length": 64}
@@ -68,13 +63,7 @@ VARIANTS = {
             "splits": {"all": "train"},
         },
         "models.minilm": {"kind": "hub", "model": "m", "revision": HEX40},
-        "wikipedia.source": {
-            "kind": "hub",
-            "dataset": "d",
-            "config": None,
-            "revision": HEX40,
-            "split": "train",
-        },
+        "wikipedia.source": {"kind": "hub", "dataset": "d", "config": None, "revision": HEX40, "split": "train"},
     },
     "neighbours": {
         "tasks.movies.source": {
@@ -99,12 +88,7 @@ VARIANTS = {
     },
     "similarity": {"similarity": {"mine": SIMILARITY}},
     "glue": {
-        "tasks.movies.source": {
-            "kind": "glue",
-            "folder": "SST-2",
-            "files": {"all": "train.tsv"},
-            "columns": None,
-        }
+        "tasks.movies.source": {"kind": "glue", "folder": "SST-2", "files": {"all": "train.tsv"}, "columns": None}
     },
 }
 """Changes that bring the other members of the unions, so that every section is met."""

@@ -106,9 +106,7 @@ def shims(server: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def new_workspace(
-    server: Path, shims: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[Path], Workspace]:
+def new_workspace(server: Path, shims: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Workspace]:
     """Return the function that makes a workspace in a folder: nothing has run there yet."""
     inputs = tmp_path_factory.mktemp("inputs")
     write_corpus(inputs)

@@ -84,9 +84,7 @@ def _tokenizer(mask: str | None) -> "PreTrainedTokenizerFast":  # noqa: F821
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", mask or "[MASK]"]
     pieces = [*special, *letters, *(f"##{c}" for c in letters)]
     pieces += sorted({word.strip(".") for word in words} - set(letters))
-    backend = Tokenizer(
-        models.WordPiece({piece: number for number, piece in enumerate(pieces)}, unk_token="[UNK]")
-    )
+    backend = Tokenizer(models.WordPiece({piece: number for number, piece in enumerate(pieces)}, unk_token="[UNK]"))
     backend.normalizer = normalizers.BertNormalizer(lowercase=True)
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.post_processor = processors.TemplateProcessing(

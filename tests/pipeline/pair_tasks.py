@@ -42,23 +42,12 @@ def write_pairs(folder: Path) -> None:
 
 STUDENTS = {
     "biattentive": {
-        **{
-            "architecture": "biattentive",
-            "tokens": "pieces",
-            "model": "minilm",
-            "embedding_size": 12,
-        },
+        **{"architecture": "biattentive", "tokens": "pieces", "model": "minilm", "embedding_size": 12},
         **{"feedforward": 12, "hidden": 8, "pools": ["max", "mean", "self"], "shared": 16},
         **{"classifier": 8, "dropout": 0.0, "max_words": 16},
     },
     "layers": {
-        **{
-            "architecture": "transformer",
-            "model": "minilm",
-            "layers": [0],
-            "pool": "mean",
-            "classifier": 8,
-        },
+        **{"architecture": "transformer", "model": "minilm", "layers": [0], "pool": "mean", "classifier": 8},
         **{"dropout": None, "max_words": 32},
     },
 }
@@ -148,14 +137,11 @@ def edit_params(values: Any) -> None:
     alone["tuning"]["epochs"] = 8
     both = {"kind": "refined", "sampling": "all", "ranking": {}}
     alone["states"] = {"layers": [1], "storage": "float16"}
-    values["teachers"]["refined"] = alone | {
-        **{"data": ["original"], "states": None, "tuning": alone["tuning"] | both}
-    }
+    values["teachers"]["refined"] = alone | {**{"data": ["original"], "states": None, "tuning": alone["tuning"] | both}}
     values["refined"] = ["refined"]
     names = ("bilstm", "bilstm_kd_ts")
     values["methods"] = {name: values["methods"][name] for name in names} | {
-        name: values["methods"]["bilstm_kd_ts"] | {"baseline": None, **own}
-        for name, own in JOINT.items()
+        name: values["methods"]["bilstm_kd_ts"] | {"baseline": None, **own} for name, own in JOINT.items()
     }
     values["optimisers"]["long"]["max_steps"] = 120
     # At the others' rate, a siamese Transformer of random weights learns or not by chance.

@@ -102,6 +102,4 @@ def test_labels_are_nowhere(workspace: Workspace) -> None:
     content = path.read_bytes()
     path.unlink()
     path.write_bytes(content[: len(content) // 2])
-    assert "000-answers.parquet: not a readable Parquet file" in (
-        workspace.stage("finetune_teacher").error
-    )
+    assert "000-answers.parquet: not a readable Parquet file" in (workspace.stage("finetune_teacher").error)

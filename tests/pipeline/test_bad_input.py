@@ -31,26 +31,18 @@ def _edited(old: str, new: str) -> Callable[[str], str]:
         ),
         (
             _edited("\n1\t", "\n7\t"),
-            [
-                f"{RAW}: row {{row}}, column 'label': '7' is not a label",
-                "Add it there or correct the row",
-            ],
+            [f"{RAW}: row {{row}}, column 'label': '7' is not a label", "Add it there or correct the row"],
         ),
         (lambda text: "", [f"{RAW}: no rows", "Put texts into it"]),
         (lambda text: "label\tsentence\n", [f"{RAW}: no rows", "Put texts into it"]),
         (
             _edited("\n1\t", "\n\t"),
-            [
-                f"{RAW}: row {{row}}, column 'label': hidden label ''",
-                "Add the label or take the row out",
-            ],
+            [f"{RAW}: row {{row}}, column 'label': hidden label ''", "Add the label or take the row out"],
         ),
     ],
     ids=["column", "label", "empty", "header_only", "no_label"],
 )
-def test_a_bad_file_is_one_line(
-    workspace: Workspace, edit: Callable[[str], str], named: list[str]
-) -> None:
+def test_a_bad_file_is_one_line(workspace: Workspace, edit: Callable[[str], str], named: list[str]) -> None:
     path = workspace / "data/input/train.tsv"
     before = path.read_text()
     # The header line counts: an editor shows the same number.
@@ -96,16 +88,11 @@ def _no_such_recipe(params: Any) -> None:
     [
         (_typo, [UNKNOWN, "(did you mean `n_iter`?)"]),
         (_wrong_type, ["params.yaml: seeds: Input should be a valid list (found 'one')"]),
-        (
-            _no_such_recipe,
-            ["params.yaml: methods.bilstm_kd.data: no 'fuller'; there are original, full"],
-        ),
+        (_no_such_recipe, ["params.yaml: methods.bilstm_kd.data: no 'fuller'; there are original, full"]),
     ],
     ids=["key", "type", "reference"],
 )
-def test_a_bad_parameter_is_one_line(
-    workspace: Workspace, edit: Callable[[Any], None], named: list[str]
-) -> None:
+def test_a_bad_parameter_is_one_line(workspace: Workspace, edit: Callable[[Any], None], named: list[str]) -> None:
     workspace.params(edit)
     for name, options in (("fetch_data", ()), ("augment", ())):
         error = workspace.stage(name, *options).error

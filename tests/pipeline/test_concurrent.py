@@ -17,9 +17,7 @@ from .workspace import BOTH, OUTPUTS, TASK, Workspace
         ("train", f"data/students/{TASK}/bilstm", "students/*/sealed.json"),
     ],
 )
-def test_two_clones_run_a_stage_at_once(
-    finished: Finished, tmp_path: Path, stage: str, folder: str, kept: str
-) -> None:
+def test_two_clones_run_a_stage_at_once(finished: Finished, tmp_path: Path, stage: str, folder: str, kept: str) -> None:
     clones = [finished.workspace.copy(tmp_path / name) for name in ("one", "two")]
     for clone in clones:
         if stage == "train":

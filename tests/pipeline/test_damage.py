@@ -28,9 +28,7 @@ engine.ProcessPoolExecutor = told
 """
 
 
-def test_a_damaged_store_entry_is_set_aside_and_computed_again(
-    finished: Finished, workspace: Workspace
-) -> None:
+def test_a_damaged_store_entry_is_set_aside_and_computed_again(finished: Finished, workspace: Workspace) -> None:
     shard = read_manifest(workspace / OUTPUTS).shards[4]
     entries = {path.name: path for path in (workspace / STORE / "logits").glob("*/*.arrow")}
     digests = finished.workspace.digests(STORE / "logits")
@@ -83,9 +81,7 @@ def test_what_the_message_says_to_do_helps(finished: Finished, workspace: Worksp
         (f"results/{TASK}/scores.json", "report"),
     ],
 )
-def test_a_damaged_file_is_refused_where_it_is_read(
-    workspace: Workspace, file: str, stage: str | None
-) -> None:
+def test_a_damaged_file_is_refused_where_it_is_read(workspace: Workspace, file: str, stage: str | None) -> None:
     path = Path("data") / file
     (workspace / path).chmod(0o644)
     flip_byte(workspace / path)
@@ -102,9 +98,7 @@ def test_a_damaged_file_is_refused_where_it_is_read(
     ]
 
 
-def test_a_damaged_student_comes_back_as_the_message_says(
-    finished: Finished, workspace: Workspace
-) -> None:
+def test_a_damaged_student_comes_back_as_the_message_says(finished: Finished, workspace: Workspace) -> None:
     flip_byte(workspace / STUDENT / "1/model.safetensors")
     error = workspace.distill("predict", str(STUDENT / "1"), "good").error
     assert f"Delete {STUDENT}/1 and run `dvc repro` to make it again." in error
@@ -115,11 +109,7 @@ def test_a_damaged_student_comes_back_as_the_message_says(
 
 @pytest.mark.parametrize(
     ("folder", "stage"),
-    [
-        (TRANSFER, "precompute"),
-        (OUTPUTS, "train"),
-        (Path(f"data/tasks/{TASK}/train"), "augment"),
-    ],
+    [(TRANSFER, "precompute"), (OUTPUTS, "train"), (Path(f"data/tasks/{TASK}/train"), "augment")],
     ids=["precompute", "train", "augment"],
 )
 def test_a_truncated_manifest_is_named(workspace: Workspace, folder: Path, stage: str) -> None:
@@ -133,9 +123,7 @@ def test_a_truncated_manifest_is_named(workspace: Workspace, folder: Path, stage
     assert error.endswith("Delete it and run again.")
 
 
-def test_a_damaged_finished_student_is_not_handed_out(
-    finished: Finished, workspace: Workspace
-) -> None:
+def test_a_damaged_finished_student_is_not_handed_out(finished: Finished, workspace: Workspace) -> None:
     key = min(workspace.trained())
     flip_byte(workspace / ".potstill/students" / key / "model.safetensors")
     run = workspace.stage("train", prelude=TELL_RESUMED).sound()

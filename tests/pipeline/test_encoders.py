@@ -209,9 +209,7 @@ def test_more_sentences_only_add(workspace: Workspace) -> None:
     assert {n: d for n, d in before.items() if n.endswith(".arrow")}.items() <= after.items()
 
 
-def test_vectors_go_on_with_the_missing_shards(
-    encoded: tuple[Workspace, Run], workspace: Workspace
-) -> None:
+def test_vectors_go_on_with_the_missing_shards(encoded: tuple[Workspace, Run], workspace: Workspace) -> None:
     workspace.forget(VECTORS, STORE / "vectors")
     with workspace.started("precompute_vectors", prelude=SLOW_VECTORS) as stage:
         stage.kill_when(lambda: len(workspace.entries("vectors")) >= 2)
@@ -243,9 +241,7 @@ def test_vectors_refill_an_empty_store(code: str, workspace: Workspace) -> None:
     assert len(re.findall(r"computed 0 shards, reused [1-9]", run.text)) == 3
 
 
-def test_pretraining_goes_on_from_its_checkpoint(
-    encoded: tuple[Workspace, Run], workspace: Workspace
-) -> None:
+def test_pretraining_goes_on_from_its_checkpoint(encoded: tuple[Workspace, Run], workspace: Workspace) -> None:
     workspace.forget(ENCODER, ".potstill/encoders")
     with workspace.started(*PRETRAIN, prelude=SLOW_TRAINING) as stage:
         stage.kill_when(lambda: _written(workspace, "encoders-*.safetensors", after=25))

@@ -103,8 +103,7 @@ def test_a_student_in_use_is_scaled_routed_explained_and_exported(
             assert json.loads(line)["logits"] == pytest.approx(logits.tolist(), abs=apart)
     dev = texts(ShardSet.open(finished.workspace / f"data/tasks/{TASK}/dev").table())
     answered = [
-        line.split("\t")[2]
-        for line in distill("predict", student, "--route", "0.5", given="\n".join(dev)).splitlines()
+        line.split("\t")[2] for line in distill("predict", student, "--route", "0.5", given="\n".join(dev)).splitlines()
     ]
     assert len(answered) == len(dev) and abs(answered.count("teacher") / len(dev) - 0.5) < 0.1
     (explained,) = json.loads(distill("explain", student, lines[0], "--json"))
@@ -116,9 +115,7 @@ def test_a_student_in_use_is_scaled_routed_explained_and_exported(
     assert f"Logits are divided by {temperature:.4g}" in card and "bilstm_kd:" in card
 
 
-def test_a_finished_run_is_looked_into(
-    finished: Finished, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_finished_run_is_looked_into(finished: Finished, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(finished.workspace.folder)
     dev, student = f"data/tasks/{TASK}/dev", "data/students/reviews/bilstm_kd/1"
     lists = work_lists(Layout(Path("data")), load_params(), TASK, 5)
@@ -138,9 +135,7 @@ def test_a_finished_run_is_looked_into(
 def test_the_outputs_answer_to_the_transfer_set(finished: Finished) -> None:
     found = finished.workspace.distill("verify", "data").sound()
     assert "fault" not in found.text.lower()
-    proof = json.loads(
-        (finished.workspace / f"data/outputs/{TASK}/minilm/full/alignment.json").read_text()
-    )
+    proof = json.loads((finished.workspace / f"data/outputs/{TASK}/minilm/full/alignment.json").read_text())
     assert proof["rows"] == proof["rows_with_equal_key"] > 400
     assert proof["recomputed_rows"] > 20
     assert proof["flipped_argmax"] == 0
@@ -174,9 +169,7 @@ def _one_row(params: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("edit", "methods"),
-    [(_hidden_size, METHODS), (_one_row, ("bilstm_kd",))],
-    ids=["student", "method"],
+    ("edit", "methods"), [(_hidden_size, METHODS), (_one_row, ("bilstm_kd",))], ids=["student", "method"]
 )
 def test_a_changed_row_trains_the_methods_that_use_it(
     workspace: Workspace, edit: Callable[[Any], None], methods: tuple[str, ...]

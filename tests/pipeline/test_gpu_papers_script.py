@@ -72,14 +72,10 @@ def test_every_part_leaves_its_scores(tmp_path: Path) -> None:
     def result(name: str) -> dict:
         return json.loads((out / f"{name}.json").read_text("utf-8"))
 
-    assert {name: part["status"] for name, part in result("summary").items()} == dict.fromkeys(
-        PARTS, 0
-    )
+    assert {name: part["status"] for name, part in result("summary").items()} == dict.fromkeys(PARTS, 0)
     for part, tasks in PARTS.items():
         methods = {*load_params(ROOT / f"benchmarks/gpu_{part}.yaml").methods}
         scored = result(f"gpu_{part}")["tasks"]
-        assert {task: {*scored[task]["methods"]} for task in scored} == dict.fromkeys(
-            tasks, methods
-        )
+        assert {task: {*scored[task]["methods"]} for task in scored} == dict.fromkeys(tasks, methods)
         stages = {one["stage"] for one in result(f"{part}.account")["runs"]}
         assert {f"evaluate@{task}" for task in tasks} <= stages

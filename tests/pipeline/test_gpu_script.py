@@ -18,10 +18,7 @@ pytest.importorskip("sentence_transformers")
 def _small(path: Path) -> Path:
     """Write the sizes of what is trained, with fewer values for a word than the tiny encoder's."""
     usual = ROOT / "benchmarks/mtl.yaml"
-    students = {
-        name: student.model_dump(mode="json")
-        for name, student in load_params(usual).students.items()
-    }
+    students = {name: student.model_dump(mode="json") for name, student in load_params(usual).students.items()}
     for student in students.values():
         if "embedding_size" in student:
             student["embedding_size"] = 16
@@ -51,12 +48,8 @@ def test_every_part_leaves_its_results(finished: Finished, tmp_path: Path) -> No
         return json.loads((tmp_path / "out" / f"{name}.json").read_text("utf-8"))
 
     parts = ("repro", "teacher_pass", "training_rates")
-    assert {name: part["status"] for name, part in result("summary").items()} == dict.fromkeys(
-        parts, 0
-    )
-    [precompute] = [
-        run for run in result("account")["runs"] if run["stage"] == f"precompute@{TASK}"
-    ]
+    assert {name: part["status"] for name, part in result("summary").items()} == dict.fromkeys(parts, 0)
+    [precompute] = [run for run in result("account")["runs"] if run["stage"] == f"precompute@{TASK}"]
     assert precompute["counts"]["shards"]["computed"] == SHARDS + 2
     assert result("metrics") == json.loads((workspace / "metrics.json").read_text("utf-8"))
     ours = result("teacher_pass")["ours"]

@@ -18,9 +18,7 @@ STAGES = ("fetch_models", *FETCHED)
 
 
 @pytest.fixture(scope="module")
-def two_tasks(
-    new_workspace: Callable[[Path], Workspace], tmp_path_factory: pytest.TempPathFactory
-) -> Workspace:
+def two_tasks(new_workspace: Callable[[Path], Workspace], tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Fetch two tasks, one of them from outside ``inputs``, and a model behind a link."""
     folder = tmp_path_factory.mktemp("inputs")
     workspace, outside = new_workspace(folder / "workspace"), folder / "outside"

@@ -169,9 +169,7 @@ def test_another_joint_training_tunes_its_rows_anew(workspace: Workspace) -> Non
     assert len(workspace.trained() - before) == 3
 
 
-def test_a_joint_training_goes_on_from_its_checkpoints(
-    joined: tuple[Workspace, Run], workspace: Workspace
-) -> None:
+def test_a_joint_training_goes_on_from_its_checkpoints(joined: tuple[Workspace, Run], workspace: Workspace) -> None:
     workspace.forget("data/joint/mtl", ".potstill/joint")
     with workspace.started("train_joint", "--joint", "mtl", prelude=SLOW_TRAINING) as stage:
         stage.kill_when(lambda: _written(workspace, "joint-*.safetensors", after=25))
@@ -202,9 +200,7 @@ def test_check_names_the_group(workspace: Workspace) -> None:
 
 @pytest.mark.parametrize("name", STARTS)
 @pytest.mark.parametrize("task", [TASK, WARMTH])
-def test_students_of_word_pieces_are_trained_jointly_too(
-    joined: tuple[Workspace, Run], name: str, task: str
-) -> None:
+def test_students_of_word_pieces_are_trained_jointly_too(joined: tuple[Workspace, Run], name: str, task: str) -> None:
     workspace, _ = joined
     taken = workspace.digests(f"data/students/{task}/{name}_taken/1")["model.safetensors"]
     assert taken == workspace.digests(f"data/joint/{name}/1/{task}")["model.safetensors"]

@@ -54,9 +54,7 @@ def _resumed(run: Run) -> list[tuple[int, int]]:
     return [(int(step), int(steps)) for step, steps in found]
 
 
-def test_precompute_goes_on_with_the_missing_shards(
-    finished: Finished, workspace: Workspace
-) -> None:
+def test_precompute_goes_on_with_the_missing_shards(finished: Finished, workspace: Workspace) -> None:
     workspace.forget(OUTPUTS, STORE / "logits")
     with workspace.started("precompute", prelude=SLOW_TEACHER) as stage:
         stage.kill_when(lambda: len(workspace.entries("logits")) >= 2)
@@ -99,9 +97,7 @@ def test_prepare_goes_on_with_the_untagged_blocks(finished: Finished, workspace:
     assert workspace.digests(folder) == finished.workspace.digests(folder)
 
 
-def test_finetune_teacher_goes_on_from_its_checkpoint(
-    finished: Finished, workspace: Workspace
-) -> None:
+def test_finetune_teacher_goes_on_from_its_checkpoint(finished: Finished, workspace: Workspace) -> None:
     folder = f"data/teachers/{TASK}"
     workspace.forget(folder, ".potstill/teachers")
     with workspace.started("finetune_teacher", prelude=SLOW_TRAINING) as stage:
@@ -114,9 +110,7 @@ def test_finetune_teacher_goes_on_from_its_checkpoint(
 
 
 @pytest.mark.slow
-def test_train_goes_on_from_its_checkpoint_seed_by_seed(
-    finished: Finished, workspace: Workspace
-) -> None:
+def test_train_goes_on_from_its_checkpoint_seed_by_seed(finished: Finished, workspace: Workspace) -> None:
     folder = workspace.only("bilstm_kd_ts")
     with workspace.started("train", prelude=SLOW_TRAINING) as stage:
         stage.kill_when(lambda: _written(workspace, "students-*.safetensors", after=25))

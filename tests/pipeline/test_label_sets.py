@@ -52,9 +52,7 @@ def _task(template: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def finished(
-    new_workspace: Callable[[Path], Workspace], tmp_path_factory: pytest.TempPathFactory
-) -> Workspace:
+def finished(new_workspace: Callable[[Path], Workspace], tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Run the whole pipeline on both tasks."""
     workspace = new_workspace(tmp_path_factory.mktemp("several") / "workspace")
     _write(workspace / "data/input")
@@ -93,9 +91,7 @@ def test_both_forms_of_a_file_give_the_same_labels(finished: Workspace) -> None:
     assert logits[0].shape[1] == 3
 
 
-def test_the_teacher_is_one_of_several_labels_and_its_answers_are_aligned(
-    finished: Workspace,
-) -> None:
+def test_the_teacher_is_one_of_several_labels_and_its_answers_are_aligned(finished: Workspace) -> None:
     config = json.loads((finished / "data/teachers/marks/minilm/config.json").read_text())
     assert config["problem_type"] == "multi_label_classification"
     assert [*config["id2label"].values()] == NAMES
@@ -133,9 +129,7 @@ def test_thresholds_are_chosen_on_dev_and_are_in_the_student(finished: Workspace
     for number in range(3):
         marks, values = labels[:, [number]], outputs[:, [number]]
         at_zero = score("f1_macro", marks, values)
-        assert all(
-            at_zero >= score("f1_macro", marks, values - v) for v in np.unique(outputs[:, number])
-        )
+        assert all(at_zero >= score("f1_macro", marks, values - v) for v in np.unique(outputs[:, number]))
 
 
 def test_predict_explain_and_the_exported_student(finished: Workspace, tmp_path: Path) -> None:

@@ -21,22 +21,12 @@ from pipeline_lib.results.schema import RetrievalScores, SimilarityScores
 from pipeline_lib.shards.columns import matrix, texts
 from pipeline_lib.shards.shard_sets import ShardSet, read_shard
 
-from .pair_tasks import (
-    JOINTLY,
-    MORE,
-    RETRIEVAL,
-    TEACHERS,
-    edit_params,
-    write_pairs,
-    write_praise,
-)
+from .pair_tasks import JOINTLY, MORE, RETRIEVAL, TEACHERS, edit_params, write_pairs, write_praise
 from .workspace import Workspace
 
 
 @pytest.fixture(scope="module")
-def finished_pairs(
-    new_workspace: Callable[[Path], Workspace], tmp_path_factory: pytest.TempPathFactory
-) -> Workspace:
+def finished_pairs(new_workspace: Callable[[Path], Workspace], tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Run the whole pipeline on both tasks."""
     workspace = new_workspace(tmp_path_factory.mktemp("pairs") / "workspace")
     write_pairs(workspace / "data/input")
@@ -47,9 +37,7 @@ def finished_pairs(
     return workspace
 
 
-def test_iterations_change_the_first_the_second_and_both(
-    finished_pairs: Workspace,
-) -> None:
+def test_iterations_change_the_first_the_second_and_both(finished_pairs: Workspace) -> None:
     workspace = finished_pairs
     table = ShardSet.open(workspace / "data/transfer/praise/full").table()
     rows = table.to_pylist()
@@ -74,9 +62,7 @@ def test_the_teacher_answers_every_pair(finished_pairs: Workspace) -> None:
         inputs = ShardSet.open(workspace / f"data/transfer/{task}/full")
         assert outputs.table()["key"].equals(inputs.table()["key"])
         assert matrix(outputs.table()["logits"]).shape == (inputs.manifest.rows, width)
-        proof = json.loads(
-            (workspace / f"data/outputs/{task}/minilm/full/alignment.json").read_text()
-        )
+        proof = json.loads((workspace / f"data/outputs/{task}/minilm/full/alignment.json").read_text())
         assert proof["rows_with_equal_key"] == proof["rows"]
         # Rows that slipped would agree by chance: half the classes, or no correlation.
         own = proof["teachers_own_agreement"]
@@ -121,9 +107,7 @@ def test_a_further_split_is_scored_by_every_system(finished_pairs: Workspace) ->
     assert "warmth: pearson on dev_more" in shown and "praise: f1 on" not in shown
 
 
-def test_pairs_with_an_empty_sentence_are_left_out_or_answered(
-    finished_pairs: Workspace, tmp_path: Path
-) -> None:
+def test_pairs_with_an_empty_sentence_are_left_out_or_answered(finished_pairs: Workspace, tmp_path: Path) -> None:
     layout, params = Layout(finished_pairs / "data"), load_params(finished_pairs / "params.yaml")
     sets = {name: ShardSet.open(layout.split("praise", name)) for name in ("train", "dev", "test")}
     rows = {name: one.manifest.rows for name, one in sets.items()}
@@ -144,15 +128,12 @@ def test_pairs_with_an_empty_sentence_are_left_out_or_answered(
     workspace.distill("shards", "show", "data/tasks/praise/dev", "--rows", "60").sound()
     *_, warning, line = workspace.stage("prepare", "--task", "praise").sound().text.splitlines()
     assert warning == (
-        "warning: praise: an empty text in dev, row 61; test, row 61. These rows are kept and "
-        "answered like any other."
+        "warning: praise: an empty text in dev, row 61; test, row 61. These rows are kept and answered like any other."
     )
     assert line.startswith("praise: train 240, dev 61, test 61 rows; left out: 2 with empty text;")
 
 
-def test_every_stage_takes_the_f1_of_the_class_that_params_name(
-    finished_pairs: Workspace,
-) -> None:
+def test_every_stage_takes_the_f1_of_the_class_that_params_name(finished_pairs: Workspace) -> None:
     workspace = finished_pairs
     scores = workspace.scores("praise")
     assert (scores.f1_label, scores.metric) == ("no", "f1")
@@ -163,15 +144,11 @@ def test_every_stage_takes_the_f1_of_the_class_that_params_name(
         record = workspace / f"data/students/praise/{name}/1/training.json"
         assert json.loads(record.read_text())["best_dev"] == pytest.approx(found, abs=1e-6)
     teacher = json.loads((workspace / "data/teachers/praise/minilm/training.json").read_text())
-    assert teacher["best_dev"] == pytest.approx(
-        scores.teachers["minilm"].scores["dev"]["f1"], abs=0.02
-    )
+    assert teacher["best_dev"] == pytest.approx(scores.teachers["minilm"].scores["dev"]["f1"], abs=0.02)
 
 
 @pytest.mark.parametrize("task", ["praise", "warmth"])
-def test_students_that_read_word_pieces_are_scored_as_saved(
-    finished_pairs: Workspace, task: str
-) -> None:
+def test_students_that_read_word_pieces_are_scored_as_saved(finished_pairs: Workspace, task: str) -> None:
     workspace = finished_pairs
     table = read_shard(workspace / f"data/results/{task}/predictions.arrow").to_pydict()
     scores = workspace.scores(task)
@@ -208,9 +185,7 @@ def test_a_row_learns_from_the_teachers_layers(finished_pairs: Workspace, task: 
     assert workspace.plan("mkd_transformer", task).states is None
 
 
-def test_retrieval_is_scored_against_labels_and_the_teachers_order(
-    finished_pairs: Workspace,
-) -> None:
+def test_retrieval_is_scored_against_labels_and_the_teachers_order(finished_pairs: Workspace) -> None:
     workspace = finished_pairs
     layout = Layout(workspace / "data")
     scores = RetrievalScores.read(layout.retrieval("warm"))
@@ -250,9 +225,7 @@ def test_a_row_learns_beside_its_teacher(finished_pairs: Workspace) -> None:
     assert plan.teacher.folder == "data/teachers/praise/minilm"
     assert plan.teacher_layers == [1, 2] and plan.states is None
     # What it learned its projections for is left behind.
-    beside, pkd = (
-        load_student(workspace / f"data/students/praise/{method}/1") for method in ("beside", "pkd")
-    )
+    beside, pkd = (load_student(workspace / f"data/students/praise/{method}/1") for method in ("beside", "pkd"))
     assert {*beside.model.state_dict()} == {*pkd.model.state_dict()}
     assert beside.parameters(True) == pkd.parameters(True)
 
@@ -308,9 +281,7 @@ def test_looking_predicting_and_verifying(finished_pairs: Workspace) -> None:
     assert "separated by a tab" in refused.error
 
 
-def test_pairs_are_routed_and_explained_and_scores_have_an_error(
-    finished_pairs: Workspace,
-) -> None:
+def test_pairs_are_routed_and_explained_and_scores_have_an_error(finished_pairs: Workspace) -> None:
     workspace = finished_pairs
     warmth = workspace.scores("warmth").methods["bilstm_kd_ts"]
     assert warmth.routing is None and warmth.details.recall["dev"] == {}
@@ -322,9 +293,7 @@ def test_pairs_are_routed_and_explained_and_scores_have_an_error(
     tasks = {one["task"]: one for one in content["tasks"]}
     assert tasks["warmth"]["routing"] is None
     for one in tasks["warmth"]["importance"]["examples"]:
-        assert {len(own["changes"]) for own in one["models"].values()} == {
-            sum(map(len, one["words"]))
-        }
+        assert {len(own["changes"]) for own in one["models"].values()} == {sum(map(len, one["words"]))}
         assert float(one["label"]) >= 0 and all("score" in own for own in one["models"].values())
     assert len(tasks["warmth"]["reliability"]["bilstm_kd_ts"]["predicted"]) == 15
     explained = tasks["praise"]["importance"]["examples"]
@@ -372,9 +341,7 @@ def test_a_refined_teacher_stands_beside_the_others(finished_pairs: Workspace) -
 
 
 @pytest.mark.parametrize("task", ["praise", "warmth"])
-def test_each_row_learns_from_the_teacher_that_it_names(
-    finished_pairs: Workspace, task: str
-) -> None:
+def test_each_row_learns_from_the_teacher_that_it_names(finished_pairs: Workspace, task: str) -> None:
     workspace = finished_pairs
     answers, digests = [], set()
     for name in TEACHERS:
@@ -387,10 +354,7 @@ def test_each_row_learns_from_the_teacher_that_it_names(
         answers.append(outputs.table())
     assert len(digests) == 2 and answers[0]["key"].equals(answers[1]["key"])
     assert (matrix(answers[0]["logits"]) != matrix(answers[1]["logits"])).any()
-    weights = [
-        load_file(workspace / f"data/students/{task}/kd_{name}/1/model.safetensors")
-        for name in TEACHERS
-    ]
+    weights = [load_file(workspace / f"data/students/{task}/kd_{name}/1/model.safetensors") for name in TEACHERS]
     assert any((weights[0][name] != weights[1][name]).any() for name in weights[0])
 
 

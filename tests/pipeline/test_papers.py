@@ -79,11 +79,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_a_paper_runs_to_its_scores(
-    new_workspace: Callable[[Path], Workspace],
-    inputs: Path,
-    tmp_path: Path,
-    name: str,
-    tasks: list[str],
+    new_workspace: Callable[[Path], Workspace], inputs: Path, tmp_path: Path, name: str, tasks: list[str]
 ) -> None:
     workspace = new_workspace(tmp_path / "workspace")
     (workspace / "data/input").rename(tmp_path / "others")

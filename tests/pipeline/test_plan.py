@@ -71,9 +71,7 @@ def test_more_iterations_need_the_new_ones_only(workspace: Workspace) -> None:
     assert certain == {f"augment@{TASK}", "report"}
     assert f"tasks.{TASK}.augment.n_iter: {N_ITER} → {N_ITER + 1}" in text
     said = re.findall(r"rows: ([\d,]+) stored, about ([\d,]+) new", text)
-    (stored, new), (answered, to_answer) = [
-        [int(n.replace(",", "")) for n in pair] for pair in said
-    ]
+    (stored, new), (answered, to_answer) = [[int(n.replace(",", "")) for n in pair] for pair in said]
     full, original = (rows_of(workspace, recipe) for recipe in ("full", "original"))
     held_out = sum(read_manifest(path).rows for path in heldout_sets(workspace))
     assert (stored, answered) == (full + original, full + original + held_out)

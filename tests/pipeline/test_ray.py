@@ -32,10 +32,7 @@ def test_a_stage_through_ray_writes_the_same_bytes(finished: Finished, tmp_path:
 
 
 def test_the_pipeline_outlives_one_of_two_nodes(
-    finished: Finished,
-    new_workspace: Callable[[Path], Workspace],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    finished: Finished, new_workspace: Callable[[Path], Workspace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new = new_workspace(tmp_path / "elsewhere" / "deeper")
     new.params(lambda params: params.update(workers=3))

@@ -9,19 +9,7 @@ from pipeline_lib.shards.shard_sets import read_manifest
 
 from .conftest import Finished
 from .corpus import sentences, write_encoder, write_rows
-from .workspace import (
-    BLOCKS,
-    BOTH,
-    N_ITER,
-    OUTPUTS,
-    SHARDS,
-    STORE,
-    TASK,
-    TEACHER,
-    TRANSFER,
-    Workspace,
-    iterations,
-)
+from .workspace import BLOCKS, BOTH, N_ITER, OUTPUTS, SHARDS, STORE, TASK, TEACHER, TRANSFER, Workspace, iterations
 
 PRECOMPUTE = f"precompute@{TASK}"
 
@@ -53,19 +41,14 @@ def kept_copy(kept: Workspace, tmp_path: Path) -> Workspace:
     return kept.copy(tmp_path / "workspace")
 
 
-def test_a_teacher_fine_tuned_elsewhere_is_taken_as_it_is(
-    finished: Finished, kept: Workspace
-) -> None:
+def test_a_teacher_fine_tuned_elsewhere_is_taken_as_it_is(finished: Finished, kept: Workspace) -> None:
     weights = f"data/teachers/{TASK}/{TEACHER}/model.safetensors"
     assert (
         kept.digests(Path(weights).parent)["model.safetensors"]
         == (finished.workspace.digests(Path(weights).parent)["model.safetensors"])
     )
     assert kept.entries("logits") == finished.workspace.entries("logits")
-    assert (
-        "fine-tuned elsewhere"
-        in (kept / f"data/teachers/{TASK}/{TEACHER}/training.json").read_text()
-    )
+    assert "fine-tuned elsewhere" in (kept / f"data/teachers/{TASK}/{TEACHER}/training.json").read_text()
 
 
 def test_a_raised_n_iter_computes_the_new_iterations_only(workspace: Workspace) -> None:

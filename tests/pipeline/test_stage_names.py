@@ -21,9 +21,7 @@ MAINS = {
 OPTIONS = {name: [*inspect.signature(main).parameters] for name, main in MAINS.items()}
 LEAVING = ("", ".", "..", "../transfer", "movies/..", "a/b", "/tmp/else", "movies ", "movies\n")
 """Names of folders other than the row's own."""
-OF_ROWS = sorted(
-    name for name, field in Params.model_fields.items() if "[A-Za-z0-9_]" in str(field)
-)
+OF_ROWS = sorted(name for name, field in Params.model_fields.items() if "[A-Za-z0-9_]" in str(field))
 """The sections whose rows have names, which are names of folders, too."""
 
 

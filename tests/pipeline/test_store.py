@@ -12,19 +12,7 @@ from pipeline_lib.shards.columns import list_column, matrix
 from pipeline_lib.shards.shard_sets import read_shard, write_shard
 
 from .conftest import Finished
-from .workspace import (
-    BLOCKS,
-    BOTH,
-    METHODS,
-    N_ITER,
-    OUTPUTS,
-    SHARDS,
-    STORE,
-    TASK,
-    Workspace,
-    flip_byte,
-    iterations,
-)
+from .workspace import BLOCKS, BOTH, METHODS, N_ITER, OUTPUTS, SHARDS, STORE, TASK, Workspace, flip_byte, iterations
 
 PRECOMPUTE = f"precompute@{TASK}"
 
@@ -147,9 +135,7 @@ def test_an_altered_file_is_left_out(workspace: Workspace) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--used",)])
-def test_an_empty_clone_pulls_what_was_pushed(
-    options: tuple[str, ...], workspace: Workspace, tmp_path: Path
-) -> None:
+def test_an_empty_clone_pulls_what_was_pushed(options: tuple[str, ...], workspace: Workspace, tmp_path: Path) -> None:
     there = str(tmp_path / "there")
     kinds = workspace.distill("store", "push", there, *options).sound().text
     assert f"logits: {len(workspace.entries('logits'))} copied" in kinds

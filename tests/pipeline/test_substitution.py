@@ -95,10 +95,7 @@ def test_the_plan_counts_its_rows(similar: Workspace) -> None:
     similar.dvc("repro", AUGMENT).sound()
     similar.params(lambda params: params["tasks"][TASK]["augment"].update(n_iter=3))
     text = similar.distill("plan").sound().text
-    stored = sum(
-        ShardSet.open(similar / SET.with_name(name)).manifest.rows
-        for name in ("original", "full", "similar")
-    )
+    stored = sum(ShardSet.open(similar / SET.with_name(name)).manifest.rows for name in ("original", "full", "similar"))
     assert f"rows: {stored:,} stored, about " in text
     write_encoder(similar / "data/input/masked", masked=2)
     text = similar.distill("plan").sound().text
@@ -106,9 +103,7 @@ def test_the_plan_counts_its_rows(similar: Workspace) -> None:
     assert f"rows: {without:,} stored, about " in text
 
 
-def test_a_model_that_predicts_no_words_is_refused_before_anything_is_augmented(
-    similar: Workspace,
-) -> None:
+def test_a_model_that_predicts_no_words_is_refused_before_anything_is_augmented(similar: Workspace) -> None:
     similar.params(lambda params: params["models"]["masked"].update(path="encoder"))
     error = similar.stage("fetch_models").error
     assert "models.masked" in error and "`substitution.model`" in error

@@ -36,9 +36,7 @@ def _write(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def finished_units(
-    new_workspace: Callable[[Path], Workspace], tmp_path_factory: pytest.TempPathFactory
-) -> Workspace:
+def finished_units(new_workspace: Callable[[Path], Workspace], tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Run a task once for each unit of the same labels."""
     workspace = new_workspace(tmp_path_factory.mktemp("units") / "workspace")
     _write(workspace / "data/input")
@@ -50,8 +48,7 @@ def finished_units(
         task |= {"kind": "regression", "metrics": ["pearson"], "blocks": 1}
         task["augment"] = {"n_iter": 1, "cap": None}
         values["tasks"] = {
-            name: task | {"label": name, "labels": {"min": low, "max": high}}
-            for name, (low, high) in UNITS.items()
+            name: task | {"label": name, "labels": {"min": low, "max": high}} for name, (low, high) in UNITS.items()
         }
         values["seeds"] = [1]
         names = ("bilstm", "bilstm_kd_ts")

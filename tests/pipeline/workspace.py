@@ -65,11 +65,7 @@ class Run:
     @property
     def tally(self) -> tuple[int, int]:
         """Shards (computed, reused) of both transfer sets, as precompute printed them."""
-        found = re.findall(
-            rf"^{TEACHER} {TASK} \w+: .*computed (\d+) shards, reused (\d+)",
-            self.text,
-            re.MULTILINE,
-        )
+        found = re.findall(rf"^{TEACHER} {TASK} \w+: .*computed (\d+) shards, reused (\d+)", self.text, re.MULTILINE)
         assert len(found) == 2, self.text
         return sum(int(computed) for computed, _ in found), sum(int(reused) for _, reused in found)
 
@@ -78,9 +74,7 @@ class Run:
         """The one line of a refused stage's error, its last: no traceback, exit status 1."""
         lines = [line for line in self.text.splitlines() if line.strip()]
         assert self.status == 1, self.text
-        assert [line for line in lines if re.match("error|Traceback", line)] == lines[-1:], (
-            self.text
-        )
+        assert [line for line in lines if re.match("error|Traceback", line)] == lines[-1:], self.text
         return lines[-1]
 
 
@@ -206,9 +200,7 @@ class Workspace:
         """Return the SHA-256 of every file below ``folder``, by relative path."""
         base = self.folder / folder
         found = {
-            path.relative_to(base).as_posix(): sha256_file(path)
-            for path in sorted(base.rglob("*"))
-            if path.is_file()
+            path.relative_to(base).as_posix(): sha256_file(path) for path in sorted(base.rglob("*")) if path.is_file()
         }
         assert found, f"{base}: nothing there"
         return found
@@ -342,13 +334,7 @@ def _small_params_file() -> str:
         "format": "tsv",
         "columns": None,
     }
-    task |= {
-        "text": ["sentence"],
-        "label": "label",
-        "metrics": ["accuracy"],
-        "positive": None,
-        "lexicon": None,
-    }
+    task |= {"text": ["sentence"], "label": "label", "metrics": ["accuracy"], "positive": None, "lexicon": None}
     task |= {"labels": {"negative": ["0"], "positive": ["1"]}, "split": None, "blocks": BLOCKS}
     task["augment"] = {"n_iter": N_ITER, "cap": None}
     values["models"] = {TEACHER: {"kind": "path", "path": "encoder"}}

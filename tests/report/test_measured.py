@@ -30,9 +30,7 @@ def layout(tmp_path: Path) -> Layout:
         "[red]": {"judged": measures({"": 0.4}), "teacher": measures({"": 0.2})},
     }
     sizes = {"queries": 1200, "left_out": 30, "documents": 1400, "relevant": 1300, "at": [1]}
-    RetrievalScores(**sizes, teacher="minilm", teacher_pairs=12.34, systems=systems).write(
-        found.retrieval("mine")
-    )
+    RetrievalScores(**sizes, teacher="minilm", teacher_pairs=12.34, systems=systems).write(found.retrieval("mine"))
     own = {"task": "qqp", "metrics": ["f1"], "split": "test", "rows": {"train": 9000, "test": 300}}
     SimilarityScores(**own, systems={"sra": {"f1": 0.7104}}).write(found.similarity("alike"))
     return found
@@ -77,7 +75,4 @@ def test_without_a_teacher_there_is_no_second_table(params: Params, layout: Layo
     systems = {n: own.model_copy(update={"teacher": None}) for n, own in scores.systems.items()}
     alone = {"teacher": None, "teacher_pairs": None, "systems": systems}
     scores.model_copy(update=alone).write(layout.retrieval("mine"))
-    assert [table.title for table in read_measured(params, layout)] == [
-        "Retrieval: mine",
-        "Untuned similarity: alike",
-    ]
+    assert [table.title for table in read_measured(params, layout)] == ["Retrieval: mine", "Untuned similarity: alike"]

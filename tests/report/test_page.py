@@ -19,19 +19,7 @@ from .made_up import HOSTILE, LABELS, METHODS, TASK, made_up_content
 
 HERE = Path(page.__file__).parent
 TAGS = {
-    *(
-        "html",
-        "head",
-        "meta",
-        "title",
-        "style",
-        "script",
-        "body",
-        "header",
-        "nav",
-        "main",
-        "footer",
-    ),
+    *("html", "head", "meta", "title", "style", "script", "body", "header", "nav", "main", "footer"),
     *("section", "article", "div", "h1", "h2", "h3", "h4", "p", "ul", "li", "dl", "dt", "dd", "a"),
     *("code", "span", "strong", "mark", "del", "details", "summary", "figure", "figcaption"),
     *("table", "caption", "thead", "tbody", "tr", "th", "td"),
@@ -116,14 +104,7 @@ def test_every_part_is_there_with_its_figures(read: Read) -> None:
         "Provenance",
     ):
         assert f" {heading} " in text
-    for figure in (
-        "90.0 ± 0.4",
-        "12,500",
-        "bilstm_kd_ts, onnx-int8",
-        "1 min 15 s",
-        "75 %",
-        "Fast CPU",
-    ):
+    for figure in ("90.0 ± 0.4", "12,500", "bilstm_kd_ts, onnx-int8", "1 min 15 s", "75 %", "Fast CPU"):
         assert figure in text
     assert "bilstm_kd_ts over bilstm: +2 (+0.4 to +3.3)" in text
 
@@ -150,9 +131,7 @@ def test_ids_are_unique_and_what_names_them_finds_them(read: Read) -> None:
 
 
 def test_a_confusion_leads_to_the_rows_that_are_listed(read: Read) -> None:
-    words = [
-        set((own["data-words"] or "").split()) for own in read.named("tr") if "data-words" in own
-    ]
+    words = [set((own["data-words"] or "").split()) for own in read.named("tr") if "data-words" in own]
     leads = [own["data-filter"] for own in read.named("a") if "data-filter" in own]
     assert leads
     for lead in leads:
@@ -182,9 +161,7 @@ def test_a_task_without_scored_rows_has_a_page(content: dict[str, Any], tmp_path
     tables = {**task["tables"], "calibration": None, "routing": None}
     task |= bare | {"importance": None, "tables": tables, "checks": []}
     task["systems"] = [own | {"score": None, "rate": None} for own in task["systems"]]
-    task["work_lists"] = [
-        own | {"rows": [], "missing": "None is known."} for own in task["work_lists"]
-    ]
+    task["work_lists"] = [own | {"rows": [], "missing": "None is known."} for own in task["work_lists"]]
     content["provenance"] |= {"flow": {"stages": [], "seconds": 0.0}}
     content["provenance"] |= {"commit": None, "packages": [], "computed_on": []}
     write_page(tmp_path / "index.html", content)
@@ -193,17 +170,13 @@ def test_a_task_without_scored_rows_has_a_page(content: dict[str, Any], tmp_path
     assert "<h3>Routing</h3>" not in text and "data-words" not in text
 
 
-def test_further_splits_are_shown_if_there_are_any(
-    content: dict[str, Any], html: str, tmp_path: Path
-) -> None:
+def test_further_splits_are_shown_if_there_are_any(content: dict[str, Any], html: str, tmp_path: Path) -> None:
     [task] = content["tasks"]
     assert task["tables"]["further"] == [] and "Further labelled splits" not in html
     scores = made_up_scores({name: made_up_method(0.9) for name in METHODS})
     further = made_up_content(tmp_path, **dict(with_split(scores, "test_b")))
     titles = [one["title"] for one in further["tasks"][0]["tables"]["further"]]
-    assert titles == [
-        f"{TASK}: {what} on test_b" for what in ("accuracy", "calibration", "routing")
-    ]
+    assert titles == [f"{TASK}: {what} on test_b" for what in ("accuracy", "calibration", "routing")]
     write_page(tmp_path / "index.html", further)
     shown = (tmp_path / "index.html").read_text()
     assert "<h3>Further labelled splits</h3>" in shown and "rows of test_b, with" in shown
@@ -226,20 +199,13 @@ def test_long_sentences_are_cut_and_say_by_how_much() -> None:
     found = pieces({"text": "a [MASK] film", "spans": spans})
     assert [piece["text"] for piece in found] == ["a ", "[MASK]", " film"]
     assert found[1] | {"was": "very", "rule": "mask"} == found[1]
-    long = pieces(
-        {"text": "x" * 1000, "spans": [{"rule": "mask", "start": 900, "end": 910, "was": None}]}
-    )
+    long = pieces({"text": "x" * 1000, "spans": [{"rule": "mask", "start": 900, "end": 910, "was": None}]})
     assert [len(piece["text"]) for piece in long[:1]] == [600]
     assert long[1]["text"] == " … (400 more characters)"
 
 
 def test_colours_go_by_the_greatest_change() -> None:
-    assert [heat(change, 0.5) for change in (0.5, -0.2, 0.02, 0.0)] == [
-        "rise5",
-        "fall2",
-        "level",
-        "level",
-    ]
+    assert [heat(change, 0.5) for change in (0.5, -0.2, 0.02, 0.0)] == ["rise5", "fall2", "level", "level"]
     assert (seconds(3.14159), seconds(60.0), seconds(125.0)) == ("3.1 s", "1 min 0 s", "2 min 5 s")
 
 
@@ -261,6 +227,4 @@ def test_ticks_are_round_numbers(low: float, high: float, log: bool, wanted: lis
 def test_the_script_writes_no_markup() -> None:
     # What it shows of the data is set as text.
     script = (HERE / "page.js").read_text()
-    assert not re.search(
-        r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|fetch\(", script
-    )
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|fetch\(", script)

@@ -21,9 +21,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(
-        not (CHROMIUM and DRIVER), reason="chromium or chromedriver is not installed"
-    ),
+    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="chromium or chromedriver is not installed"),
 ]
 TABLE = f"#task-{TASK} table"
 ROWS = f"#task-{TASK}-list tbody tr"

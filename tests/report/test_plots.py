@@ -34,11 +34,7 @@ def test_a_summary_has_few_leaves_whatever_the_tasks() -> None:
 def test_each_curve_is_a_file_of_the_first_seed(tmp_path: Path) -> None:
     history = [{"step": 10, "epoch": 1.0, "loss": 0.5, "dev": 0.75}]
     curves = [
-        {
-            "system": "bilstm",
-            "seed": seed,
-            "history": [one | {"dev": 0.75 / seed} for one in history],
-        }
+        {"system": "bilstm", "seed": seed, "history": [one | {"dev": 0.75 / seed} for one in history]}
         for seed in (1, 2)
     ]
     write_curves(tmp_path, [{"task": "movies", "curves": curves}])

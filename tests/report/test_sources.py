@@ -5,14 +5,7 @@ from typing import Any
 
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.params import (
-    Finished,
-    LocalModel,
-    OwnFiles,
-    Params,
-    SentenceVectorFiles,
-    VectorFile,
-)
+from pipeline_lib.params import Finished, LocalModel, OwnFiles, Params, SentenceVectorFiles, VectorFile
 from pipeline_lib.sources.run_sources import source_rows
 from tests.outputs.answer_files import settings
 
@@ -25,9 +18,7 @@ VECTORS = {"files": ["v.jsonl"], "format": None, "mask": "[MASK]", "storage": "f
 def own_params(inputs: Path) -> Params:
     """Return parameters with files of the user's own wherever there can be some."""
     shipped = made_up_params()
-    source = OwnFiles.model_validate(
-        {"kind": "files", "files": FILES, "format": "csv", "columns": None}
-    )
+    source = OwnFiles.model_validate({"kind": "files", "files": FILES, "format": "csv", "columns": None})
     task = shipped.tasks[TASK].model_copy(update={"source": source})
     answers = settings(files=["a.jsonl", "{task}/b.jsonl"], provenance={"terms": "as set"})
     teachers = {
@@ -76,8 +67,7 @@ def test_files_of_ones_own_are_named_with_digest_and_terms(tmp_path: Path) -> No
     params = own_params(inputs)
     write_records(layout, inputs)
     found = [
-        tuple(row[key] for key in ("name", "kind", "from", "sha256", "licence"))
-        for row in source_rows(params, layout)
+        tuple(row[key] for key in ("name", "kind", "from", "sha256", "licence")) for row in source_rows(params, layout)
     ]
     told = "(model: m-1; prompt: sha256 12ab; terms: free)"
     llm, unknown = f"teacher llm of {TASK}", "unknown"
@@ -86,13 +76,7 @@ def test_files_of_ones_own_are_named_with_digest_and_terms(tmp_path: Path) -> No
         ("model base", "path", "base", "of base", unknown),
         (llm, "answers", f"a.jsonl {told}", "of a", "terms: free"),
         (llm, "answers", f"{TASK}/b.jsonl {told}", "of b", "terms: free"),
-        (
-            f"teacher done of {TASK}",
-            "finished",
-            f"done/{TASK}",
-            "of part 1, of part 2",
-            "its README.md: mit",
-        ),
+        (f"teacher done of {TASK}", "finished", f"done/{TASK}", "of part 1, of part 2", "its README.md: mit"),
         ("word vectors", "file", "glove.txt", "of glove", unknown),
         ("sentence vectors", "files", "v.jsonl (model: e-1)", "–", unknown),
     ]

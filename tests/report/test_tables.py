@@ -18,13 +18,7 @@ from pipeline_lib.results.report_markdown import write_report
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.table_rows import rows
 from pipeline_lib.results.terminal import print_result
-from tests.made_up import (
-    made_up_form,
-    made_up_method,
-    made_up_scores,
-    made_up_speed,
-    with_split,
-)
+from tests.made_up import made_up_form, made_up_method, made_up_scores, made_up_speed, with_split
 from tests.tour import TOUR
 
 SPEED = made_up_speed()
@@ -33,9 +27,7 @@ SPEED = made_up_speed()
 @pytest.fixture
 def scores() -> TaskScores:
     gain = {"difference": 0.019, "low": 0.004, "high": 0.033, "p": 0.006, "p_holm": 0.012}
-    return made_up_scores(
-        {"bilstm": made_up_method(0.88), "bilstm_kd_mask_pos": made_up_method(0.9, gain)}
-    )
+    return made_up_scores({"bilstm": made_up_method(0.88), "bilstm_kd_mask_pos": made_up_method(0.9, gain)})
 
 
 DETAILS = ("details/scores", "details/recall", "details/gain")
@@ -157,9 +149,7 @@ def test_further_splits_have_tables_of_their_own(
     assert "Routed\n(test_b)" in others[-1].header
     # The tables of dev and test are as they were, wherever they are shown.
     for width in (80, 200):
-        text, before = (
-            printed(TaskResult("movies", one, SPEED), params, width) for one in (further, scores)
-        )
+        text, before = (printed(TaskResult("movies", one, SPEED), params, width) for one in (further, scores))
         assert "accuracy on test_b" in text and "test_b" not in before
         assert text.startswith(before.split("Data:")[0])
     write_report(tmp_path / "a.md", [result], params)
@@ -198,9 +188,7 @@ def test_hidden_test_falls_back_to_dev_and_says_so(scores: TaskScores, params: P
     assert "test" not in metrics([result])["movies"]["teachers"]["minilm"]
 
 
-def test_steps_are_shown_with_what_differs(
-    scores: TaskScores, params: Params, tmp_path: Path
-) -> None:
+def test_steps_are_shown_with_what_differs(scores: TaskScores, params: Params, tmp_path: Path) -> None:
     result = TaskResult("movies", scores)
     text = printed(result, params, 120)
     assert "movies: what each step adds on test" in text and "what it learns" in text
@@ -212,9 +200,7 @@ def test_steps_are_shown_with_what_differs(
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 160])
-def test_the_table_fits_and_no_number_is_broken(
-    scores: TaskScores, params: Params, width: int
-) -> None:
+def test_the_table_fits_and_no_number_is_broken(scores: TaskScores, params: Params, width: int) -> None:
     text = printed(TaskResult("movies", scores, SPEED), params, width)
     assert max(len(line) for line in text.splitlines()) <= width
     for whole in ("90.0 ± 0.4", "+1.9 p 0.012", "[+0.4, +3.3]", "15× / 3.8×", "12,500", "Fast CPU"):
@@ -243,9 +229,7 @@ def test_the_caption_says_what_was_timed_and_how(scores: TaskScores, params: Par
 
 
 @pytest.mark.parametrize("width", [100, 140])
-def test_every_form_is_shown_with_its_timings(
-    scores: TaskScores, params: Params, width: int
-) -> None:
+def test_every_form_is_shown_with_its_timings(scores: TaskScores, params: Params, width: int) -> None:
     text = printed(TaskResult("movies", scores, SPEED), params, width)
     lines = [" ".join(row.split()) for row in text.splitlines()]
     assert "teacher minilm, onnx-int8 400 800 5 – 24 97.0" in lines
@@ -255,9 +239,7 @@ def test_every_form_is_shown_with_its_timings(
 def test_a_form_on_the_accelerator_alone_has_no_latency(scores: TaskScores, params: Params) -> None:
     rates = {"accelerator": {"median": 9000.0, "min": 1.0, "max": 9999.0}}
     teacher = SPEED.model_dump()["teachers"]["minilm"]
-    teacher["forms"]["torch bfloat16"] = made_up_form(1.0, 92_000_000, rates=rates) | {
-        "latency_ms": None
-    }
+    teacher["forms"]["torch bfloat16"] = made_up_form(1.0, 92_000_000, rates=rates) | {"latency_ms": None}
     speed = made_up_speed(accelerator="Fast GPU", teachers={"minilm": teacher})
     text = printed(TaskResult("movies", scores, speed), params, 140)
     assert "Fast GPU" in text
@@ -289,9 +271,7 @@ def test_metrics_are_plain_numbers_for_dvc(scores: TaskScores) -> None:
     assert "gain" not in found["movies"]["methods"]["bilstm"]["test"]
 
 
-def test_markdown_holds_no_timings_and_is_stable(
-    scores: TaskScores, params: Params, tmp_path: Path
-) -> None:
+def test_markdown_holds_no_timings_and_is_stable(scores: TaskScores, params: Params, tmp_path: Path) -> None:
     for name in ("a.md", "b.md"):
         write_report(tmp_path / name, [TaskResult("movies", scores, SPEED)], params)
     text = (tmp_path / "a.md").read_text()
@@ -303,17 +283,14 @@ def test_markdown_holds_no_timings_and_is_stable(
 
 
 @pytest.mark.parametrize("width", [80, 120, 160])
-def test_three_lines_say_what_distillation_gives(
-    scores: TaskScores, params: Params, width: int
-) -> None:
+def test_three_lines_say_what_distillation_gives(scores: TaskScores, params: Params, width: int) -> None:
     text = printed(TaskResult("movies", scores, SPEED), params, width)
     assert max(len(line) for line in text.splitlines()) <= width
     _, beside = text.split("movies: calibration on test")
     table, routes = beside.split("movies: routing")
     lines = [line.split() for line in table.splitlines()]
     teacher, gold, distilled = (
-        next(line for line in lines if name in line)
-        for name in ("minilm", "bilstm", "bilstm_kd_mask_pos")
+        next(line for line in lines if name in line) for name in ("minilm", "bilstm", "bilstm_kd_mask_pos")
     )
     assert teacher[:4] == ["teacher", "minilm", "–", "0.352"]
     assert gold[1:7] == ["gold", "0.410", "±", "0.002", "4.8", "±"]
@@ -325,9 +302,7 @@ def test_three_lines_say_what_distillation_gives(
     assert " ".join(route[1:]) == "25.0 90.6 26.0 90.6 ± 0.3 91.0 0.28"
 
 
-def test_the_report_counts_cost_in_parameters(
-    scores: TaskScores, params: Params, tmp_path: Path
-) -> None:
+def test_the_report_counts_cost_in_parameters(scores: TaskScores, params: Params, tmp_path: Path) -> None:
     scores = changed(scores, "methods/bilstm/details/temperature", {"1": 1.25, "2": 0.8})
     write_report(tmp_path / "a.md", [TaskResult("movies", scores, SPEED)], params)
     text = (tmp_path / "a.md").read_text()

@@ -71,10 +71,7 @@ def test_a_sample_is_scored_as_if_it_were_the_data() -> None:
     outputs = np.stack([LOGITS, LOGITS[::-1]])
     chosen = RNG.integers(0, 300, (4, 300))
     for name, scores in detail_samples(LABELS, outputs, "classification").items():
-        expected = [
-            [details(LABELS[rows], one[rows], "classification")[name] for one in outputs]
-            for rows in chosen
-        ]
+        expected = [[details(LABELS[rows], one[rows], "classification")[name] for one in outputs] for rows in chosen]
         np.testing.assert_allclose(scores(chosen), expected, rtol=1e-12)
 
 
@@ -137,14 +134,7 @@ def test_each_of_several_labels_is_a_classifier_of_two_classes() -> None:
     marks = (draw.random((60, 3)) < 0.4).astype(np.uint8)
     logits = draw.normal(size=(60, 3)) + 2.0 * marks
     found = details(marks, logits, "multilabel")
-    each = [
-        details(
-            marks[:, n].astype(np.int64),
-            of_two(logits[:, n]),
-            "classification",
-        )
-        for n in range(3)
-    ]
+    each = [details(marks[:, n].astype(np.int64), of_two(logits[:, n]), "classification") for n in range(3)]
     assert {*found} == {"nll", "ece"}
     for name, value in found.items():
         assert value == pytest.approx(np.mean([one[name] for one in each]))

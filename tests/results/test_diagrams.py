@@ -4,20 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.evaluation.word_importance_examples import (
-    EACH,
-    _labels,
-    _merit,
-    explained_method,
-    extremes,
-)
+from pipeline_lib.evaluation.word_importance_examples import EACH, _labels, _merit, explained_method, extremes
 from pipeline_lib.results.calibration import BINS, details, reliability
-from pipeline_lib.results.diagrams import (
-    MAX_CLASSES,
-    OTHERS,
-    confusion_of,
-    reliability_of,
-)
+from pipeline_lib.results.diagrams import MAX_CLASSES, OTHERS, confusion_of, reliability_of
 from tests.made_up import made_up_method, made_up_scores
 
 
@@ -73,14 +62,7 @@ def test_of_many_classes_those_mistaken_most_are_shown() -> None:
 
 
 def test_rows_are_explained_where_distillation_helped_and_hurt_most() -> None:
-    given = [
-        "one two three four",
-        "too short",
-        "a b c d",
-        "one two three four",
-        "e f g h",
-        "i j k l",
-    ]
+    given = ["one two three four", "too short", "a b c d", "one two three four", "e f g h", "i j k l"]
     differences = np.array([0.5, 0.9, -0.3, 0.4, 0.1, np.nan])
     assert extremes(differences, given) == [(0, "helped"), (4, "helped"), (2, "hurt")]
     many = [(f"word {n} of many", "and as many here") for n in range(20)]
@@ -107,9 +89,7 @@ def test_a_row_without_a_label_or_an_answer_is_not_explained() -> None:
     teacher = np.array([[2.0, 0.0], [np.nan, np.nan], [0.0, 2.0]])
     labels = _labels(pa.chunked_array([[None, None, 1]]), teacher, "classification")
     assert labels.tolist() == [0, -1, 1]
-    merits = [
-        _merit(sign * np.array([[9.0, 0.0]] * 3), labels, 1.0, "classification") for sign in (1, -1)
-    ]
+    merits = [_merit(sign * np.array([[9.0, 0.0]] * 3), labels, 1.0, "classification") for sign in (1, -1)]
     assert np.isnan(merits[0]).tolist() == [False, True, False]
     given = [f"{word} two three four" for word in ("a", "b", "c")]
     assert extremes(merits[0] - merits[1], given) == [(0, "helped"), (2, "hurt")]

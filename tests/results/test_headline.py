@@ -8,13 +8,7 @@ from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.headline import headline
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.speed import TaskSpeed
-from tests.made_up import (
-    made_up_form,
-    made_up_method,
-    made_up_scores,
-    made_up_speed,
-    with_split,
-)
+from tests.made_up import made_up_form, made_up_method, made_up_scores, made_up_speed, with_split
 
 GAIN = {"difference": 0.019, "low": 0.004, "high": 0.033, "p": 0.006, "p_holm": 0.012}
 QUALITY = (
@@ -95,9 +89,7 @@ def test_the_student_is_chosen_on_dev_whatever_test_says() -> None:
 
 
 def test_of_equally_good_students_the_smallest_is_named() -> None:
-    small = made_up_method(0.9) | {
-        "parameters": {"without_embeddings": 1, "with_embeddings": 5_999_999}
-    }
+    small = made_up_method(0.9) | {"parameters": {"without_embeddings": 1, "with_embeddings": 5_999_999}}
     scores = made(large=made_up_method(0.9), small=small, third=made_up_method(0.9))
     assert scores.best_on_dev() == "small"
     assert scores.best_on_dev(["large", "third"]) == "large"
@@ -138,9 +130,7 @@ def test_pairs_are_called_pairs() -> None:
     assert "12,500 pairs per second (onnx-int8), the" in told(made(), made_up_speed(pair=True))
 
 
-@pytest.mark.parametrize(
-    ("runs", "why"), [(True, "was not timed"), (False, "is no model that runs here")]
-)
+@pytest.mark.parametrize(("runs", "why"), [(True, "was not timed"), (False, "is no model that runs here")])
 def test_a_teacher_without_timings_is_said_to_have_none(runs: bool, why: str) -> None:
     scores = made() if runs else changed(made(), ("teachers/minilm/parameters", None))
     text = told(scores, made_up_speed(teachers={}))

@@ -7,18 +7,7 @@ import pytest
 
 from pipeline_lib.results.table import Table
 
-PARTS = (
-    "|",
-    "<b>",
-    "`x`",
-    "line\nend",
-    "\r\n",
-    "*bold*",
-    "[a](http://b)",
-    "\x1b[2J",
-    "&lt;",
-    "\\|",
-)
+PARTS = ("|", "<b>", "`x`", "line\nend", "\r\n", "*bold*", "[a](http://b)", "\x1b[2J", "&lt;", "\\|")
 EVIL = [f"{first}a{second}" for first, second in product(PARTS, PARTS)]
 """Names of classes, tasks and files."""
 ACTIVE = re.compile(r"(?<!\\)(?:\\\\)*[|<>`*\[\]&]")

@@ -7,14 +7,7 @@ import pytest
 import sklearn.metrics
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.results.metrics import (
-    agreement,
-    decide,
-    from_confusion,
-    from_labels,
-    from_scores,
-    score,
-)
+from pipeline_lib.results.metrics import agreement, decide, from_confusion, from_labels, from_scores, score
 from pipeline_lib.results.significance import compare
 
 LABELS = np.array([1, 1, 1, 0, 0, 0, 0, 1])
@@ -51,17 +44,13 @@ def test_f1_of_three_classes_is_the_mean_of_all() -> None:
     assert score("f1", labels, one_hot(guesses, 3)) == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
 
 
-def scikit_learns(
-    metric: str, labels: np.ndarray, guesses: np.ndarray, classes: int, positive: int
-) -> float:
+def scikit_learns(metric: str, labels: np.ndarray, guesses: np.ndarray, classes: int, positive: int) -> float:
     """Return the metric as scikit-learn computes it."""
     if metric == "accuracy":
         return sklearn.metrics.accuracy_score(labels, guesses)
     if metric == "matthews_correlation":
         return sklearn.metrics.matthews_corrcoef(labels, guesses)
-    each = sklearn.metrics.f1_score(
-        labels, guesses, labels=range(classes), average=None, zero_division=0.0
-    )
+    each = sklearn.metrics.f1_score(labels, guesses, labels=range(classes), average=None, zero_division=0.0)
     return each[positive] if classes == 2 else each.mean()
 
 
@@ -69,9 +58,7 @@ def scikit_learns(
 @pytest.mark.parametrize("classes", [2, 3, 5])
 @pytest.mark.parametrize("present", [1, 2])
 @pytest.mark.parametrize("positive", [0, 1])
-def test_decisions_are_scored_as_by_scikit_learn(
-    metric: str, classes: int, present: int, positive: int
-) -> None:
+def test_decisions_are_scored_as_by_scikit_learn(metric: str, classes: int, present: int, positive: int) -> None:
     # `present` classes occur at all: the degenerate cases, where a ratio is 0/0, are among them.
     rng = np.random.default_rng(classes)
     labels = rng.integers(0, present, (4, 30))

@@ -109,9 +109,7 @@ def test_no_table_and_no_figure_of_a_paper_is_missing(paper: str) -> None:
     assert {line.item for line in LINES if line.paper == paper} == tables | DRAWN[paper]
 
 
-@pytest.mark.parametrize(
-    ("paper", "table"), sorted({(one.paper, one.table) for one in PUBLISHED.figures})
-)
+@pytest.mark.parametrize(("paper", "table"), sorted({(one.paper, one.table) for one in PUBLISHED.figures}))
 def test_no_column_and_no_row_of_a_table_is_missing(paper: str, table: str) -> None:
     lines = [line for line in LINES if (line.paper, line.item) == (paper, f"table {table}")]
     figures = _figures(paper, table)

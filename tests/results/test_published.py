@@ -101,9 +101,7 @@ def test_baselines_and_rows_here_exist() -> None:
         ("dse", "2", "DSE", "all speed_up", 934),
     ],
 )
-def test_figures_are_as_printed(
-    paper: str, table: str, row: str, column: str, value: float
-) -> None:
+def test_figures_are_as_printed(paper: str, table: str, row: str, column: str, value: float) -> None:
     assert figures(paper, table, row)[column] == value
 
 
@@ -232,8 +230,7 @@ def test_the_mismatched_part_is_a_split_here() -> None:
     [one] = [
         one
         for one in compared
-        if (one.system, one.published.paper) == ("bilstm_kd_ts_256", "kd")
-        and one.published.task == "mnli_mismatched"
+        if (one.system, one.published.paper) == ("bilstm_kd_ts_256", "kd") and one.published.task == "mnli_mismatched"
     ]
     # Tang et al., table 1: 72.6, over 68.3.
     assert (one.published.value, one.published_gain) == (72.6, 4.3)
@@ -248,8 +245,7 @@ def test_other_settings_are_named(paper: Params) -> None:
     table = published_table(compare([distilled()], smaller), smaller)
     assert table is not None
     assert table.caption[1:] == [
-        "This is not a run of profile tang: its settings are others in students. Compare the "
-        "gains, not the scores."
+        "This is not a run of profile tang: its settings are others in students. Compare the gains, not the scores."
     ]
 
 
@@ -270,14 +266,7 @@ def test_a_gain_over_a_row_that_means_something_else_is_not_compared(paper: Para
 
 
 @pytest.mark.parametrize(
-    ("name", "task"),
-    [
-        ("thesis", "sst2"),
-        ("tang", "sst2"),
-        ("sra", "sst2"),
-        ("thesis_mkd", "sst2"),
-        ("dse", "qnli"),
-    ],
+    ("name", "task"), [("thesis", "sst2"), ("tang", "sst2"), ("sra", "sst2"), ("thesis_mkd", "sst2"), ("dse", "qnli")]
 )
 def test_a_run_of_a_profile_is_said_to_be_no_other(name: str, task: str) -> None:
     params = _profile(name)
@@ -291,15 +280,9 @@ def test_a_run_of_a_profile_is_said_to_be_no_other(name: str, task: str) -> None
 
 
 def test_rows_of_the_embedding_paper_are_those_of_its_profile() -> None:
-    methods = {
-        "dse_a0": made_up_method(0.80),
-        "dse_a05": made_up_method(0.79, GAIN) | {"baseline": "dse_a0"},
-    }
+    methods = {"dse_a0": made_up_method(0.80), "dse_a05": made_up_method(0.79, GAIN) | {"baseline": "dse_a0"}}
     compared = compare([TaskResult("qnli", made_up_scores(methods))], _profile("dse"))
-    assert [(one.system, one.published.value) for one in compared] == [
-        ("dse_a0", 84.8),
-        ("dse_a05", 86.0),
-    ]
+    assert [(one.system, one.published.value) for one in compared] == [("dse_a0", 84.8), ("dse_a05", 86.0)]
     assert compared[1].published_gain == 1.2
     assert compared[1].difference == pytest.approx(-2.2)
     methods = {"dse_a0_stsb": made_up_method(0.8)}
@@ -312,10 +295,7 @@ def test_rows_of_the_embedding_paper_are_those_of_its_profile() -> None:
 
 
 def test_quoted_rows_gain_over_the_same_student_here() -> None:
-    methods = {
-        "bilstm": made_up_method(0.80),
-        "bilstm_kd": made_up_method(0.82, GAIN),
-    }
+    methods = {"bilstm": made_up_method(0.80), "bilstm_kd": made_up_method(0.82, GAIN)}
     compared = compare([TaskResult("sst2", made_up_scores(methods))], _profile("sra"))
     kd = [one for one in compared if one.system == "bilstm_kd"]
     assert [(one.published.table, one.published_gain) for one in kd] == [("1", 1.7), ("3", 1.8)]

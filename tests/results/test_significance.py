@@ -89,9 +89,7 @@ def test_correlations_are_compared_too() -> None:
 
 @pytest.mark.parametrize("seeds", [2, 3, 5])
 @pytest.mark.parametrize("spread", [0.005, 0.010, 0.018])
-def test_equal_systems_are_called_different_in_about_one_case_of_twenty(
-    seeds: int, spread: float
-) -> None:
+def test_equal_systems_are_called_different_in_about_one_case_of_twenty(seeds: int, spread: float) -> None:
     """Equal on average; each training adds its own luck, ``spread`` in accuracy."""
     rng = np.random.default_rng([seeds, int(1000 * spread)])
     trials, called = 400, 0
@@ -105,9 +103,7 @@ def test_equal_systems_are_called_different_in_about_one_case_of_twenty(
     assert called / trials < 0.083
 
 
-def _trainings(
-    rng: np.random.Generator, hardness: np.ndarray, seeds: int, spread: float
-) -> np.ndarray:
+def _trainings(rng: np.random.Generator, hardness: np.ndarray, seeds: int, spread: float) -> np.ndarray:
     """Return answers (seeds, rows) that are right in some 80 %: examples and seeds both matter."""
     # An accuracy of 80 % moves by 0.198 where the latent ability moves by 1 (slope of the normal).
     ability = 1.19 + rng.normal(scale=spread / 0.198, size=(seeds, 1))
@@ -117,12 +113,7 @@ def _trainings(
 
 def test_holm_corrects_for_the_number_of_rows() -> None:
     found = holm({"a": 0.01, "b": 0.04, "c": 0.03, "one_seed": None})
-    assert found == {
-        "a": pytest.approx(0.03),
-        "c": pytest.approx(0.06),
-        "b": pytest.approx(0.06),
-        "one_seed": None,
-    }
+    assert found == {"a": pytest.approx(0.03), "c": pytest.approx(0.06), "b": pytest.approx(0.06), "one_seed": None}
 
 
 def test_holm_of_nothing_is_nothing() -> None:

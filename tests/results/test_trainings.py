@@ -22,12 +22,7 @@ def curves(folder: Path, history: list[dict[str, Any]], kind: str) -> list[Curve
     params, layout = load_params(TOUR), Layout(folder)
     [joint] = [name for name, row in params.joint.items() if "movies" in row.tasks]
     joined = [
-        one
-        | {
-            f"{name}_by_task": {"movies": one[name], "tweets": 0.5}
-            for name in ("dev", "dev_loss")
-            if name in one
-        }
+        one | {f"{name}_by_task": {"movies": one[name], "tweets": 0.5} for name in ("dev", "dev_loss") if name in one}
         for one in history
     ]
     folders = {layout.joint_students(joint, seed): joined for seed in params.seeds}
@@ -49,6 +44,4 @@ def test_the_kept_evaluation_is_named_by_the_loss_that_chose_it(kind: str, tmp_p
 def test_by_the_metric_it_is_just_kept(tmp_path: Path) -> None:
     plain = [{key: value for key, value in one.items() if key != "dev_loss"} for one in LOOKS]
     drawn = curves(tmp_path, plain, "method")
-    assert [row[-1] for row in learning_chart("a", "bilstm", 0, drawn[:1], "dev").rows] == [
-        *("", "kept")
-    ]
+    assert [row[-1] for row in learning_chart("a", "bilstm", 0, drawn[:1], "dev").rows] == [*("", "kept")]

@@ -51,18 +51,12 @@ def by_cosine(catalogue: Catalogue) -> Search:
 
 
 def made(
-    folder: Path,
-    encoder: Path,
-    texts: list[str] = TEXTS,
-    ids: list[str] | None = None,
-    **form: object,
+    folder: Path, encoder: Path, texts: list[str] = TEXTS, ids: list[str] | None = None, **form: object
 ) -> Catalogue:
     """Build a catalogue in segments of 16 rows."""
     batches = [Rows(texts, ids)] if texts else []
     own = EncoderReference.to(encoder)
-    return build(folder, own, batches, Form(**form), ENGINE, ids=ids is not None, segment_rows=16)[
-        0
-    ]
+    return build(folder, own, batches, Form(**form), ENGINE, ids=ids is not None, segment_rows=16)[0]
 
 
 def cosine_order(queries: np.ndarray, documents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

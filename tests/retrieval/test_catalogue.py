@@ -46,9 +46,7 @@ def all_texts(catalogue: Catalogue) -> list[str]:
 
 
 # The greatest error of a value, as a share of its row's greatest value: half a step.
-@pytest.mark.parametrize(
-    ("storage", "error"), [("float32", 1e-6), ("float16", 2**-11), ("int8", 0.5 / 127)]
-)
+@pytest.mark.parametrize(("storage", "error"), [("float32", 1e-6), ("float16", 2**-11), ("int8", 0.5 / 127)])
 def test_vectors_are_the_encoders_within_the_formats_error(
     tmp_path: Path, encoder: Path, wanted: np.ndarray, storage: str, error: float
 ) -> None:
@@ -158,18 +156,14 @@ def test_a_changed_file_embeds_its_changed_segments_alone(tmp_path: Path, encode
     own = EncoderReference.to(encoder)
     made(tmp_path / "index", encoder)
     changed = [*TEXTS[:20], "another word5", *TEXTS[21:]]
-    catalogue, report = build(
-        tmp_path / "index", own, [Rows(changed)], Form(), ENGINE, segment_rows=16
-    )
+    catalogue, report = build(tmp_path / "index", own, [Rows(changed)], Form(), ENGINE, segment_rows=16)
     assert (report.computed, report.reused) == (1, 3)
     assert all_texts(catalogue) == changed
     assert len(list((tmp_path / "index").glob("*.arrow"))) == 4
     assert not (tmp_path / "index" / UNFINISHED).exists()
 
 
-def test_adding_embeds_the_new_rows_alone(
-    tmp_path: Path, encoder: Path, wanted: np.ndarray
-) -> None:
+def test_adding_embeds_the_new_rows_alone(tmp_path: Path, encoder: Path, wanted: np.ndarray) -> None:
     catalogue = made(tmp_path / "index", encoder, TEXTS[:20], storage="float32")
     added, report = add(catalogue, [Rows(TEXTS[10:])], ENGINE, segment_rows=16)
     assert report.rows_computed == 30 and report.left_out["known"] == 10
@@ -220,17 +214,13 @@ def test_two_writers_do_not_lose_each_others_rows(tmp_path: Path, encoder: Path)
     assert build(tmp_path / "index", *own)[1].before == 40
 
 
-def test_a_models_vectors_are_all_in_one_number_format(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_models_vectors_are_all_in_one_number_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = write_model(tmp_path / "bert", "bert")
     own = EncoderReference.to(model, "mean", 16)
 
     def on_a_machine_of(precision: str, folder: str) -> Catalogue:
         resolved = {"auto": precision}
-        monkeypatch.setattr(
-            embedders, "resolve_precision", lambda name, _: resolved.get(name, name)
-        )
+        monkeypatch.setattr(embedders, "resolve_precision", lambda name, _: resolved.get(name, name))
         return build(tmp_path / folder, own, [Rows(TEXTS[:20])], Form(), ENGINE)[0]
 
     exact, rough = (on_a_machine_of(p, p) for p in ("float32", "bfloat16"))

@@ -41,9 +41,7 @@ def documents(encoder: Path) -> np.ndarray:
     return (load_encoder(encoder).encode(TEXTS) + noise + OFFSET).astype(np.float32)
 
 
-def given(
-    folder: Path, vectors: np.ndarray, texts: list[str] = TEXTS, model: str = "some"
-) -> GivenDocuments:
+def given(folder: Path, vectors: np.ndarray, texts: list[str] = TEXTS, model: str = "some") -> GivenDocuments:
     """Write a file of vectors and gather it."""
     pairs = zip(texts, vectors.tolist(), strict=True)
     rows = [{"metadata": {"provenance": {"model": model}}}]
@@ -56,16 +54,11 @@ def given(
 
 
 def made(folder: Path, encoder: Path, own: GivenDocuments, texts: list[str]) -> Catalogue:
-    reference, form = (
-        EncoderReference.to(encoder),
-        Form("float32", mean=targets_in_files(encoder).mean),
-    )
+    reference, form = (EncoderReference.to(encoder), Form("float32", mean=targets_in_files(encoder).mean))
     return build(folder, reference, [Rows(texts)], form, ENGINE, documents=own)[0]
 
 
-def test_queries_of_the_encoder_find_the_given_vectors(
-    tmp_path: Path, encoder: Path, documents: np.ndarray
-) -> None:
+def test_queries_of_the_encoder_find_the_given_vectors(tmp_path: Path, encoder: Path, documents: np.ndarray) -> None:
     catalogue = made(tmp_path / "index", encoder, given(tmp_path / "files", documents), TEXTS)
     np.testing.assert_allclose(next(catalogue.blocks())[1], documents - OFFSET, atol=1e-5)
     assert catalogue.contents.given == {"model": "some"}
@@ -80,12 +73,8 @@ def test_queries_of_the_encoder_find_the_given_vectors(
         QueryEncoder.of(catalogue, other)
 
 
-def test_added_sentences_have_theirs_out_of_files_too(
-    tmp_path: Path, encoder: Path, documents: np.ndarray
-) -> None:
-    first = made(
-        tmp_path / "index", encoder, given(tmp_path / "a", documents[:40], TEXTS[:40]), TEXTS[:40]
-    )
+def test_added_sentences_have_theirs_out_of_files_too(tmp_path: Path, encoder: Path, documents: np.ndarray) -> None:
+    first = made(tmp_path / "index", encoder, given(tmp_path / "a", documents[:40], TEXTS[:40]), TEXTS[:40])
     more, rows = given(tmp_path / "b", documents[40:], TEXTS[40:]), [Rows(TEXTS[40:])]
     whole, report = add(first, rows, ENGINE, documents=more)
     assert len(whole) == 50 and report.rows_computed == 10
@@ -93,18 +82,14 @@ def test_added_sentences_have_theirs_out_of_files_too(
     with pytest.raises(DistilleryError, match="Name those of the new sentences by `--vectors`"):
         add(whole, rows, ENGINE)
     other = given(tmp_path / "c", documents[40:], TEXTS[40:], model="another")
-    with pytest.raises(
-        DistilleryError, match="of model another, but the index holds those of some"
-    ):
+    with pytest.raises(DistilleryError, match="of model another, but the index holds those of some"):
         add(whole, rows, ENGINE, documents=other)
     own = build(tmp_path / "own", EncoderReference.to(encoder), [Rows(TEXTS)], Form(), ENGINE)[0]
     with pytest.raises(DistilleryError, match="are its encoder's"):
         add(own, rows, ENGINE, documents=more)
 
 
-def test_a_sentence_without_a_vector_is_named(
-    tmp_path: Path, encoder: Path, documents: np.ndarray
-) -> None:
+def test_a_sentence_without_a_vector_is_named(tmp_path: Path, encoder: Path, documents: np.ndarray) -> None:
     some = given(tmp_path / "files", documents[:-2], TEXTS[:-2])
     with pytest.raises(DistilleryError, match=f"{TEXTS[-2]}.*no vector in the files.* 1 of the 49"):
         made(tmp_path / "index", encoder, some, TEXTS)
@@ -130,9 +115,7 @@ def test_another_space_is_refused(tmp_path: Path, encoder: Path, documents: np.n
         targets_in_files(of_a_model)
 
 
-def test_a_weak_encoder_in_the_same_space_is_not_refused(
-    encoder: Path, documents: np.ndarray
-) -> None:
+def test_a_weak_encoder_in_the_same_space_is_not_refused(encoder: Path, documents: np.ndarray) -> None:
     own, noise = documents - OFFSET, np.random.default_rng(3).normal(size=documents.shape)
     weak = own + 3 * own.std() * noise
     cosines = (unit(weak) * unit(own)).sum(1)
@@ -140,9 +123,7 @@ def test_a_weak_encoder_in_the_same_space_is_not_refused(
     check_space(weak.astype(np.float32), documents, OFFSET)
 
 
-def test_a_file_that_grew_builds_the_same_index(
-    tmp_path: Path, encoder: Path, documents: np.ndarray
-) -> None:
+def test_a_file_that_grew_builds_the_same_index(tmp_path: Path, encoder: Path, documents: np.ndarray) -> None:
     some = given(tmp_path / "a", documents[:40], TEXTS[:40])
     first = made(tmp_path / "index", encoder, some, TEXTS[:40])
     again = made(tmp_path / "index", encoder, given(tmp_path / "b", documents), TEXTS)

@@ -67,9 +67,7 @@ def test_a_files_words(
     table = nearest_words.compute(make_examples([words], [["X"] * 4])).to_pylist()
     assert {row["word"]: row["nearest"] for row in table} == (
         # Of the first four usable words: film, movie, dull, flat; or film, Film, movie, New.
-        {"Film": ["movie", "flat"], "dull": ["flat", "movie"]}
-        if lowercase
-        else {"Film": ["New", "movie"]}
+        {"Film": ["movie", "flat"], "dull": ["flat", "movie"]} if lowercase else {"Film": ["New", "movie"]}
     )
 
 

@@ -35,9 +35,7 @@ SECOND = ["good", "a film", "a dull plot a", "good good film", "dull", "a a a", 
 
 def make_student(architecture: str, outputs: int, pair: bool = True) -> Student:
     torch.manual_seed(outputs)
-    settings = student_settings(
-        ARCHITECTURES[architecture] | COMMON | {"architecture": architecture}
-    )
+    settings = student_settings(ARCHITECTURES[architecture] | COMMON | {"architecture": architecture})
     config = StudentConfig(len(WORDS) + 2, 6, settings, pair, LABELS[outputs])
     model = build_student(config, None)
     return Student(model.eval(), build_tokenizer(WORDS, True), torch.device("cpu"))
@@ -154,9 +152,7 @@ def test_memory_grows_with_neither_side(monkeypatch: MonkeyPatch) -> None:
     assert greatest == [8 * 2 * 10 * 5] * 2
 
 
-def test_mapped_vectors_are_read_where_they_lie(
-    tmp_path: Path, recwarn: pytest.WarningsRecorder
-) -> None:
+def test_mapped_vectors_are_read_where_they_lie(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
     (scorer, _), second = random_layers(6, 5, "float32"), random_vectors(40, 6, 3)
     np.save(tmp_path / "vectors.npy", second)
     mapped = np.load(tmp_path / "vectors.npy", mmap_mode="r")
@@ -170,9 +166,7 @@ class LargestTensor(TorchFunctionMode):
 
     values = 0
 
-    def __torch_function__(
-        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         found = function(*args, **(kwargs or {}))
         for tensor in found if isinstance(found, list | tuple) else [found]:
             if isinstance(tensor, torch.Tensor):

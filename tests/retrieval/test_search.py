@@ -26,17 +26,7 @@ from tests.pipeline.workspace import flip_byte
 from tests.pretrained import WORDS as MODEL_WORDS
 from tests.pretrained import write_model
 
-from .made_up import (
-    ENGINE,
-    TEXTS,
-    WIDTH,
-    BruteForce,
-    by_cosine,
-    cosine_order,
-    made,
-    write_encoder,
-    write_student,
-)
+from .made_up import ENGINE, TEXTS, WIDTH, BruteForce, by_cosine, cosine_order, made, write_encoder, write_student
 
 QUERIES = ["word3 word4", "word10", "unknown words"]
 FILMS = [f"{first} {second}" for first in MODEL_WORDS[:7] for second in MODEL_WORDS[:7]]
@@ -63,9 +53,7 @@ def test_an_exact_search_is_that_of_numpy(tmp_path: Path, encoder: Path) -> None
     assert [len(own) for own in by_cosine(catalogue).find(QUERIES, 70)] == [50] * 3
 
 
-def test_a_cut_and_centred_index_is_searched_in_its_own_space(
-    tmp_path: Path, encoder: Path
-) -> None:
+def test_a_cut_and_centred_index_is_searched_in_its_own_space(tmp_path: Path, encoder: Path) -> None:
     own = load_encoder(encoder)
     documents = own.encode(TEXTS)
     mean = documents.mean(0)
@@ -83,14 +71,10 @@ def test_the_student_of_an_index_compares(tmp_path: Path) -> None:
     student = load_student(folder)
     for query, hits in zip(QUERIES, found, strict=True):
         logits = student.logits([(query, TEXTS[hit.row]) for hit in hits])
-        np.testing.assert_allclose(
-            [hit.score for hit in hits], logits[:, 1] - logits[:, 0], atol=0.01
-        )
+        np.testing.assert_allclose([hit.score for hit in hits], logits[:, 1] - logits[:, 0], atol=0.01)
         assert sorted(hit.row for hit in hits) == list(range(50))
     of_the_other = pair_scorer(catalogue, None, "apart")
-    assert rows_of(Search(catalogue, way.encoder, of_the_other).find(QUERIES, 3)) != rows_of(
-        way.find(QUERIES, 3)
-    )
+    assert rows_of(Search(catalogue, way.encoder, of_the_other).find(QUERIES, 3)) != rows_of(way.find(QUERIES, 3))
     rounded = pair_scorer(catalogue, None, None, precision="bfloat16")
     near = Search(catalogue, way.encoder, rounded).find(QUERIES, 50)
     exact = {hit.row: hit.score for hit in found[0]}
@@ -119,9 +103,7 @@ class CountingTeacher:
 def test_a_teacher_orders_the_best_once_more(tmp_path: Path, encoder: Path) -> None:
     catalogue = made(tmp_path / "index", encoder)
     plain, teacher = by_cosine(catalogue), CountingTeacher()
-    way = Search(
-        catalogue, plain.encoder, plain.scorer, None, CrossEncoder(teacher, 0, 16), rescored=8
-    )
+    way = Search(catalogue, plain.encoder, plain.scorer, None, CrossEncoder(teacher, 0, 16), rescored=8)
     found = way.find(QUERIES, 3)
     for first, hits in zip(plain.find(QUERIES, 8), found, strict=True):
         numbers = sorted((float(TEXTS[hit.row].split()[0][4:]) for hit in first), reverse=True)
@@ -141,9 +123,7 @@ class SureTeacher:
         return np.array([[0.0, float(text.split()[0][4:]) / 4] for _, text in pairs], np.float32)
 
 
-def test_a_teacher_of_classes_ranks_by_the_probability_of_one(
-    tmp_path: Path, encoder: Path
-) -> None:
+def test_a_teacher_of_classes_ranks_by_the_probability_of_one(tmp_path: Path, encoder: Path) -> None:
     catalogue = made(tmp_path / "index", encoder)
     plain, texts = by_cosine(catalogue), ["word0", "word2", "word40"]
     for output, sign in enumerate((1, -1)):
@@ -156,9 +136,7 @@ def test_a_teacher_of_classes_ranks_by_the_probability_of_one(
             assert found == sorted(found)
 
 
-def test_a_teacher_reads_as_much_as_it_was_tuned_with(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_teacher_reads_as_much_as_it_was_tuned_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_model(tmp_path / "bert", "bert")
     names = ["no", "yes"]
     config = SimpleNamespace(to_dict=lambda: {"max_position_embeddings": 32, "model_type": "bert"})
@@ -176,9 +154,7 @@ class Everything:
         return [np.arange(49, 49 - count, -1)] * len(queries)
 
 
-def test_candidates_are_scored_again(
-    tmp_path: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_candidates_are_scored_again(tmp_path: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     catalogue = made(tmp_path / "index", encoder)
     own = load_encoder(encoder)
     _, order = cosine_order(own.encode(QUERIES), catalogue.vectors[np.arange(40, 50)])
@@ -205,9 +181,7 @@ def test_candidates_are_scored_again_by_the_students_comparison(
     assert rows_of(found) == rows_of(wanted)
     scores = [[[hit.score for hit in own] for own in hits] for hits in (found, wanted)]
     np.testing.assert_allclose(*scores, atol=1e-5)
-    assert rows_of(found) != rows_of(
-        replace(exact, scorer=CosineScorer(), candidates=10).find(QUERIES, 10)
-    )
+    assert rows_of(found) != rows_of(replace(exact, scorer=CosineScorer(), candidates=10).find(QUERIES, 10))
 
 
 def test_the_approximate_index_grows_with_the_rows(
@@ -340,9 +314,7 @@ class TestAsymmetric:
             _, order = cosine_order(queries, documents if own is None else documents - mean)
             assert rows_of(way.find(QUERIES, 6)) == order[:, :6].tolist()
 
-    def test_a_centred_index_answers_as_one_centred_while_searching(
-        self, tmp_path: Path, model: Path
-    ) -> None:
+    def test_a_centred_index_answers_as_one_centred_while_searching(self, tmp_path: Path, model: Path) -> None:
         plain = self.index(tmp_path / "plain", model)
         mean = next(plain.blocks())[1].mean(0)
         folder = self.trained(tmp_path / "encoder", digest_model(model), mean)
@@ -359,14 +331,8 @@ class TestAsymmetric:
         catalogue = self.index(tmp_path / "index", model)
         mean = next(catalogue.blocks())[1].mean(0)
         cases = {
-            "untrained": (
-                write_encoder(tmp_path / "untrained"),
-                "not trained on a model's vectors",
-            ),
-            "other": (
-                self.trained(tmp_path / "other", "0" * 64, None),
-                "vectors of another model",
-            ),
+            "untrained": (write_encoder(tmp_path / "untrained"), "not trained on a model's vectors"),
+            "other": (self.trained(tmp_path / "other", "0" * 64, None), "vectors of another model"),
             "pooling": (
                 self.trained(tmp_path / "pooling", digest_model(model), None, pooling="cls"),
                 "Build the index with `--pooling cls`",
@@ -389,9 +355,7 @@ class TestAsymmetric:
         with pytest.raises(DistilleryError, match="Build the index without `--centre`"):
             QueryEncoder.of(taken, self.trained(tmp_path / "raw", digest_model(model), None))
         with pytest.raises(DistilleryError, match="different means subtracted"):
-            QueryEncoder.of(
-                taken, self.trained(tmp_path / "elsewhere", digest_model(model), mean + 1)
-            )
+            QueryEncoder.of(taken, self.trained(tmp_path / "elsewhere", digest_model(model), mean + 1))
         # An index of an encoder's own vectors is searched by that encoder alone.
         own = made(tmp_path / "own", centred)
         with pytest.raises(DistilleryError, match="not the encoder of these vectors"):

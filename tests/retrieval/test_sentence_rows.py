@@ -41,10 +41,7 @@ def write(folder: Path, name: str) -> Path:
     elif name == "a.parquet":
         pq.write_table(table, path)
     else:
-        shards = [
-            write_shard(path / f"{n}.arrow", part)
-            for n, part in enumerate((table.slice(0, 2), table.slice(2)))
-        ]
+        shards = [write_shard(path / f"{n}.arrow", part) for n, part in enumerate((table.slice(0, 2), table.slice(2)))]
         write_manifest(path, Manifest("sentences", schema_of(table), shards))
     return path
 
@@ -88,9 +85,7 @@ def test_lines_have_no_ids(tmp_path: Path) -> None:
         ("a.parquet", b"PAR1", "not a readable Parquet file"),
     ],
 )
-def test_faulty_files_name_row_and_remedy(
-    tmp_path: Path, name: str, content: bytes, message: str
-) -> None:
+def test_faulty_files_name_row_and_remedy(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DistilleryError, match=message) as caught:
         list(read_rows(tmp_path / name))
@@ -112,8 +107,5 @@ def test_rows_are_new_once() -> None:
 
 def test_segments_have_one_size() -> None:
     batches = [Rows(["a", "b", "c"], ["1", "2", "3"]), Rows([], []), Rows(["d"], ["4"])]
-    assert list(in_segments(batches, 2)) == [
-        Rows(["a", "b"], ["1", "2"]),
-        Rows(["c", "d"], ["3", "4"]),
-    ]
+    assert list(in_segments(batches, 2)) == [Rows(["a", "b"], ["1", "2"]), Rows(["c", "d"], ["3", "4"])]
     assert list(in_segments([Rows(["a", "b", "c"])], 2)) == [Rows(["a", "b"]), Rows(["c"])]

@@ -125,11 +125,7 @@ def test_lazy_and_relative_imports_count_and_those_for_type_checkers_do_not(libr
             "training/objectives.py",
             "(student - teacher).pow(2).sum(-1).mean()",
             "(student - teacher).pow(2).mean()",
-            [
-                "training.distillation.students",
-                "training.distillation.encoders",
-                "training.teachers.finetuning",
-            ],
+            ["training.distillation.students", "training.distillation.encoders", "training.teachers.finetuning"],
             [
                 "outputs.teacher_pass",
                 "corpora.augmentation.rules",
@@ -142,11 +138,7 @@ def test_lazy_and_relative_imports_count_and_those_for_type_checkers_do_not(libr
             "yield [token.tag_ or token.pos_ for token in doc]",
             'yield ["NN" for token in doc]',
             ["corpora.tasks.tagging"],
-            [
-                "training.distillation.students",
-                "outputs.teacher_pass",
-                "corpora.augmentation.rules",
-            ],
+            ["training.distillation.students", "outputs.teacher_pass", "corpora.augmentation.rules"],
         ),
         (
             "models/networks/student.py",
@@ -202,9 +194,7 @@ def test_comments_docstrings_and_layout_move_no_key(library: Path) -> None:
 def _reworded(text: str) -> str:
     """Begin every docstring with another word, and put a comment on top."""
     lines = [
-        line.replace('"""', '"""Reworded. ', 1)
-        if line.lstrip().startswith('"""') and len(line.strip()) > 3
-        else line
+        line.replace('"""', '"""Reworded. ', 1) if line.lstrip().startswith('"""') and len(line.strip()) > 3 else line
         for line in text.split("\n")
     ]
     return "# A comment.\n" + "\n".join(lines)

@@ -38,8 +38,7 @@ def rows(start: int, stop: int) -> pa.Table:
 def folder(tmp_path: Path) -> Path:
     """Make a set of three shards, the middle one empty."""
     shards = [
-        write_shard(tmp_path / "set" / f"b{i}.arrow", rows(*part))
-        for i, part in enumerate([(0, 5), (5, 5), (5, 9)])
+        write_shard(tmp_path / "set" / f"b{i}.arrow", rows(*part)) for i, part in enumerate([(0, 5), (5, 5), (5, 9)])
     ]
     manifest = Manifest("test", schema_of(rows(0, 1)), shards, {"seed": 1}, {"dropped": 2})
     write_manifest(tmp_path / "set", manifest)
@@ -73,9 +72,7 @@ def test_describe_equals_what_writing_returned(tmp_path: Path) -> None:
     assert written.name == "a.arrow" and written.rows == 3 and written.source == "source digest"
 
 
-def test_crash_while_writing_leaves_no_shard(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_crash_while_writing_leaves_no_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken:
         schema = rows(0, 1).schema
 

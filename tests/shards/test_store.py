@@ -137,9 +137,7 @@ def test_racing_writers_leave_whole_entries(store: Store, values: tuple[int, ...
     keys = [f"{number:064x}" for number in range(60)]
     context = multiprocessing.get_context("fork")
     start = context.Barrier(len(values), timeout=60)
-    writers = [
-        context.Process(target=race, args=(store.root, keys, start, value)) for value in values
-    ]
+    writers = [context.Process(target=race, args=(store.root, keys, start, value)) for value in values]
     for writer in writers:
         writer.start()
     for writer in writers:
@@ -181,9 +179,7 @@ def test_a_file_without_a_record_is_kept_if_its_writer_runs(store: Store, left: 
 
 
 @pytest.mark.parametrize("place", ["file", "file/below", "locked"])
-def test_an_unusable_home_is_one_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
+def test_an_unusable_home_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "locked").mkdir()
     # A privileged user may write everywhere.
@@ -193,9 +189,7 @@ def test_an_unusable_home_is_one_error(
         Store("logits")
 
 
-def test_a_home_that_is_not_there_yet_is_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_home_that_is_not_there_yet_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "new/home"))
     Store("logits").add(KEY, TABLE)
     assert Store("logits").find(KEY)

@@ -107,9 +107,7 @@ def test_a_home_that_cannot_be_written_is_one_error(store_home: Path) -> None:
         write_result(Trained("students", "key"))
 
 
-def test_folders_of_a_result_are_sealed_and_linked_one_by_one(
-    store_home: Path, tmp_path: Path
-) -> None:
+def test_folders_of_a_result_are_sealed_and_linked_one_by_one(store_home: Path, tmp_path: Path) -> None:
     trained = Trained("joint", "key")
     with trained.writing() as folder:
         (folder / "0").mkdir()

@@ -49,9 +49,7 @@ def test_not_an_archive(tmp_path: Path) -> None:
     [(6, 1, "is encrypted, password required"), (8, 97, "compression method is not supported")],
     ids=["encrypted", "another compression"],
 )
-def test_what_zipfile_cannot_unpack_is_one_error(
-    tmp_path: Path, offset: int, value: int, reason: str
-) -> None:
+def test_what_zipfile_cannot_unpack_is_one_error(tmp_path: Path, offset: int, value: int, reason: str) -> None:
     archive, content = tmp_path / "package.zip", bytearray(zip_bytes({"p/plain.txt": b"text"}))
     # A member's header is there twice: before its bytes, and in the directory at the end.
     for header, start in ((b"PK\3\4", offset), (b"PK\1\2", offset + 2)):
@@ -65,9 +63,7 @@ def test_what_zipfile_cannot_unpack_is_one_error(
 def test_extract_folder_takes_model_files_only(tmp_path: Path, pack: type) -> None:
     names = ["config.json", "model.safetensors", "pytorch_model.bin", "code.py", "1_Pooling/a.json"]
     archive = tmp_path / "package"
-    archive.write_bytes(
-        pack({f"p/model/{name}": name.encode() for name in names} | {"p/x.json": b""})
-    )
+    archive.write_bytes(pack({f"p/model/{name}": name.encode() for name in names} | {"p/x.json": b""}))
     extract_folder(archive, "p/model", tmp_path / "out")
     written = sorted(path.name for path in (tmp_path / "out").rglob("*"))
     assert written == ["config.json", "model.safetensors"]

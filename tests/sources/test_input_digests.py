@@ -44,9 +44,7 @@ def test_what_is_no_file_has_no_digest_and_is_not_waited_for(inputs: Path) -> No
     os.mkfifo(inputs / "test.tsv")
     os.mkfifo(inputs / "encoder/pipe")
     after = _digests()
-    assert [digest for digest in after[f"tasks.{TASK}"].values() if digest] == (
-        [*before[f"tasks.{TASK}"].values()][:1]
-    )
+    assert [digest for digest in after[f"tasks.{TASK}"].values() if digest] == ([*before[f"tasks.{TASK}"].values()][:1])
     assert after["models"] == before["models"]
 
 
@@ -59,9 +57,7 @@ def test_what_is_behind_links_in_a_folder_is_read(inputs: Path, tmp_path: Path) 
     assert _digests()["models"] != before["models"]
 
 
-def test_a_file_that_has_not_changed_is_not_read_again(
-    inputs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_has_not_changed_is_not_read_again(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before, read = _digests(), []
     sha256_file = input_digests.sha256_file
 

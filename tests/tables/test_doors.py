@@ -118,16 +118,10 @@ def test_every_file_is_read_alike(tmp_path: Path, read: Read, case: str) -> None
     assert {number for _, number in rows} <= {None, *range(header + 1, header + 4)}
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [pa.string(), pa.large_string(), pa.string_view(), pa.binary()],
-    ids=str,
-)
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary()], ids=str)
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "dictionary"])
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
-def test_every_type_of_string(
-    tmp_path: Path, read: Read, kind: pa.DataType, packed: bool, suffix: str
-) -> None:
+def test_every_type_of_string(tmp_path: Path, read: Read, kind: pa.DataType, packed: bool, suffix: str) -> None:
     if packed and kind == pa.string_view():
         pytest.skip("pyarrow has no dictionaries of string views")
     columns = {"text": pa.array(TEXTS, kind), "label": pa.array(LABELS, kind)}
@@ -174,16 +168,10 @@ def test_other_encodings(tmp_path: Path, read: Read, caplog: pytest.LogCaptureFi
         ("a.jsonl", b'{"text": "x", "label": "neg"}\n[1]\n', r"row 2 is not a JSON object. Write"),
         ("a.parquet", b"PAR1", r"not a readable Parquet file \("),
         ("a.csv", b"PK\x03\x04", r"not text, but a spreadsheet or ZIP archive"),
-        (
-            "a.csv",
-            gzip.compress(b"text,label\n" + b"x,neg\n" * 9999, mtime=0)[:-9],
-            r"cannot be read \(",
-        ),
+        ("a.csv", gzip.compress(b"text,label\n" + b"x,neg\n" * 9999, mtime=0)[:-9], r"cannot be read \("),
     ],
 )
-def test_faults_are_worded_alike(
-    tmp_path: Path, read: Read, name: str, content: bytes, message: str
-) -> None:
+def test_faults_are_worded_alike(tmp_path: Path, read: Read, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
     # `init` does not look for a column of a certain name, but for any.
     if "no column" in message and read is by_init:

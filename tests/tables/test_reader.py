@@ -24,9 +24,7 @@ ROWS = [("a b", "1"), ("c", "0")]
 Rows = list[tuple[str, ...]]
 
 
-def rows_of(
-    path: Path | None, optional: tuple[str, ...] = (), names: list[str] = WANTED, **options: Any
-) -> Rows:
+def rows_of(path: Path | None, optional: tuple[str, ...] = (), names: list[str] = WANTED, **options: Any) -> Rows:
     """Return the rows of a file as tuples of text."""
     batches = read_batches(path, names, optional, ReadOptions(**options))
     return [row for batch in batches for row in zip(*map(batch.texts, names), strict=True)]
@@ -56,17 +54,13 @@ class TestDialects:
     @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
     @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
     @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
-    def test_tables_of_any_dialect(
-        self, tmp_path: Path, separator: str, quoting: Any, end: str, encoding: str
-    ) -> None:
+    def test_tables_of_any_dialect(self, tmp_path: Path, separator: str, quoting: Any, end: str, encoding: str) -> None:
         seed = f"{separator}{quoting}{end}{encoding}"
         cells = random.Random(seed)
         signs = ["word", "ü", "🎉", '"', "'", " ", "\u2028", "\x85", *",;|"]
         # Quoting is in use: otherwise no mark at all would be written as it is meant.
         rows = [('say "so"', "1"), (f"a{separator}b", "0")]
-        rows += [
-            ("x" + "".join(cells.choices(signs, k=12)), str(cells.randrange(2))) for _ in range(80)
-        ]
+        rows += [("x" + "".join(cells.choices(signs, k=12)), str(cells.randrange(2))) for _ in range(80)]
         text = io.StringIO(newline="")
         writer = csv.writer(text, delimiter=separator, quoting=quoting, lineterminator=end)
         writer.writerows([WANTED, *rows])
@@ -84,9 +78,7 @@ class TestDialects:
             ("a.json", '[{"sentence": "a b", "label": 1},\n {"sentence": "c", "label": 0}]'),
         ],
     )
-    def test_compressed_whatever_the_name(
-        self, tmp_path: Path, name: str, content: str, suffix: str
-    ) -> None:
+    def test_compressed_whatever_the_name(self, tmp_path: Path, name: str, content: str, suffix: str) -> None:
         packed = compressed(content.encode(), suffix)
         assert rows_of(write(tmp_path / f"{name}{suffix}", packed)) == ROWS
         assert rows_of(write(tmp_path / name, packed)) == ROWS
@@ -113,9 +105,7 @@ class TestDialects:
         text = 'sentence\tlabel\n"So it goes."\t1\n"It goes so."\t0\n'
         assert rows_of(write(tmp_path / "a.tsv", text))[0] == ('"So it goes."', "1")
 
-    def test_quoted_tsv_is_read_so_and_said(
-        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_quoted_tsv_is_read_so_and_said(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         text = 'sentence\tlabel\nso so\t1\n"She said ""so"" twice"\t0\n'
         path = write(tmp_path / "a.tsv", text)
         assert rows_of(path)[1] == ('She said "so" twice', "0")
@@ -220,9 +210,7 @@ class TestFormats:
         ],
         ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
     )
-    def test_types_of_parquet_and_arrow(
-        self, tmp_path: Path, values: pa.Array, expected: list[str]
-    ) -> None:
+    def test_types_of_parquet_and_arrow(self, tmp_path: Path, values: pa.Array, expected: list[str]) -> None:
         table = pa.table({"label": values, "sentence": ["a", "b"]})
         pq.write_table(table, tmp_path / "a.parquet")
         for name, new in (("a.arrow", pa.ipc.new_stream), ("b.arrow", pa.ipc.new_file)):
@@ -287,9 +275,7 @@ class TestStandardInput:
         assert rows_of(None, names=["text"]) == [("one",), ("",), ("two",)]
 
     @pytest.mark.parametrize("format", ["lines", "csv", "tsv", "jsonl"])
-    def test_a_row_is_read_as_soon_as_it_is_written(
-        self, monkeypatch: pytest.MonkeyPatch, format: str
-    ) -> None:
+    def test_a_row_is_read_as_soon_as_it_is_written(self, monkeypatch: pytest.MonkeyPatch, format: str) -> None:
         receiver, sender = os.pipe()
         with os.fdopen(receiver, "rb") as stdin, os.fdopen(sender, "wb", 0) as pipe:
             monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stdin))
@@ -333,17 +319,11 @@ class TestFaults:
             ("a.parquet", b"PAR1", "not a readable Parquet file"),
             ("a.arrow", b"ARROW1", "not a readable Arrow file"),
             ("a.csv", b"PK\x03\x04...", "not text, but a spreadsheet or ZIP archive"),
-            (
-                "a.csv",
-                gzip.compress(b"sentence,label\n" * 99, mtime=0)[:-9],
-                "cannot be read.*truncated",
-            ),
+            ("a.csv", gzip.compress(b"sentence,label\n" * 99, mtime=0)[:-9], "cannot be read.*truncated"),
             ("a.csv", compressed(b"sentence,label\nx,1\n" * 9999, ".zst")[:-9], "truncated"),
         ],
     )
-    def test_row_and_remedy_are_named(
-        self, tmp_path: Path, name: str, content: bytes | str, message: str
-    ) -> None:
+    def test_row_and_remedy_are_named(self, tmp_path: Path, name: str, content: bytes | str, message: str) -> None:
         path = write(tmp_path / name, content)
         with pytest.raises(DistilleryError, match=rf"{path.name}: .*{message}"):
             rows_of(path)
@@ -362,9 +342,7 @@ class TestFaults:
         ],
         ids=["list", "struct", "bytes", "far_date"],
     )
-    def test_parquet_values_that_are_no_texts(
-        self, tmp_path: Path, column: pa.Array, message: str
-    ) -> None:
+    def test_parquet_values_that_are_no_texts(self, tmp_path: Path, column: pa.Array, message: str) -> None:
         path = tmp_path / "f.parquet"
         pq.write_table(pa.table({"sentence": column, "label": ["1"]}), path)
         with pytest.raises(DistilleryError, match=rf"f\.parquet: .*({message})"):

@@ -22,9 +22,7 @@ def test_cells_that_a_spreadsheet_would_compute(tmp_path: Path, raw: bool) -> No
     with open_writer(path, raw_cells=raw) as write:
         write(pa.table({"text": texts, "n": pa.array(range(-5, 6))}), None)
         write(
-            pa.table({"text": [None] * 3, "n": [1] * 3}).cast(
-                pa.schema([("text", pa.string()), ("n", pa.int64())])
-            ),
+            pa.table({"text": [None] * 3, "n": [1] * 3}).cast(pa.schema([("text", pa.string()), ("n", pa.int64())])),
             None,
         )
     with path.open(newline="") as file:
@@ -38,9 +36,7 @@ def test_texts_give_a_terminal_no_orders() -> None:
     orders = "\x1b]0;title\x07so\x9b31m\r\tit\x7f"
     assert printable(orders) == r"\x1b]0;title\x07so\x9b31m\r" + "\tit" + r"\x7f"
     assert printable("naïve 🎉 ‮") == "naïve 🎉 ‮"
-    batch = AnsweredBatch(
-        {"text": [orders]}, ["a\x1b[2J", "b"], "classification", np.array([[1.0, 0.0]])
-    )
+    batch = AnsweredBatch({"text": [orders]}, ["a\x1b[2J", "b"], "classification", np.array([[1.0, 0.0]]))
     (line,) = text_lines(batch)
     assert "\x1b" not in line and "\x9b" not in line and line.startswith(r"a\x1b[2J")
 

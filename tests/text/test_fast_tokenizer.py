@@ -20,9 +20,7 @@ PIECES += [*map(chr, range(128))]
 def drawn_texts() -> list[str]:
     generator = random.Random(1)
     singles = [*PIECES, *(a + b for a, b in itertools.product(map(chr, range(128)), repeat=2))]
-    return singles + [
-        "".join(generator.choices(PIECES, k=generator.randint(1, 12))) for _ in singles
-    ]
+    return singles + ["".join(generator.choices(PIECES, k=generator.randint(1, 12))) for _ in singles]
 
 
 def numbered(words: WordNumbers, texts: list[str], limit: int) -> list[list[int]]:
@@ -47,9 +45,7 @@ def test_numbers_are_the_tokenizers(lowercase: bool) -> None:
 
 
 @pytest.mark.parametrize("remembered", [0, 10, 100_000])
-def test_words_of_pieces_are_the_tokenizers(
-    remembered: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_of_pieces_are_the_tokenizers(remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast_tokenizer, "_MOST_REMEMBERED", remembered)
     pieces = [*"acn0123456789xyz.", *(f"##{sign}" for sign in "abcdefghijklmnop0123456789_.,é")]
     tokenizer = build_tokenizer([*pieces, "can", "##an", "x1"], True)

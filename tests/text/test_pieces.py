@@ -11,9 +11,7 @@ from tests.pretrained import write_model
 
 
 @pytest.mark.parametrize("pair", [False, True])
-def test_texts_are_encoded_a_few_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pair: bool
-) -> None:
+def test_texts_are_encoded_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pair: bool) -> None:
     own = pieces.load_pieces(write_model(tmp_path / "bert", "bert"), "sequence")
     texts = ["a film", "", "a good film about films", "dull", "good good"]
     given = [(text, "so dull") for text in texts] if pair else texts
@@ -29,9 +27,7 @@ def test_texts_are_encoded_a_few_at_a_time(
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", "{"])
-def test_damaged_settings_of_a_tokenizer_are_an_error_that_names_them(
-    tmp_path: Path, content: str
-) -> None:
+def test_damaged_settings_of_a_tokenizer_are_an_error_that_names_them(tmp_path: Path, content: str) -> None:
     read = pieces.load_pieces(write_model(tmp_path / "bert", "bert"), "sequence")
     read.save(tmp_path)
     assert pieces.Pieces.read(tmp_path).segments

@@ -36,10 +36,7 @@ def test_words_by_hand(text: str, words: list[str]) -> None:
 
 
 def test_spaces_say_where_blanks_were() -> None:
-    assert split_words("I don't  know.") == (
-        ["I", "do", "n't", "know", "."],
-        [True, False, True, False, False],
-    )
+    assert split_words("I don't  know.") == (["I", "do", "n't", "know", "."], [True, False, True, False, False])
     assert split_words("  ") == ([], [])
 
 
@@ -64,9 +61,7 @@ def test_no_character_is_lost(texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("lowercase", [False, True])
-def test_tokenizer_splits_as_the_project_does(
-    texts: list[str], text_words: list[str], lowercase: bool
-) -> None:
+def test_tokenizer_splits_as_the_project_does(texts: list[str], text_words: list[str], lowercase: bool) -> None:
     words = sorted({w.lower() for w in text_words}) if lowercase else text_words
     tokenizer = build_tokenizer(words, lowercase)
     for text in texts:

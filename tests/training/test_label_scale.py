@@ -14,8 +14,7 @@ def test_a_change_of_unit_leaves_the_standard_labels_alone() -> None:
     # Powers of two are exact: the same numbers to the last bit.
     in_quarters = LABELS * 4 + 8
     assert np.array_equal(
-        LabelScale.of(in_quarters).standardise(in_quarters),
-        LabelScale.of(LABELS).standardise(LABELS),
+        LabelScale.of(in_quarters).standardise(in_quarters), LabelScale.of(LABELS).standardise(LABELS)
     )
     percent = ((LABELS + 1) * 50).astype(np.float32)
     assert LabelScale.of(percent).standardise(percent) == pytest.approx(

@@ -111,11 +111,9 @@ def kill_at(step: int, where: str) -> dict[str, Callable[..., Any]]:
     def dying_report(*_: object) -> None:
         die()
 
-    return {
-        "loss": {"loss": dying_loss},
-        "evaluate": {"evaluate": dying_evaluate},
-        "report": {"report": dying_report},
-    }[where]
+    return {"loss": {"loss": dying_loss}, "evaluate": {"evaluate": dying_evaluate}, "report": {"report": dying_report}}[
+        where
+    ]
 
 
 @pytest.mark.parametrize("optimiser", ["adam", "adadelta"])
@@ -129,18 +127,11 @@ def kill_at(step: int, where: str) -> dict[str, Callable[..., Any]]:
     ],
 )
 def test_resumed_training_ends_with_the_same_bytes(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    where: str,
-    step: int,
-    seconds: float,
-    optimiser: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, step: int, seconds: float, optimiser: str
 ) -> None:
     # Below 0 every step leaves a checkpoint, 1e9 none but the last: then all starts over.
     monkeypatch.setattr(training, "CHECKPOINT_SECONDS", seconds)
-    settings = make_settings(
-        optimiser=optimiser, learning_rate=1.0 if optimiser == "adadelta" else 0.05
-    )
+    settings = make_settings(optimiser=optimiser, learning_rate=1.0 if optimiser == "adadelta" else 0.05)
     expected, history = run(tmp_path / "whole", settings=settings)
     with pytest.raises(KilledError):
         run(tmp_path / "killed", **({"settings": settings} | kill_at(step, where)))
@@ -149,9 +140,7 @@ def test_resumed_training_ends_with_the_same_bytes(
     assert progress == history and len(history.history) == 4
 
 
-def test_two_kills_and_a_finished_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_kills_and_a_finished_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "CHECKPOINT_SECONDS", -1.0)
     expected, history = run(tmp_path / "whole")
     for _ in range(2):
@@ -229,9 +218,7 @@ def test_the_lowest_loss_is_kept_whatever_the_score(tmp_path: Path) -> None:
     looks = iter([(0.9, 0.5), (0.8, math.nan), (0.7, 0.2), (0.95, 0.3)])
     found, progress = run(tmp_path / "a", evaluate=lambda model: DevScore(*next(looks)))
     assert (progress.best_step, progress.best_merit) == (9, -0.2)
-    assert [(one["dev"], one["dev_loss"]) for one in progress.history][2:] == [
-        *((0.7, 0.2), (0.95, 0.3))
-    ]
+    assert [(one["dev"], one["dev_loss"]) for one in progress.history][2:] == [*((0.7, 0.2), (0.95, 0.3))]
     scored, _ = run(tmp_path / "b", evaluate=iter_scores(0.9, 0.8, 0.95, 0.7))
     assert same(found, scored)
 
@@ -267,9 +254,7 @@ def test_gradients_are_clipped_to_their_norm(tmp_path: Path, limit: float | None
 
 
 @pytest.mark.parametrize("kind", ["cuda", "mps"])
-def test_a_checkpoint_has_the_generator_of_its_own_device(
-    monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_a_checkpoint_has_the_generator_of_its_own_device(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     asked: list[Any] = []
     state, device = torch.zeros(3, dtype=torch.uint8), torch.device(kind, 1)
     library = getattr(torch, kind)

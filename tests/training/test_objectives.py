@@ -7,13 +7,7 @@ import pytest
 import torch
 
 from pipeline_lib.params import Objective
-from pipeline_lib.training.objectives import (
-    label_loss,
-    logits_loss,
-    objective_loss,
-    patience_loss,
-    soft_label_loss,
-)
+from pipeline_lib.training.objectives import label_loss, logits_loss, objective_loss, patience_loss, soft_label_loss
 
 STUDENT = torch.tensor([[1.0, -1.0], [0.0, 2.0]])
 TEACHER = torch.tensor([[3.0, -1.0], [1.0, 1.0]])
@@ -76,11 +70,7 @@ def test_objectives_are_weighted_sums(weights: dict[str, float], expected: Any) 
     objective = Objective.model_validate(weights)
     parts = [
         loss.item()
-        for loss in (
-            logits_loss(STUDENT, TEACHER),
-            soft_label_loss(STUDENT, TEACHER, 2.0),
-            label_loss(STUDENT, LABELS),
-        )
+        for loss in (logits_loss(STUDENT, TEACHER), soft_label_loss(STUDENT, TEACHER, 2.0), label_loss(STUDENT, LABELS))
     ]
     batch = {"logits": TEACHER, "labels": LABELS}
     found = objective_loss(objective.weights, {"logits": STUDENT}, batch, objective.temperature)
@@ -96,9 +86,7 @@ def test_what_an_objective_does_not_weigh_may_be_absent() -> None:
 
 
 def test_patience_by_hand() -> None:
-    student = torch.tensor(
-        [[[3.0, 4.0], [0.0, 2.0], [9.0, 9.0]], [[1.0, 0.0], [5.0, 0.0], [0.0, 1.0]]]
-    )
+    student = torch.tensor([[[3.0, 4.0], [0.0, 2.0], [9.0, 9.0]], [[1.0, 0.0], [5.0, 0.0], [0.0, 1.0]]])
     teacher = torch.tensor([[[6.0, 8.0], [1.0, 0.0]], [[0.0, -2.0], [-1.0, 0.0]]])
     # Squared distances on the unit circle: the same direction 0, a right angle 2, opposite 4.
     assert patience_loss(student, teacher).item() == pytest.approx((0 + 2 + 2 + 4) / 4)
@@ -159,10 +147,7 @@ def test_rows_that_count_more_weigh_more(name: str) -> None:
 
 def test_the_loss_of_several_labels_is_that_of_each_as_two_classes() -> None:
     marks = torch.tensor([[1, 0], [0, 1]], dtype=torch.uint8)
-    expected = [
-        label_loss(torch.stack([torch.zeros(2), STUDENT[:, n]], 1), marks[:, n].long())
-        for n in range(2)
-    ]
+    expected = [label_loss(torch.stack([torch.zeros(2), STUDENT[:, n]], 1), marks[:, n].long()) for n in range(2)]
     assert torch.allclose(label_loss(STUDENT, marks), sum(expected))
 
 
@@ -171,9 +156,7 @@ def test_soft_labels_of_several_labels(temperature: float) -> None:
     def of_two(logits: torch.Tensor) -> torch.Tensor:
         return torch.stack([torch.zeros(2), logits], 1)
 
-    expected = sum(
-        soft_label_loss(of_two(STUDENT[:, n]), of_two(TEACHER[:, n]), temperature) for n in range(2)
-    )
+    expected = sum(soft_label_loss(of_two(STUDENT[:, n]), of_two(TEACHER[:, n]), temperature) for n in range(2))
     weights, targets = {"soft_labels": 1.0}, {"logits": TEACHER}
     outputs = {"logits": STUDENT}
     found = objective_loss(weights, outputs, targets, temperature, "multilabel")

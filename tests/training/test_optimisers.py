@@ -62,14 +62,9 @@ def test_optimisers() -> None:
 
 @pytest.mark.parametrize(
     ("family", "matrices", "head"),
-    [
-        ("bert", BERT, {"classifier"}),
-        ("distilbert", DISTILBERT, {"pre_classifier", "classifier"}),
-    ],
+    [("bert", BERT, {"classifier"}), ("distilbert", DISTILBERT, {"pre_classifier", "classifier"})],
 )
-def test_all_but_biases_and_layer_norms_decay(
-    family: str, matrices: set[str], head: set[str]
-) -> None:
+def test_all_but_biases_and_layer_norms_decay(family: str, matrices: set[str], head: set[str]) -> None:
     expected = {f"{family}.{name}.weight" for name in matrices}
     model = classifier(family)
     assert decaying(model) == expected | {f"{name}.weight" for name in head}

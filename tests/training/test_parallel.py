@@ -64,9 +64,7 @@ class Curve(TrainingSpec):
         words, offsets = np.ones(self.rows, np.int32), np.arange(self.rows + 1)
         sentences = Sentences(words, offsets, {"x": x, "y": x * x}, 0)
         torch.manual_seed(self.seed)
-        model = torch.nn.Sequential(
-            torch.nn.Linear(1, 8), torch.nn.Dropout(0.3), torch.nn.Linear(8, 1)
-        )
+        model = torch.nn.Sequential(torch.nn.Linear(1, 8), torch.nn.Dropout(0.3), torch.nn.Linear(8, 1))
         steps = 0
 
         def loss(model: torch.nn.Module, batch: Any) -> torch.Tensor:
@@ -107,9 +105,7 @@ def in_store(home: Path, monkeypatch: pytest.MonkeyPatch, spec: Curve) -> tuple[
     return sha256_folder(spec.result.folder), steps
 
 
-def test_a_training_that_was_killed_ends_with_the_same_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_training_that_was_killed_ends_with_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = Curve(tmp_path, "killed")
     with pytest.raises(DistilleryError, match="a worker process was killed"):
         in_store(tmp_path / "disturbed", monkeypatch, spec)

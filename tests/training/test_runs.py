@@ -16,12 +16,7 @@ from pipeline_lib.base.files import sha256_json
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.entries import TRAINED
 from pipeline_lib.shards.fingerprint import training_code
-from pipeline_lib.shards.training_records import (
-    SearchRecord,
-    Settings,
-    StudentRecord,
-    TrainingRecord,
-)
+from pipeline_lib.shards.training_records import SearchRecord, Settings, StudentRecord, TrainingRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training import search
@@ -119,9 +114,7 @@ def test_the_best_rate_with_the_first_seed_is_taken_for_all() -> None:
         return TrainingRow(name, rates, [5, 6], lambda seed, rate: Line(name, 16, 3.0, rate, seed))
 
     done: list[Line] = []
-    found = train_rows(
-        [row("a", [1e-6, 0.1]), row("b", [0.2])], LocalEngine(1), on_done=done.append
-    )
+    found = train_rows([row("a", [1e-6, 0.1]), row("b", [0.2])], LocalEngine(1), on_done=done.append)
     assert found["a"].rate == 0.1 and found["b"].rate == 0.2
     assert found["a"].by_rate[0.1].best_dev > found["a"].by_rate[1e-6].best_dev
     assert [seed for seed in found["a"].trainings] == [5, 6]
@@ -142,9 +135,7 @@ def scorer(field: str, values: dict[float, float]) -> Any:
     return scored
 
 
-def test_the_lowest_loss_can_choose_the_rate(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_lowest_loss_can_choose_the_rate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     rates = {1e-6: math.nan, 0.1: 0.4, 0.2: 0.3, 0.3: 0.5}
     monkeypatch.setattr(search, "train_all", scorer("best_dev_loss", rates))
     row = TrainingRow("a", list(rates), [5], lambda seed, rate: Line("a", 16, 3.0, rate, seed))

@@ -120,9 +120,7 @@ class _Comparison:
         self._values = read_values(Path(PARAMS))
         self._texts = {path: json_text(values) for path, values in inputs.items()}
         [first] = (stage for stage in repo.index.stages if stage.addressing == FIRST)
-        self._names = {
-            out.def_path: out.hash_info.value for out in first.outs if out.def_path in inputs
-        }
+        self._names = {out.def_path: out.hash_info.value for out in first.outs if out.def_path in inputs}
 
     def changed_inputs(self, stage: "PipelineStage") -> Iterator[str]:
         """Yield what a stage reads that changed, whatever the stages before it do."""

@@ -44,17 +44,14 @@ _OF_TASK, _MODELS = ("fetch_data", "prepare"), ("fetch_models", "pretrain", "tra
 _COUNTED = {
     "augment": _Counted("rows", rows.augmented, _OF_TASK),
     "precompute": _Counted("rows", rows.answered, _OF_TASK),
-    "finetune_teacher": _Counted(
-        "trainings", trainings.teachers, (*_OF_TASK, "fetch_models", "refine_teacher")
-    ),
+    "finetune_teacher": _Counted("trainings", trainings.teachers, (*_OF_TASK, "fetch_models", "refine_teacher")),
     "refine_teacher": _Counted("trainings", trainings.refined, (*_OF_TASK, "fetch_models")),
     "pretrain": _Counted(
         *("trainings", trainings.encoders),
         (*_OF_TASK, "fetch_models", "split_wikipedia", "augment", "precompute_vectors"),
     ),
     "train": _Counted(
-        *("trainings", trainings.students),
-        (*_OF_TASK, *_MODELS, "augment", "finetune_teacher", "precompute"),
+        *("trainings", trainings.students), (*_OF_TASK, *_MODELS, "augment", "finetune_teacher", "precompute")
     ),
 }
 

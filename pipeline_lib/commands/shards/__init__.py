@@ -10,10 +10,7 @@ from pipeline_lib.commands.shards import diff, export, sample, show, stats, work
 if TYPE_CHECKING:
     from pipeline_lib.shards.shard_sets import Manifest
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="List, inspect, compare and export shard sets (data and teacher outputs).",
-)
+app = typer.Typer(no_args_is_help=True, help="List, inspect, compare and export shard sets (data and teacher outputs).")
 Folder = Annotated[Path, typer.Argument(help="A shard set, or a folder that contains some.")]
 
 
@@ -47,13 +44,7 @@ app.command("show", epilog=show.EXAMPLE)(show.show)
 def _cells(manifest: "Manifest") -> list[str]:
     size = sum(shard.bytes for shard in manifest.shards)
     shards = len(manifest.shards)
-    return [
-        manifest.kind,
-        f"{manifest.rows:,}",
-        f"{shards:,}",
-        size_text(size),
-        manifest.digest[:12],
-    ]
+    return [manifest.kind, f"{manifest.rows:,}", f"{shards:,}", size_text(size), manifest.digest[:12]]
 
 
 def size_text(size: float) -> str:

@@ -48,9 +48,7 @@ def diff(
             _print(SafeConsole(), changes, pair, names)
 
 
-def _as_json(
-    changes: "Difference", pair: "tuple[JoinedRows, JoinedRows]", names: list[str] | None
-) -> dict[str, Any]:
+def _as_json(changes: "Difference", pair: "tuple[JoinedRows, JoinedRows]", names: list[str] | None) -> dict[str, Any]:
     before, after = pair
     return {
         "before": {"set": before.name, "rows": len(before)},
@@ -62,15 +60,8 @@ def _as_json(
         "relabelled": changes.relabelled,
         "answers": changes.answers
         and _moves_json(changes.answers, pair, names)
-        | {
-            "other": changes.other,
-            "answers_lost": changes.answers_lost,
-            "answers_gained": changes.answers_gained,
-        },
-        "vectors": {
-            side or "first": _moves_json(moves, pair, names)
-            for side, moves in changes.vectors.items()
-        },
+        | {"other": changes.other, "answers_lost": changes.answers_lost, "answers_gained": changes.answers_gained},
+        "vectors": {side or "first": _moves_json(moves, pair, names) for side, moves in changes.vectors.items()},
     }
 
 
@@ -81,9 +72,7 @@ def _side_json(side: "Side", rows: "JoinedRows", names: list[str] | None) -> dic
     return {"originals": side.originals, "synthetic": side.synthetic, "first": first}
 
 
-def _moves_json(
-    moves: "Moves", pair: "tuple[JoinedRows, JoinedRows]", names: list[str] | None
-) -> dict[str, Any]:
+def _moves_json(moves: "Moves", pair: "tuple[JoinedRows, JoinedRows]", names: list[str] | None) -> dict[str, Any]:
     from dataclasses import asdict
 
     from pipeline_lib.commands.shards.stats import number_json
@@ -106,10 +95,7 @@ def _row(rows: "JoinedRows", number: int, names: list[str] | None) -> "Inspected
 
 
 def _print(
-    console: "Console",
-    changes: "Difference",
-    pair: "tuple[JoinedRows, JoinedRows]",
-    names: list[str] | None,
+    console: "Console", changes: "Difference", pair: "tuple[JoinedRows, JoinedRows]", names: list[str] | None
 ) -> None:
     from pipeline_lib.commands.shards.stats import print_line
 
@@ -135,9 +121,7 @@ def _print(
         _print_moves(console, f"vectors{side}", moves, pair, names)
 
 
-def _print_side(
-    console: "Console", name: str, side: "Side", rows: "JoinedRows", names: list[str] | None
-) -> None:
+def _print_side(console: "Console", name: str, side: "Side", rows: "JoinedRows", names: list[str] | None) -> None:
     from pipeline_lib.commands.shards.row_text import print_row
     from pipeline_lib.commands.shards.stats import print_line
 

@@ -26,8 +26,7 @@ def export(
     to: Annotated[Path, typer.Option("--to", help="The file: .parquet, .arrow, .jsonl or .csv.")],
     student: StudentFolder = None,
     encoder: Annotated[
-        Path | None,
-        typer.Option("--encoder", help="Encoder to add vectors with, if the set has none."),
+        Path | None, typer.Option("--encoder", help="Encoder to add vectors with, if the set has none.")
     ] = None,
     rule: OneRule = None,
     label: OneLabel = None,

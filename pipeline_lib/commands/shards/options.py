@@ -21,13 +21,9 @@ class Rule(StrEnum):
     original = "original"
 
 
-SetFolder = Annotated[
-    Path, typer.Argument(metavar="SET", help="Folder of a transfer set, task split or outputs.")
-]
+SetFolder = Annotated[Path, typer.Argument(metavar="SET", help="Folder of a transfer set, task split or outputs.")]
 OneRule = Annotated[Rule | None, typer.Option("--rule", help="Only rows changed by this rule.")]
-OneLabel = Annotated[
-    str | None, typer.Option("--label", help="Only rows with this label; none: unlabelled rows.")
-]
+OneLabel = Annotated[str | None, typer.Option("--label", help="Only rows with this label; none: unlabelled rows.")]
 StudentFolder = Annotated[
     Path | None, typer.Option("--student", help="Folder of a student, to answer the rows as well.")
 ]
@@ -59,9 +55,7 @@ def class_names(rows: "JoinedRows", folder: Path, params: Path) -> list[str] | N
     return None if task is None or rows.is_regression else tasks[task].label_names
 
 
-def wanted_rows(
-    rows: "JoinedRows", names: list[str] | None, rule: Rule | None, label: str | None
-) -> "Filter":
+def wanted_rows(rows: "JoinedRows", names: list[str] | None, rule: Rule | None, label: str | None) -> "Filter":
     """Return the filter that the options describe."""
     from pipeline_lib.inspection.filters import Filter
 

@@ -11,11 +11,7 @@ from pipeline_lib.inspection.changes import RuleName, Sentence, in_words, senten
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.rows import Answer, InspectedRow, Names, answer, label_name
 
-_STYLES: dict[RuleName, str] = {
-    "mask": "bold red",
-    "replace": "cyan underline",
-    "substitute": "magenta underline",
-}
+_STYLES: dict[RuleName, str] = {"mask": "bold red", "replace": "cyan underline", "substitute": "magenta underline"}
 
 
 def print_row(console: Console, row: InspectedRow, measure: str = "", gap: bool = True) -> None:
@@ -46,11 +42,7 @@ def print_row(console: Console, row: InspectedRow, measure: str = "", gap: bool 
 
 
 def print_stored_row(
-    console: Console,
-    rows: JoinedRows,
-    batch: RowBatch,
-    names: Names,
-    common: np.ndarray | None,
+    console: Console, rows: JoinedRows, batch: RowBatch, names: Names, common: np.ndarray | None
 ) -> None:
     """Print a batch of one row as a block.
 
@@ -111,9 +103,7 @@ def _coloured(sentence: Sentence) -> Text:
     return line
 
 
-def print_answer(
-    console: Console, who: str, answer: Answer | None, logits: Sequence[float] = ()
-) -> None:
+def print_answer(console: Console, who: str, answer: Answer | None, logits: Sequence[float] = ()) -> None:
     """Print a line with one model's answer, with its logits if given; nothing if there is none."""
     if answer is None:
         return

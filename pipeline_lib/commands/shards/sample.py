@@ -26,9 +26,7 @@ def sample(
     rule: OneRule = None,
     label: OneLabel = None,
     student: StudentFolder = None,
-    as_lines: Annotated[
-        bool, typer.Option("--json", help="Print each row as a line of JSON.")
-    ] = False,
+    as_lines: Annotated[bool, typer.Option("--json", help="Print each row as a line of JSON.")] = False,
     params: ParamsFile = PARAMS,
 ) -> None:
     """Show rows drawn at random, the same ones for the same seed, in the set's order.

@@ -4,14 +4,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline_lib.commands.shards.options import (
-    PARAMS,
-    OneRule,
-    ParamsFile,
-    SetFolder,
-    open_set,
-    wanted_rows,
-)
+from pipeline_lib.commands.shards.options import PARAMS, OneRule, ParamsFile, SetFolder, open_set, wanted_rows
 
 EXAMPLE = "Example: distill shards show data/transfer/movies/full --rule mask --uncertain"
 
@@ -20,9 +13,7 @@ def show(
     folder: SetFolder,
     rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows to show.")] = 10,
     offset: Annotated[int, typer.Option("--offset", min=0, help="How many rows to skip.")] = 0,
-    shard: Annotated[
-        str | None, typer.Option("--shard", help="One shard only, e.g. b000-i001.")
-    ] = None,
+    shard: Annotated[str | None, typer.Option("--shard", help="One shard only, e.g. b000-i001.")] = None,
     rule: OneRule = None,
     uncertain: Annotated[
         bool, typer.Option("--uncertain", help="Show first what the teacher is least sure of.")

@@ -69,11 +69,7 @@ def _as_json(name: str, figures: "Figures") -> dict[str, Any]:
         "answers": dict(figures.answers),
         "agreeing": {"rows": figures.agreeing[0], "of": figures.agreeing[1]},
         "rules": {
-            rule: {
-                "rows": totals.rows,
-                "mean_length": totals.mean_length,
-                "entropy": totals.mean_entropy,
-            }
+            rule: {"rows": totals.rows, "mean_length": totals.mean_length, "entropy": totals.mean_entropy}
             for rule, totals in figures.rules.items()
         },
         "iterations": {str(number): count for number, count in sorted(figures.iterations.items())},
@@ -82,11 +78,7 @@ def _as_json(name: str, figures: "Figures") -> dict[str, Any]:
 
 def number_json(numbers: "Numbers") -> dict[str, Any]:
     """Return a distribution as plain values."""
-    known = (
-        {"least": numbers.low, "mean": numbers.mean, "greatest": numbers.high}
-        if numbers.count
-        else {}
-    )
+    known = {"least": numbers.low, "mean": numbers.mean, "greatest": numbers.high} if numbers.count else {}
     return {
         "unit": numbers.unit,
         "rows": numbers.count,
@@ -128,9 +120,7 @@ def _print_rules(console: "Console", figures: "Figures") -> None:
     if not figures.rules:
         return
     print_line(console, "\nrules (a row can have several)", "bold")
-    _print_bars(
-        console, {rule: totals.rows for rule, totals in figures.rules.items()}, figures.rows
-    )
+    _print_bars(console, {rule: totals.rows for rule, totals in figures.rules.items()}, figures.rows)
     for rule, totals in figures.rules.items():
         sure = "" if totals.mean_entropy is None else f", entropy {totals.mean_entropy:.3f} bits"
         if totals.rows:

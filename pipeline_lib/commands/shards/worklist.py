@@ -8,13 +8,7 @@ import typer
 
 from pipeline_lib.base.terminal import say_json
 from pipeline_lib.commands.options import RawCells
-from pipeline_lib.commands.shards.options import (
-    PARAMS,
-    AsJson,
-    StudentFolder,
-    open_set,
-    wanted_rows,
-)
+from pipeline_lib.commands.shards.options import PARAMS, AsJson, StudentFolder, open_set, wanted_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,10 +17,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: distill shards worklist movies --kind labels --rows 20"
 To = Annotated[
-    Path | None,
-    typer.Option(
-        "--to", help="With --kind label-next: write a .csv, .jsonl or .parquet to fill in."
-    ),
+    Path | None, typer.Option("--to", help="With --kind label-next: write a .csv, .jsonl or .parquet to fill in.")
 ]
 
 
@@ -41,25 +32,18 @@ class Kind(StrEnum):
 
 
 def worklist(
-    what: Annotated[
-        str, typer.Argument(metavar="TASK|SET", help="A task of params.yaml, or a set's folder.")
-    ],
-    kinds: Annotated[
-        list[Kind] | None, typer.Option("--kind", help="Show only this list; repeatable.")
-    ] = None,
+    what: Annotated[str, typer.Argument(metavar="TASK|SET", help="A task of params.yaml, or a set's folder.")],
+    kinds: Annotated[list[Kind] | None, typer.Option("--kind", help="Show only this list; repeatable.")] = None,
     rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows per list.")] = 10,
     method: Annotated[
-        str | None,
-        typer.Option("--method", help="For a task, the student's method; by default best on dev."),
+        str | None, typer.Option("--method", help="For a task, the student's method; by default best on dev.")
     ] = None,
     student: StudentFolder = None,
     to: To = None,
     raw_cells: RawCells = False,
     as_json: AsJson = False,
     params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = PARAMS,
-    data: Annotated[Path, typer.Option("--data", help="The folder of all artifacts.")] = Path(
-        "data"
-    ),
+    data: Annotated[Path, typer.Option("--data", help="The folder of all artifacts.")] = Path("data"),
 ) -> None:
     """List the rows to review first, the most informative on top.
 
@@ -96,13 +80,7 @@ def worklist(
 
 
 def _of_task(
-    task: str,
-    wanted: list[str],
-    rows: int,
-    method: str | None,
-    student: Path | None,
-    params: Path,
-    data: Path,
+    task: str, wanted: list[str], rows: int, method: str | None, student: Path | None, params: Path, data: Path
 ) -> "list[WorkList]":
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.base.layout import Layout
@@ -127,12 +105,7 @@ def _of_task(
 
 
 def _of_set(
-    folder: Path,
-    wanted: list[str],
-    rows: int,
-    method: str | None,
-    student: Path | None,
-    params: Path,
+    folder: Path, wanted: list[str], rows: int, method: str | None, student: Path | None, params: Path
 ) -> "list[WorkList]":
     from pipeline_lib.base.errors import DistilleryError
     from pipeline_lib.inspection.captions import NEXT
@@ -145,9 +118,7 @@ def _of_set(
             "--student, or name the task."
         )
     if method is not None:
-        raise DistilleryError(
-            "--method is for a task. For a set, name a student's folder with --student."
-        )
+        raise DistilleryError("--method is for a task. For a set, name a student's folder with --student.")
     joined, names = open_set(folder, params)
     answers = None
     if student is not None:

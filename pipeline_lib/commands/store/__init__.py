@@ -13,18 +13,10 @@ if TYPE_CHECKING:
     from pipeline_lib.commands.store.exchange import Copied
     from pipeline_lib.shards.entries import Entry
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="The store: outputs of passes and trainings, each computed once.",
-)
+app = typer.Typer(no_args_is_help=True, help="The store: outputs of passes and trainings, each computed once.")
 _DAY = 24 * 60 * 60
-AnAddress = Annotated[
-    str, typer.Argument(help="A directory, or what fsspec knows: s3://…, sftp://…, file://….")
-]
-Kinds = Annotated[
-    list[str] | None,
-    typer.Option("--kind", help="Just this kind, as `ls` calls it; may be repeated."),
-]
+AnAddress = Annotated[str, typer.Argument(help="A directory, or what fsspec knows: s3://…, sftp://…, file://….")]
+Kinds = Annotated[list[str] | None, typer.Option("--kind", help="Just this kind, as `ls` calls it; may be repeated.")]
 
 
 @app.command("ls", epilog="Example: distill store ls")
@@ -53,9 +45,7 @@ def list_entries() -> None:
         size = size_text(sum(entry.bytes for entry in of_kind))
         here = sum(entry.is_in(used) for entry in of_kind)
         last = time.strftime("%Y-%m-%d", time.localtime(max(entry.used for entry in of_kind)))
-        table.add_row(
-            kind, f"{len(of_kind):,}", f"{rows:,}" if rows else "", size, f"{here:,}", last
-        )
+        table.add_row(kind, f"{len(of_kind):,}", f"{rows:,}" if rows else "", size, f"{here:,}", last)
     SafeConsole().print(table)
 
 
@@ -112,16 +102,12 @@ def collect_garbage(
 
 @app.command("import", epilog="Example: dvc pull && distill store import")
 def import_data(
-    data: Annotated[Path, typer.Argument(help="A folder of data, of the same params.yaml.")] = Path(
-        "data"
-    ),
+    data: Annotated[Path, typer.Argument(help="A folder of data, of the same params.yaml.")] = Path("data"),
     adopt: Annotated[
-        bool,
-        typer.Option("--adopt", help="Take outputs of other code or libraries, once checked."),
+        bool, typer.Option("--adopt", help="Take outputs of other code or libraries, once checked.")
     ] = False,
     tolerance: Annotated[
-        float,
-        typer.Option(help="With --adopt: how much rows may differ, as a share of their distance."),
+        float, typer.Option(help="With --adopt: how much rows may differ, as a share of their distance.")
     ] = 1e-3,
 ) -> None:
     """Take transfer sets, teachers' outputs and sentence vectors from a folder of data.
@@ -147,9 +133,7 @@ def import_data(
 def push(
     address: AnAddress,
     kind: Kinds = None,
-    used: Annotated[
-        bool, typer.Option("--used", help="Only what this workspace's data/ refers to.")
-    ] = False,
+    used: Annotated[bool, typer.Option("--used", help="Only what this workspace's data/ refers to.")] = False,
 ) -> None:
     """Copy entries to an address, from where other machines pull them.
 

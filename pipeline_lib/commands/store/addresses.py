@@ -129,9 +129,7 @@ class Address:
                 self._put(source, folder, first)
                 size, arrived = source.stat().st_size, self.files.info(f"{folder}/{first}")["size"]
                 if arrived != size:
-                    raise DistilleryError(
-                        f"{self.name(path)}: {arrived:,} of {size:,} bytes arrived. Push again."
-                    )
+                    raise DistilleryError(f"{self.name(path)}: {arrived:,} of {size:,} bytes arrived. Push again.")
                 if first != name:
                     self.files.mv(f"{folder}/{first}", f"{folder}/{name}")
             except BaseException:

@@ -5,12 +5,7 @@ What rounding for storage explains does not count: int8 moves a vector by more t
 
 import numpy as np
 
-from pipeline_lib.outputs.alignment import (
-    different_samples,
-    equal_keys,
-    mean_distance,
-    run_again,
-)
+from pipeline_lib.outputs.alignment import different_samples, equal_keys, mean_distance, run_again
 from pipeline_lib.outputs.teacher_pass import TeacherPass
 from pipeline_lib.shards.shard_sets import ShardSet
 

@@ -11,13 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Any, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    StringConstraints,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import AfterValidator, BeforeValidator, StringConstraints, TypeAdapter, ValidationError
 
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import unsealed_record
@@ -118,10 +112,7 @@ def _below(name: str) -> str:
 
 
 class _Seal(Record):
-    sha256: dict[
-        Annotated[str, AfterValidator(_below)],
-        Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")],
-    ]
+    sha256: dict[Annotated[str, AfterValidator(_below)], Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]]
 
 
 _SHARD = TypeAdapter(Annotated[Shard, BeforeValidator(unsealed_record)])
@@ -134,9 +125,7 @@ def entries_at(address: Address, kinds: Sequence[str]) -> list[Listed]:
     :param kinds: just these; empty: all.
     :raises DistilleryError: if there are none, or it cannot be reached.
     """
-    remedy = (
-        "Name a folder that `distill store push` wrote to, or the `.potstill` of another workspace."
-    )
+    remedy = "Name a folder that `distill store push` wrote to, or the `.potstill` of another workspace."
     try:
         address.check_exists()
     except RefusedError as error:
@@ -150,8 +139,7 @@ def entries_at(address: Address, kinds: Sequence[str]) -> list[Listed]:
     known = {one.kind for one in listed}
     if unknown := [kind for kind in kinds if kind not in known]:
         raise DistilleryError(
-            f"{address.url}: no entries of the kind {unknown[0]!r}. Without --kind, all that are "
-            "there are taken."
+            f"{address.url}: no entries of the kind {unknown[0]!r}. Without --kind, all that are there are taken."
         )
     if not listed:
         raise DistilleryError(f"{address.url}: no entries. {remedy}")

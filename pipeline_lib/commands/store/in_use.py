@@ -23,12 +23,7 @@ _HEX = frozenset("0123456789abcdef")
 
 def digests_in_data(data: Path) -> set[str]:
     """Return the SHA-256 that manifests and seals below a folder name."""
-    return {
-        digest
-        for name in _RECORDS
-        for path in data.rglob(name)
-        for digest in _digests_in_file(path)
-    }
+    return {digest for name in _RECORDS for path in data.rglob(name) for digest in _digests_in_file(path)}
 
 
 def digests_in_revisions(root: Path) -> tuple[set[str], list[str]]:
@@ -89,9 +84,7 @@ def _cached(root: Path, lock: str) -> Iterator[Path]:
 def _git(root: Path, *command: str) -> str:
     """Return what git prints; nothing, if it fails or there is none."""
     try:
-        done = subprocess.run(
-            ["git", *command], cwd=root, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(["git", *command], cwd=root, capture_output=True, text=True, check=False)
     except OSError:
         return ""
     return done.stdout if done.returncode == 0 else ""

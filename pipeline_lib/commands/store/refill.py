@@ -90,9 +90,7 @@ def offer(params: Params, layout: Layout, stages: Collection[str]) -> str | None
     return offered
 
 
-def _made_sets(
-    params: Params, layout: Layout, stages: Collection[str] | None = None
-) -> Iterator[_Made]:
+def _made_sets(params: Params, layout: Layout, stages: Collection[str] | None = None) -> Iterator[_Made]:
     """Yield the sets in a folder of data that stages of this workspace would make.
 
     :param stages: just these; None: all.

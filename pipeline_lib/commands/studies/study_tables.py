@@ -66,9 +66,7 @@ def table(study: Study, figures: list[Figure], metrics: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _teachers(
-    study: Study, figures: list[Figure], metrics: dict[str, Any]
-) -> dict[str, dict[float | str, float]]:
+def _teachers(study: Study, figures: list[Figure], metrics: dict[str, Any]) -> dict[str, dict[float | str, float]]:
     """Return the teachers' scores by name and place; curves have one teacher per task."""
     split, metric = split_and_metric(study, metrics)
     teachers: dict[str, dict[float | str, float]] = {}
@@ -95,9 +93,7 @@ def _percent(score: float | None) -> str:
     return "" if score is None else f"{100 * score:.1f}"
 
 
-def write_study(
-    study: Study, figures: list[Figure], metrics: dict[str, Any], folder: Path
-) -> list[str]:
+def write_study(study: Study, figures: list[Figure], metrics: dict[str, Any], folder: Path) -> list[str]:
     """Write the table, and plots of it if matplotlib is installed; return the files' names."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "table.md").write_text(table(study, figures, metrics), encoding="utf-8")
@@ -149,9 +145,7 @@ def plot(study: Study, figures: list[Figure], metrics: dict[str, Any], path: Pat
 def _curve(point: Point, study: Study, layout: Layout) -> list[Figure]:
     """Return one figure per evaluation on dev, over all seeds."""
     folder = layout.students(point.task) / point.method
-    seeds = [
-        TrainingRecord.read(folder / str(seed) / "training.json") for seed in study.params["seeds"]
-    ]
+    seeds = [TrainingRecord.read(folder / str(seed) / "training.json") for seed in study.params["seeds"]]
     evaluations = zip(*(seed.history for seed in seeds), strict=True)
     return [
         Figure(

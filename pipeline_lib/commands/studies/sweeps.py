@@ -121,9 +121,7 @@ class Rows:
         params["catalogues"] = {}
         params["teachers"] = self._teachers(methods)
         recipes = {row["data"] for row in methods.values()}
-        recipes |= {
-            r for e in params["encoders"].values() for r in e.get("tasks", {}).values() if r
-        }
+        recipes |= {r for e in params["encoders"].values() for r in e.get("tasks", {}).values() if r}
         sets = params["transfer"].items()
         params["transfer"] = {n: recipe | {"tasks": None} for n, recipe in sets if n in recipes}
         pairs = any(t["source"]["kind"] == "neighbours" for t in params["tasks"].values())
@@ -163,9 +161,7 @@ def ablation(rows: Rows) -> Study:
         rows.distilled: last,
     }
     names = ("labels", "logits", "+ masking", "+ POS", "+ n-grams")
-    points = [
-        Point("student", name, task, method) for name, method in zip(names, methods, strict=True)
-    ]
+    points = [Point("student", name, task, method) for name, method in zip(names, methods, strict=True)]
     title = f"What each step adds: {task}"
     params = rows.finish(methods, transfer=rows.params["transfer"] | sets)
     return Study(title, "thesis, table 3.3", "training", "category", params, points)
@@ -174,14 +170,10 @@ def ablation(rows: Rows) -> Study:
 def size(rows: Rows) -> Study:
     """Accuracy against the size of the transfer set: Tang 2019 (thesis), figure 3.3."""
     task, last = rows.task, rows.row(rows.distilled)
-    tasks = {
-        task: rows.params["tasks"][task] | {"augment": {"n_iter": max(SIZES) - 1, "cap": None}}
-    }
+    tasks = {task: rows.params["tasks"][task] | {"augment": {"n_iter": max(SIZES) - 1, "cap": None}}}
     sweep = {f"times_{times}": last | {"iterations": times - 1} for times in SIZES}
     params = rows.finish({rows.baseline: rows.row(rows.baseline), **sweep}, tasks=tasks)
-    points = [
-        Point("distilled", times, task, name) for times, name in zip(SIZES, sweep, strict=True)
-    ]
+    points = [Point("distilled", times, task, name) for times, name in zip(SIZES, sweep, strict=True)]
     points += [Point("labels alone", times, task, rows.baseline) for times in SIZES]
     axis = "size of the transfer set (× the corpus)"
     title = f"Size of the transfer set: {task}"
@@ -193,9 +185,7 @@ def hidden(rows: Rows) -> Study:
     params, task = rows.params, rows.task
     student = params["methods"][rows.distilled]["student"]
     if "hidden" not in params["students"][student]:
-        raise DistilleryError(
-            f"students.{student}: has no hidden units. Choose a row with an LSTM with --row."
-        )
+        raise DistilleryError(f"students.{student}: has no hidden units. Choose a row with an LSTM with --row.")
     for name in (rows.baseline, rows.distilled):
         if (start := params["methods"][name]["start"]) in params["encoders"]:
             raise DistilleryError(
@@ -254,8 +244,7 @@ def _of_shares(params: Raw, task: str, shares: Sequence[float]) -> tuple[Raw, Ra
     An encoder uses no labels: its corpus is the same for every share.
     """
     tasks = {
-        f"{task}_{share:.0%}".replace("%", ""): params["tasks"][task] | {"train_fraction": share}
-        for share in shares
+        f"{task}_{share:.0%}".replace("%", ""): params["tasks"][task] | {"train_fraction": share} for share in shares
     }
     encoders = {}
     for name, encoder in params["encoders"].items():
@@ -278,10 +267,7 @@ def wikipedia(rows: Rows) -> Study:
     encoders = {f"first_{count}": encoder | {"wikipedia": count} for count in counts}
     methods = {rows.baseline: rows.row(rows.baseline)}
     methods |= {f"{rows.distilled}_{c}": row | {"start": f"first_{c}"} for c in counts}
-    points = [
-        Point("from an encoder", count, task, f"{rows.distilled}_{count}", f"first_{count}")
-        for count in counts
-    ]
+    points = [Point("from an encoder", count, task, f"{rows.distilled}_{count}", f"first_{count}") for count in counts]
     points += [Point("labels alone", count, task, rows.baseline) for count in counts]
     title = f"Sentences of Wikipedia: {task}"
     params = rows.finish(methods, encoders=encoders)

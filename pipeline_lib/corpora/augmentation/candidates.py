@@ -14,9 +14,7 @@ import pyarrow.compute as pc
 from pipeline_lib.shards.columns import column_suffixes, whole
 
 
-def with_candidates(
-    examples: pa.Table, nearest: pa.Table, predictions: pa.Table | None = None
-) -> pa.Table:
+def with_candidates(examples: pa.Table, nearest: pa.Table, predictions: pa.Table | None = None) -> pa.Table:
     """Return a block's examples with a column ``candidates`` for each of their sentences.
 
     It has, for each word, a list of words, or null: list<list<string>>.

@@ -130,14 +130,10 @@ def read_lexicon(path: Path) -> Lexicon:
     try:
         table = read_shard(path)
     except DistilleryError as error:
-        raise DistilleryError(
-            f"{path}: not a lexicon, but another or a torn file. {_REMEDY}"
-        ) from error
+        raise DistilleryError(f"{path}: not a lexicon, but another or a torn file. {_REMEDY}") from error
     if not table.schema.equals(SCHEMA) or not table.num_rows:
         columns = ", ".join(f"{field.name}: {field.type}" for field in table.schema)
-        raise DistilleryError(
-            f"{path}: not a lexicon (columns {columns}; {table.num_rows} rows). {_REMEDY}"
-        )
+        raise DistilleryError(f"{path}: not a lexicon (columns {columns}; {table.num_rows} rows). {_REMEDY}")
     if any(column.null_count for column in table.columns) or "" in table["word"].to_pylist():
         raise DistilleryError(f"{path}: holds an empty word, tag or count. {_REMEDY}")
     table = table.sort_by([("tag", "ascending"), ("word", "ascending")])

@@ -20,15 +20,7 @@ from pipeline_lib.base.text import MASK
 from pipeline_lib.corpora.augmentation.candidates import Candidates
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon, WordStrings
 from pipeline_lib.params import Recipe
-from pipeline_lib.shards.columns import (
-    FIRST,
-    KEPT,
-    MASKED,
-    REPLACED,
-    SUBSTITUTED,
-    column_suffixes,
-    for_sides,
-)
+from pipeline_lib.shards.columns import FIRST, KEPT, MASKED, REPLACED, SUBSTITUTED, column_suffixes, for_sides
 
 _SENTENCE = [
     ("text", pa.string()),
@@ -103,9 +95,7 @@ def augment_block(
             _draw(words, lexicon, recipe, iteration) if changes else _unchanged(words)
             for words, changes in zip(block, _changes(len(block), iteration), strict=True)
         ]
-        keys = pair_keys(
-            [(w.string_keys[d.ids], d.offsets) for w, d in zip(block, drawn, strict=True)]
-        )
+        keys = pair_keys([(w.string_keys[d.ids], d.offsets) for w, d in zip(block, drawn, strict=True)])
         new = _first_occurrences(keys, seen)
         kept = new[: int(min(room, len(new)))]
         # Two sorted runs: a stable sort merges them in one pass.
@@ -161,9 +151,7 @@ class _BlockWords:
         self.ids = encoded.indices.to_numpy().astype(np.int64) + len(lexicon.words)
         self.counters = self.draw_keys[self.rows] + self.positions.astype(np.uint64) * GOLDEN
         self.entries = lexicon.entries(flat, tags)
-        self.tags = pc.fill_null(
-            pc.index_in(tags, value_set=pa.array(list(lexicon.tag_numbers))), -1
-        ).to_numpy()
+        self.tags = pc.fill_null(pc.index_in(tags, value_set=pa.array(list(lexicon.tag_numbers))), -1).to_numpy()
         self.mask_id = len(lexicon.words) + len(vocabulary)
         self.candidates = Candidates.of(examples, side, first_id=self.mask_id + 1)
         texts = [*vocabulary, MASK, *self.candidates.words]
@@ -215,9 +203,7 @@ def _draw(words: _BlockWords, lexicon: Lexicon, recipe: Recipe, iteration: int) 
     )
 
 
-def _change_words(
-    words: _BlockWords, lexicon: Lexicon, recipe: Recipe, draw: Draw
-) -> tuple[np.ndarray, np.ndarray]:
+def _change_words(words: _BlockWords, lexicon: Lexicon, recipe: Recipe, draw: Draw) -> tuple[np.ndarray, np.ndarray]:
     """Return all words' ids after the rules for single words, and the rule of each."""
     x = draw(words.counters, "rule")
     rules = np.zeros(len(x), np.int8)
@@ -225,9 +211,7 @@ def _change_words(
     ids = np.where(rules == MASKED, words.mask_id, words.ids)
     end = recipe.p_mask + recipe.p_pos
     chosen = np.nonzero((x >= recipe.p_mask) & (x < end))[0]
-    chosen, drawn = _replacements(
-        words, lexicon, chosen, draw(words.counters[chosen], "replacement")
-    )
+    chosen, drawn = _replacements(words, lexicon, chosen, draw(words.counters[chosen], "replacement"))
     ids[chosen], rules[chosen] = drawn, REPLACED
     if recipe.substitution:
         chosen = np.nonzero((x >= end) & (x < end + recipe.substitution.p))[0]

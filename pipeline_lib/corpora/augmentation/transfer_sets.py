@@ -59,9 +59,7 @@ class AugmentationPass(ShardPass):
     @property
     def settings(self) -> dict[str, Any]:
         """What determines an iteration besides the block and the code."""
-        recipe = self.recipe.model_dump(
-            exclude={"tasks": True, "substitution": {"model", "max_length"}}
-        )
+        recipe = self.recipe.model_dump(exclude={"tasks": True, "substitution": {"model", "max_length"}})
         settings = {"lexicon": self.lexicon_digest, "recipe": recipe, "block_cap": self.cap}
         # In place of the model's name: all that its predictions depend on.
         return settings | {one.kind: _identity(one) for one in self.candidate_passes}

@@ -11,9 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 
-def with_added(
-    train: pa.Table, added: pa.Table, heldout: Iterable[pa.Table]
-) -> tuple[pa.Table, dict[str, int]]:
+def with_added(train: pa.Table, added: pa.Table, heldout: Iterable[pa.Table]) -> tuple[pa.Table, dict[str, int]]:
     """Return the training set with the rows labelled later, and what became of these.
 
     A row replaces those of its text, in the training set and before it in the file.  Texts of dev

@@ -11,14 +11,7 @@ from pipeline_lib.base.files import atomic_path, copy_file, fresh_folder
 from pipeline_lib.corpora.tasks.labelled import added_file, file_format, split_names
 from pipeline_lib.corpora.tasks.neighbours import write_pairs
 from pipeline_lib.corpora.tasks.pool import write_pool
-from pipeline_lib.params import (
-    GlueFolder,
-    HubDataset,
-    NeighbourPairs,
-    OwnFiles,
-    PackageFiles,
-    Source,
-)
+from pipeline_lib.params import GlueFolder, HubDataset, NeighbourPairs, OwnFiles, PackageFiles, Source
 from pipeline_lib.params.pool import Pool
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.sources.archives import read_member
@@ -65,9 +58,7 @@ def fetch_data(
         copy_file(lexicon, target / "lexicon.arrow")
     settings = source.model_dump(mode="json")
     if pool is not None:
-        write_pool(
-            pool, Path(inputs), wikipedia, target, f"params.yaml: tasks.{task_name}.pool", cache
-        )
+        write_pool(pool, Path(inputs), wikipedia, target, f"params.yaml: tasks.{task_name}.pool", cache)
         settings |= {"pool": pool.model_dump(mode="json")}
     if added is not None:
         copy_file(added, target / added_file(added))
@@ -87,10 +78,7 @@ def input_paths(source: OwnFiles | GlueFolder, inputs: Path, where: str) -> dict
     :raises DistilleryError: naming the key, if one does not exist.
     """
     folder = inputs / source.folder if isinstance(source, GlueFolder) else inputs
-    return {
-        split: existing_file(folder / name, f"{where}.files.{split}")
-        for split, name in source.files.items()
-    }
+    return {split: existing_file(folder / name, f"{where}.files.{split}") for split, name in source.files.items()}
 
 
 def _fetch_files(source: OwnFiles | GlueFolder, inputs: Path, target: Path, where: str) -> None:

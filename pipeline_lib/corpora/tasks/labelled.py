@@ -223,9 +223,7 @@ def file_format(source: Source) -> str:
     return "tsv" if isinstance(source, GlueFolder) else source.format
 
 
-def _read_split(
-    path: Path, split: str, task: Task, labels: Meaning
-) -> tuple[list[Example], dict[str, Any]]:
+def _read_split(path: Path, split: str, task: Task, labels: Meaning) -> tuple[list[Example], dict[str, Any]]:
     column = task.label_of(split)
     optional = task.labels_of(split) if split.startswith("test") else []
     wanted = [*task.text, *task.labels_of(split)]
@@ -255,8 +253,7 @@ def _read_split(
 def read_options(source: Source, split: str) -> ReadOptions:
     """Return how the reader is to read a source's files."""
     options = ReadOptions(
-        file_format(source),
-        remedy="Correct the name in params.yaml, or list `columns` if there is no header line.",
+        file_format(source), remedy="Correct the name in params.yaml, or list `columns` if there is no header line."
     )
     if isinstance(source, HubDataset | NeighbourPairs):
         return options
@@ -266,9 +263,7 @@ def read_options(source: Source, split: str) -> ReadOptions:
     return replace(options, quoted=source.quoted, encoding=source.encoding, columns=source.columns)
 
 
-def _rows(
-    batch: RowBatch, task: Task, label: str | list[str] | None
-) -> Iterator[tuple[str, tuple[str, ...], Raw]]:
+def _rows(batch: RowBatch, task: Task, label: str | list[str] | None) -> Iterator[tuple[str, tuple[str, ...], Raw]]:
     """Yield the file and number of each row, its texts, and its label, "" where there is none."""
     texts = zip(*(batch.texts(name) for name in task.text), strict=True)
     raws: Iterable[Raw] = [""] * len(batch)
@@ -281,9 +276,7 @@ def _rows(
         yield batch.where(number), tuple(value.strip() for value in row), raw
 
 
-def _reason_to_drop(
-    example: Example, raw: Raw, where: str, split: str, task: Task, labels: Meaning
-) -> str | None:
+def _reason_to_drop(example: Example, raw: Raw, where: str, split: str, task: Task, labels: Meaning) -> str | None:
     if not all(example.texts):
         # Dropping a row of dev or test would change what is scored, or a submission's rows.  Only
         # users' own files are theirs to correct.
@@ -291,9 +284,7 @@ def _reason_to_drop(
             return "empty_text"
         if isinstance(task.source, OwnFiles):
             names = ", ".join(map(repr, task.text))
-            raise DistilleryError(
-                f"{where}, column {names}: empty text. Fill it in or take it out."
-            )
+            raise DistilleryError(f"{where}, column {names}: empty text. Fill it in or take it out.")
     if example.label is not None or task.label_of(split) is None:
         return None
     column = f"{where}, column {task.label_of(split)!r}"
@@ -305,22 +296,18 @@ def _reason_to_drop(
         if split.startswith("test"):
             return None
         raise DistilleryError(
-            f"{column}: hidden label {raw!r}; only a test file may have those. Add the label or "
-            "take the row out."
+            f"{column}: hidden label {raw!r}; only a test file may have those. Add the label or take the row out."
         )
     ranges = labels.ranges if isinstance(labels, LabelMap) else []
     if ranges and finite_number(raw) is not None:
         return "outside_label_ranges"
     wrong = "is not a number" if ranges else "is not a label"
     raise DistilleryError(
-        f"{column}: {raw!r} {wrong}; `labels` in params.yaml knows {labels}. Add it there or "
-        "correct the row."
+        f"{column}: {raw!r} {wrong}; `labels` in params.yaml knows {labels}. Add it there or correct the row."
     )
 
 
-def _check_classes(
-    splits: dict[str, list[Example]], labels: LabelMap | LabelSets, folder: Path
-) -> None:
+def _check_classes(splits: dict[str, list[Example]], labels: LabelMap | LabelSets, folder: Path) -> None:
     split = "all" if "all" in splits else "train"
     missing = missing_classes([*splits[split], *splits.get(ADDED, ())], labels)
     if missing:

@@ -97,16 +97,12 @@ def _choose(corpus: _Corpus, source: NeighbourPairs, where: str) -> np.ndarray:
     return corpus.firsts[np.argsort(hashes, kind="stable")[:wanted]]
 
 
-def _not_following(
-    corpus: _Corpus, firsts: np.ndarray, source: NeighbourPairs, where: str
-) -> np.ndarray:
+def _not_following(corpus: _Corpus, firsts: np.ndarray, source: NeighbourPairs, where: str) -> np.ndarray:
     """Return for each first row one that follows another row and is not its neighbour."""
     seconds = corpus.firsts + 1
     # Rows of one article become contiguous, whatever the order of the input.
     by_article = seconds[np.argsort(corpus.articles[seconds], kind="stable")]
-    starts = np.searchsorted(
-        corpus.articles[by_article], np.arange(corpus.articles.max(initial=0) + 2)
-    )
+    starts = np.searchsorted(corpus.articles[by_article], np.arange(corpus.articles.max(initial=0) + 2))
     by_split = [by_article[corpus.splits[by_article] == number] for number in range(len(SPLITS))]
     draws = splitmix64(corpus.keys[firsts] ^ salt("negative", source.seed))
     inside = uniform(corpus.keys[firsts], salt("same article", source.seed)) < source.same_article
@@ -126,14 +122,11 @@ def _elsewhere(corpus: _Corpus, row: int, draw: int, by_split: list[np.ndarray],
     """Return a row of another article of the same split."""
     rows = by_split[corpus.splits[row]]
     # The rows of its own article are contiguous: the draw skips them.
-    bounds = np.searchsorted(
-        corpus.articles[rows], [corpus.articles[row], corpus.articles[row] + 1]
-    )
+    bounds = np.searchsorted(corpus.articles[rows], [corpus.articles[row], corpus.articles[row] + 1])
     others = len(rows) - (bounds[1] - bounds[0])
     if not others:
         raise DistilleryError(
-            f"{where}: {SPLITS[corpus.splits[row]]} has a single article, so no negatives from "
-            f"another one. {REMEDY}"
+            f"{where}: {SPLITS[corpus.splits[row]]} has a single article, so no negatives from another one. {REMEDY}"
         )
     index = draw % int(others)
     return int(rows[index if index < bounds[0] else index + bounds[1] - bounds[0]])

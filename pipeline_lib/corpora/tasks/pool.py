@@ -26,9 +26,7 @@ FILE, TEXT = "pool.parquet", "text"
 """The file of a task's pool, and its one column."""
 
 
-def write_pool(
-    pool: Pool, inputs: Path, wikipedia: Path, target: Path, where: str, cache: Path | None = None
-) -> None:
+def write_pool(pool: Pool, inputs: Path, wikipedia: Path, target: Path, where: str, cache: Path | None = None) -> None:
     """Write the drawn texts to ``target/pool.parquet``.
 
     :param inputs: the folder that paths of the user's own files start from.
@@ -49,8 +47,7 @@ def write_pool(
         texts |= {text.strip(): None for text in read if text.strip()}
     if len(texts) < pool.rows:
         raise DistilleryError(
-            f"{where}.rows: {pool.rows:,}, but its sources have {len(texts):,} texts. Lower it, or "
-            "add sources."
+            f"{where}.rows: {pool.rows:,}, but its sources have {len(texts):,} texts. Lower it, or add sources."
         )
     drawn = np.argsort(splitmix64(string_keys([*texts]) ^ salt("pool", 0)), kind="stable")
     kept = np.array([*texts], object)[np.sort(drawn[: pool.rows])]

@@ -36,11 +36,7 @@ HELDOUT_ROWS = 1000
 """Rows per shard of a held-out split."""
 SPLIT_ROWS = 10_000
 """Rows whose texts are split into words at a time."""
-_SENTENCE = [
-    ("text", pa.string()),
-    ("words", pa.list_(pa.string())),
-    ("spaces", pa.list_(pa.bool_())),
-]
+_SENTENCE = [("text", pa.string()), ("words", pa.list_(pa.string())), ("spaces", pa.list_(pa.bool_()))]
 _TAGS = ("tags", pa.list_(pa.string()))
 
 
@@ -59,12 +55,7 @@ def prepared_schema(pair: bool, label: pa.DataType, tagged: bool) -> pa.Schema:
 
 
 def prepare_task(
-    splits: dict[str, list[Example]],
-    dropped: dict[str, Any],
-    task: Task,
-    tagger: Tagger,
-    folder: Path,
-    engine: Engine,
+    splits: dict[str, list[Example]], dropped: dict[str, Any], task: Task, tagger: Tagger, folder: Path, engine: Engine
 ) -> dict[str, Manifest]:
     """Write ``folder/{train,dev,test}`` and return their manifests.
 
@@ -116,10 +107,7 @@ def prepare_task(
         manifests[name] = _write_set(folder / name, {"b": parts}, schema, made_from, counts)
     if further:
         schema = prepared_schema(task.is_pair, task_labels(task), tagged=True)
-        blocks_of = {
-            letter: _tagged(_blocks(texts, task.blocks), tagger, engine)
-            for letter, texts in further.items()
-        }
+        blocks_of = {letter: _tagged(_blocks(texts, task.blocks), tagger, engine) for letter, texts in further.items()}
         path = unlabelled_folder(folder / "train")
         if joined:
             keys = np.concatenate([texts["key"].to_numpy() for texts in further.values()])
@@ -164,9 +152,7 @@ def shared_rows(table: pa.Table, earlier: pa.Table) -> dict[str, int]:
 def _refuse_empty(splits: Mapping[str, Sized], folder: Path) -> None:
     for name, rows in splits.items():
         if not len(rows):
-            raise DistilleryError(
-                f"split {name!r} of {folder.name} is empty. Check its source and `split`."
-            )
+            raise DistilleryError(f"split {name!r} of {folder.name} is empty. Check its source and `split`.")
 
 
 def example_table(examples: Sequence[Example], task: Task) -> pa.Table:
@@ -217,9 +203,7 @@ def split_tables(splits: dict[str, list[Example]], task: Task) -> dict[str, pa.T
     name = "all" if "all" in tables else "train"
     whole = tables.pop(name)
     keys = whole["key"].to_numpy()
-    assigned = split_examples(
-        splits[name], keys, block_of(keys, task.blocks), task.split, task.score_range
-    )
+    assigned = split_examples(splits[name], keys, block_of(keys, task.blocks), task.split, task.score_range)
     drawn = {part: whole.filter(pa.array(assigned == part)) for part in ("train", "dev", "test")}
     # A test fraction of 0 draws no test set; one that the source names is kept.
     return {part: t for part, t in drawn.items() if t.num_rows or part != "test"} | tables
@@ -271,20 +255,14 @@ def _tagged(blocks: list[pa.Table], tagger: Tagger, engine: Engine) -> list[pa.T
     tagging = TaggingPass(tagger)
     answers, _ = run_pieces(tagging, [_piece(block) for block in blocks], engine)
     tagged = [next(answer.tables(tagging)) for answer in answers]
-    return [
-        pa.table({**_columns(block), **_columns(tags)})
-        for block, tags in zip(blocks, tagged, strict=True)
-    ]
+    return [pa.table({**_columns(block), **_columns(tags)}) for block, tags in zip(blocks, tagged, strict=True)]
 
 
 def _piece(block: pa.Table) -> Piece:
     """Return a block's words: tags depend on nothing else in it."""
     suffixes = column_suffixes(block)
     columns = {f"{name}{s}": block[f"{name}{s}"] for s in suffixes for name in ("words", "spaces")}
-    parts = [
-        _words_digest(columns[f"words{s}"].to_pylist(), columns[f"spaces{s}"].to_pylist())
-        for s in suffixes
-    ]
+    parts = [_words_digest(columns[f"words{s}"].to_pylist(), columns[f"spaces{s}"].to_pylist()) for s in suffixes]
     texts = {f"text{s}": block[f"text{s}"] for s in suffixes}
     return Piece(sha256_json(parts), pa.table(texts | columns))
 
@@ -297,9 +275,7 @@ def _words_digest(words: list[list[str]], spaces: list[list[bool]]) -> str:
     total = hashlib.sha256()
     for sentence, following in zip(words, spaces, strict=True):
         flags = "".join("01"[space] for space in following)
-        total.update(
-            ("\x1f".join(sentence) + "\x1e" + flags + "\n").encode("utf-8", "surrogatepass")
-        )
+        total.update(("\x1f".join(sentence) + "\x1e" + flags + "\n").encode("utf-8", "surrogatepass"))
     return total.hexdigest()
 
 
@@ -311,10 +287,7 @@ def _write_set(
     :param blocks: by the letter that their files begin with.
     """
     shards = [
-        write_shard(
-            folder / f"{letter}{number:03d}.arrow",
-            part.select(schema.names).combine_chunks().cast(schema),
-        )
+        write_shard(folder / f"{letter}{number:03d}.arrow", part.select(schema.names).combine_chunks().cast(schema))
         for letter, parts in blocks.items()
         for number, part in enumerate(parts)
     ]

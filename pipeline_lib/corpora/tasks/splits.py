@@ -27,11 +27,7 @@ FIFTHS = 5
 
 
 def split_examples(
-    examples: Sequence[Example],
-    keys: np.ndarray,
-    blocks: np.ndarray,
-    params: SplitParams,
-    scores: Range | None = None,
+    examples: Sequence[Example], keys: np.ndarray, blocks: np.ndarray, params: SplitParams, scores: Range | None = None
 ) -> np.ndarray:
     """Return ``train``, ``dev`` or ``test`` for each example.
 
@@ -45,9 +41,7 @@ def split_examples(
     """
     several = any(isinstance(example.label, tuple) for example in examples)
     labels = _rarest(examples, blocks) if several else _strata_of(examples, scores)
-    units, first, inverse, sizes = np.unique(
-        keys, return_index=True, return_inverse=True, return_counts=True
-    )
+    units, first, inverse, sizes = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
     if np.any(blocks != blocks[first][inverse]):
         raise ValueError("examples with equal keys are in different blocks")
     # Duplicates with different labels count under the lowest: a choice independent of file order.

@@ -80,9 +80,7 @@ def _loaded(tagger: Tagger) -> TagWords:
 
 
 def _no_model(model: str | None) -> DistilleryError:
-    return DistilleryError(
-        f"tagger.model: spaCy has no pipeline {model!r}. Install its package, or name another."
-    )
+    return DistilleryError(f"tagger.model: spaCy has no pipeline {model!r}. Install its package, or name another.")
 
 
 def _load_spacy(model: str) -> TagWords:
@@ -90,9 +88,7 @@ def _load_spacy(model: str) -> TagWords:
     from spacy.tokens import Doc
 
     try:
-        nlp = spacy.load(
-            model, exclude=["parser", "lemmatizer", "ner", "attribute_ruler", "senter"]
-        )
+        nlp = spacy.load(model, exclude=["parser", "lemmatizer", "ner", "attribute_ruler", "senter"])
     except OSError as error:
         raise _no_model(model) from error
     if not {"tagger", "morphologizer"} & {*nlp.pipe_names}:
@@ -102,13 +98,8 @@ def _load_spacy(model: str) -> TagWords:
             "and `model: null`."
         )
 
-    def tag(
-        words: Sequence[Sequence[str]], spaces: Sequence[Sequence[bool]]
-    ) -> Iterator[list[str]]:
-        docs = (
-            Doc(nlp.vocab, words=list(w), spaces=list(s))
-            for w, s in zip(words, spaces, strict=True)
-        )
+    def tag(words: Sequence[Sequence[str]], spaces: Sequence[Sequence[bool]]) -> Iterator[list[str]]:
+        docs = (Doc(nlp.vocab, words=list(w), spaces=list(s)) for w, s in zip(words, spaces, strict=True))
         for doc in nlp.pipe(docs, batch_size=256):
             # Some languages' pipelines have coarse tags alone.
             yield [token.tag_ or token.pos_ for token in doc]
@@ -127,9 +118,7 @@ def _load_nltk() -> TagWords:
             "`python -m nltk.downloader averaged_perceptron_tagger_eng`, or use spacy."
         ) from error
 
-    def tag(
-        words: Sequence[Sequence[str]], spaces: Sequence[Sequence[bool]]
-    ) -> Iterator[list[str]]:
+    def tag(words: Sequence[Sequence[str]], spaces: Sequence[Sequence[bool]]) -> Iterator[list[str]]:
         for sentence in words:
             yield [tag for _, tag in tagger.tag(list(sentence))]
 

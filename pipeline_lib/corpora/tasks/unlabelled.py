@@ -15,9 +15,7 @@ import pyarrow as pa
 from pipeline_lib.base.errors import DistilleryError
 
 
-def texts_of_no_split(
-    texts: pa.Table, splits: Iterable[pa.Table], task: str
-) -> tuple[pa.Table, dict[str, int]]:
+def texts_of_no_split(texts: pa.Table, splits: Iterable[pa.Table], task: str) -> tuple[pa.Table, dict[str, int]]:
     """Return the texts that are in no split, each once, and how many were left out, and why.
 
     To train on the teacher's answer to a text of dev or test would be to train on what is scored.

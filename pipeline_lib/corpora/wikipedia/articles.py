@@ -172,9 +172,7 @@ def _body(lines: Iterator[tuple[int, str]], title: str, name: str) -> str | None
 
 def _json_article(line: str, where: str) -> Article:
     if len(line) >= LONGEST_LINE:
-        raise DistilleryError(
-            f"{where} is longer than {LONGEST_LINE:,} characters, which no article is. Take it out."
-        )
+        raise DistilleryError(f"{where} is longer than {LONGEST_LINE:,} characters, which no article is. Take it out.")
     try:
         fields = json.loads(line)
         article = Article(_id(fields["id"]), fields["title"], fields["text"])
@@ -190,9 +188,7 @@ def _check_texts(article: Article, where: str) -> None:
     for name in ("title", "text"):
         value = getattr(article, name)
         if not isinstance(value, str):
-            raise DistilleryError(
-                f"{where}: {name} is {value!r:.60}, not a text. Correct it or take the article out."
-            )
+            raise DistilleryError(f"{where}: {name} is {value!r:.60}, not a text. Correct it or take the article out.")
         if has_surrogates(value):
             raise DistilleryError(
                 f"{where}: {name} holds half a surrogate pair, which is no character. Correct it "

@@ -14,13 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.corpora.wikipedia.articles import (
-    Article,
-    Skipped,
-    article_of_row,
-    is_usable,
-    read_articles,
-)
+from pipeline_lib.corpora.wikipedia.articles import Article, Skipped, article_of_row, is_usable, read_articles
 from pipeline_lib.params import CorpusFiles, CorpusSource, HubCorpus, PackageCorpus
 from pipeline_lib.sources.archives import open_member
 from pipeline_lib.sources.hub import hub_location, load_hub
@@ -76,9 +70,7 @@ def read_chunks(source: CorpusSource, inputs: Path, cache: Path | None = None) -
         yield Chunk(tuple(articles), wikitext, Counter(skipped))
 
 
-def _articles(
-    source: CorpusSource, inputs: Path, skipped: Skipped, cache: Path | None
-) -> Iterator[Article]:
+def _articles(source: CorpusSource, inputs: Path, skipped: Skipped, cache: Path | None) -> Iterator[Article]:
     if isinstance(source, HubCorpus):
         yield from _hub_articles(source, inputs, skipped)
     elif isinstance(source, PackageCorpus):
@@ -105,8 +97,7 @@ def corpus_files(source: CorpusFiles, inputs: Path) -> list[Path]:
         files = sorted(path for path in paths if path.is_file())
         if not files:
             raise DistilleryError(
-                f"{KEY}.files.{number}: {inputs / pattern} not found. Put the file there, or "
-                "correct the path."
+                f"{KEY}.files.{number}: {inputs / pattern} not found. Put the file there, or correct the path."
             )
         matches += files
     return list(dict.fromkeys(matches))

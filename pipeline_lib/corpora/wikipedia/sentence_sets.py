@@ -137,11 +137,7 @@ def split_wikipedia(
                 on_progress(report, sum(side.rows for side in sets))
             if all(side.full for side in sets):
                 break
-    made_from = {
-        **sentence_pass.made_from(),
-        "source": params.source.model_dump(),
-        "share": params.validation.share,
-    }
+    made_from = {**sentence_pass.made_from(), "source": params.source.model_dump(), "share": params.validation.share}
     _refuse_empty(sets, params, lots)
     return dict(zip(SETS, [side.finish(made_from) for side in sets], strict=True)), report
 
@@ -182,8 +178,7 @@ def _refuse_empty(sets: list[SentenceSet], params: Wikipedia, lots: Lots) -> Non
     train, validation = sets
     if not train.rows and not validation.rows:
         raise DistilleryError(
-            "params.yaml: wikipedia: no sentence is left. Correct `source` (its form), or loosen "
-            "`keep`."
+            "params.yaml: wikipedia: no sentence is left. Correct `source` (its form), or loosen `keep`."
         )
     if not (train.rows and validation.rows):
         name = "validation" if train.rows else "training"

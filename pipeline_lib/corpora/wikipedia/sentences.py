@@ -66,8 +66,7 @@ def _load_pipeline(params: Splitter) -> "Language":  # noqa: F821
         pipeline = spacy.load(params.model)
     except OSError as error:
         raise DistilleryError(
-            f"wikipedia.splitter.model: spaCy has no pipeline {params.model!r}. Install its "
-            "package, or name another."
+            f"wikipedia.splitter.model: spaCy has no pipeline {params.model!r}. Install its package, or name another."
         ) from error
     for name in pipeline.component_names:
         if name not in COMPONENTS[params.engine]:

@@ -16,12 +16,7 @@ from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.corpora.wikipedia.articles import Article
 from pipeline_lib.corpora.wikipedia.chunks import Chunk
 from pipeline_lib.corpora.wikipedia.markup import plain_paragraphs, wikitext_paragraphs
-from pipeline_lib.corpora.wikipedia.sentences import (
-    LONGEST_PARAGRAPH,
-    SentenceSplitter,
-    fault_of,
-    load_splitter,
-)
+from pipeline_lib.corpora.wikipedia.sentences import LONGEST_PARAGRAPH, SentenceSplitter, fault_of, load_splitter
 from pipeline_lib.params import Keep, Splitter, Wikipedia
 from pipeline_lib.shards.engine.passes import Output, ShardPass
 
@@ -83,14 +78,10 @@ class SentencePass(ShardPass):
         read = {"articles": len(chunk.articles), "sentences": split}
         columns = list(zip(*rows, strict=True)) or [[], [], [], []]
         arrays = [pa.array(string_keys(columns[0]))]
-        arrays += [
-            pa.array(values, kind) for values, kind in zip(columns, SCHEMA.types[1:], strict=True)
-        ]
+        arrays += [pa.array(values, kind) for values, kind in zip(columns, SCHEMA.types[1:], strict=True)]
         yield pa.table(arrays, schema=SCHEMA), {"read": read, "dropped": dict(dropped)}
 
-    def _rows(
-        self, article: Article, chunk: Chunk, dropped: Counter[str]
-    ) -> Iterator[tuple[str, str, str, int]]:
+    def _rows(self, article: Article, chunk: Chunk, dropped: Counter[str]) -> Iterator[tuple[str, str, str, int]]:
         paragraphs = _paragraphs(article, chunk.wikitext)
         short = [text for text in paragraphs if len(text) <= LONGEST_PARAGRAPH]
         dropped["paragraph too long"] += len(paragraphs) - len(short)
@@ -112,9 +103,7 @@ def _paragraphs(article: Article, wikitext: bool) -> list[str]:
     try:
         return wikitext_paragraphs(article.text)
     except DistilleryError as error:
-        raise DistilleryError(
-            f"article {article.id} ({article.title!r}): {error}. Take it out of the dump."
-        ) from error
+        raise DistilleryError(f"article {article.id} ({article.title!r}): {error}. Take it out of the dump.") from error
 
 
 @lru_cache(maxsize=1)

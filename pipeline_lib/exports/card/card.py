@@ -115,10 +115,7 @@ def _origins(facts: Facts, parts: list[Origin]) -> list[str]:
     )
     if not parts:
         return [f"The data, the teacher and their licences are unknown here. {choose}"]
-    cells = [
-        [escape(one.part), escape(one.source), escape("; ".join(one.licences)) or "unknown"]
-        for one in parts
-    ]
+    cells = [[escape(one.part), escape(one.source), escape("; ".join(one.licences)) or "unknown"] for one in parts]
     return [
         *table(["Part", "From", "Licence, as declared"], cells, numbers=False),
         "",
@@ -132,10 +129,7 @@ def _limits(facts: Facts) -> list[str]:
     words = settings.reads == "words"
     unit = "words" if words else "word pieces"
     whole = student.is_pair and settings.reads == "sequence"
-    lines = [
-        f"It reads {settings.max_words} {unit} of a {'pair' if whole else 'sentence'}; longer ones "
-        "are truncated."
-    ]
+    lines = [f"It reads {settings.max_words} {unit} of a {'pair' if whole else 'sentence'}; longer ones are truncated."]
     if words:
         lines.append(
             f"It knows {student.model.config.vocab_size:,} words; all others, including those of "
@@ -159,9 +153,7 @@ def _reproduce(facts: Facts) -> list[str]:
     if facts.row is not None:
         location = facts.place
         commands = (
-            "dvc repro\n"
-            f"distill export data/students/{location.task}/{location.method}/{location.seed} "
-            "FOLDER --to hub"
+            f"dvc repro\ndistill export data/students/{location.task}/{location.method}/{location.seed} FOLDER --to hub"
         )
         lines += ["With these rows of params.yaml:", "", *fenced(settings_of(facts), "yaml"), ""]
         lines += [*fenced(commands, "sh"), ""]
@@ -177,9 +169,7 @@ def _reproduce(facts: Facts) -> list[str]:
             f"{escape(training.computed_on)}."
         )
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
-    details.append(
-        f"Exported by potstill {__version__}, Python {platform.python_version()}, {libraries}."
-    )
+    details.append(f"Exported by potstill {__version__}, Python {platform.python_version()}, {libraries}.")
     details += [f"SHA-256 of {name}: `{digest}`" for name, digest in _digests(facts)]
     return [*lines, *bullets(details)]
 

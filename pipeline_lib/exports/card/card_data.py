@@ -81,9 +81,7 @@ def _row(location: StudentPlace) -> CardRow | None:
     if location.task not in params.tasks or location.method not in params.methods_of(location.task):
         return None
     method = params.methods[location.method]
-    return CardRow(
-        params, params.tasks[location.task], method, params.teacher_of(location.task, method)
-    )
+    return CardRow(params, params.tasks[location.task], method, params.teacher_of(location.task, method))
 
 
 def _result(location: StudentPlace) -> TaskResult | None:

@@ -6,22 +6,11 @@ from pipeline_lib.results.captions import speed_notes
 from pipeline_lib.results.detail_tables import calibration, notes, routing
 from pipeline_lib.results.markdown import bullets, code, escape, table
 from pipeline_lib.results.schema import SeedScores
-from pipeline_lib.results.table_rows import (
-    NONE,
-    TableLine,
-    percent,
-    rate,
-    rows,
-    signed,
-    significant,
-)
+from pipeline_lib.results.table_rows import NONE, TableLine, percent, rate, rows, signed, significant
 
 MAX_CLASSES = 30
 """With more classes, only those in which student and teacher differ most are shown."""
-OUTSIDE = (
-    "Unknown: it was exported outside the workspace that trained it, or its row was not evaluated "
-    "there."
-)
+OUTSIDE = "Unknown: it was exported outside the workspace that trained it, or its row was not evaluated there."
 
 
 def scores_section(facts: Facts) -> list[str]:
@@ -84,8 +73,7 @@ def _caption(facts: Facts) -> list[str]:
         missing = [f"{count:,} {part}" for part, count in teacher.unanswered.items()]
         if missing:
             lines.append(
-                f"Teacher {escape(name)} did not answer {', '.join(missing)} rows, and is scored "
-                "on the others."
+                f"Teacher {escape(name)} did not answer {', '.join(missing)} rows, and is scored on the others."
             )
     return lines
 
@@ -120,10 +108,7 @@ def differences_section(facts: Facts) -> list[str]:
         return ["Unknown: there is no split with labels that the teacher answered."]
     seed = str(facts.place.seed)
     differences = {name: mine[name].mean - theirs[name] for name in mine if name in theirs}
-    shown = sorted(
-        sorted(differences, key=lambda name: -abs(differences[name]))[:MAX_CLASSES],
-        key=differences.get,
-    )
+    shown = sorted(sorted(differences, key=lambda name: -abs(differences[name]))[:MAX_CLASSES], key=differences.get)
     cells = [
         [
             *(escape(name), percent(theirs[name]), _spread(mine[name])),

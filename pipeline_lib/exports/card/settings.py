@@ -37,9 +37,7 @@ def settings_of(facts: Facts) -> str:
         rows[group] = {name: row for name, row in available.items() if name in kept}
     rows["models"] = {name: params.models[name] for name in _models(params, rows)}
     shown: dict[str, Any] = {
-        group: {
-            name: row.model_dump(mode="json", exclude_unset=True) for name, row in chosen.items()
-        }
+        group: {name: row.model_dump(mode="json", exclude_unset=True) for name, row in chosen.items()}
         for group in (*wanted, "models", "encoders", "joint", "methods")
         if (chosen := rows[group])
     }

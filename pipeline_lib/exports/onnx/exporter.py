@@ -15,13 +15,7 @@ from pipeline_lib.base.files import atomic_path
 from pipeline_lib.base.model_config import PROBLEM_TYPES
 from pipeline_lib.exports.deviation import Deviation, measure
 from pipeline_lib.exports.export_source import Subject, read_subject
-from pipeline_lib.exports.folders import (
-    READS,
-    require_new_folder,
-    unknown_number,
-    write_config,
-    write_tokenizer,
-)
+from pipeline_lib.exports.folders import READS, require_new_folder, unknown_number, write_config, write_tokenizer
 from pipeline_lib.exports.onnx.graphs import Graph
 from pipeline_lib.exports.onnx.networks import BUILT, encoder, network, read_words
 from pipeline_lib.exports.onnx.student import FILES, open_session, require_packages, run
@@ -115,9 +109,7 @@ def quantise(model: "onnx.ModelProto") -> "onnx.ModelProto":
 
     constants = {constant.name for constant in model.graph.initializer}
     # A Gather from computed values has no weights.
-    others = [
-        n.name for n in model.graph.node if n.op_type == "Gather" and n.input[0] not in constants
-    ]
+    others = [n.name for n in model.graph.node if n.op_type == "Gather" and n.input[0] not in constants]
     root = logging.getLogger()
     level = root.level
     # It logs advice to the root logger that does not apply to these graphs.
@@ -164,8 +156,7 @@ def _describe(model: "onnx.ModelProto", about: dict[str, Any]) -> None:
     from onnx import helper
 
     texts = {
-        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for key, value in about.items()
+        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for key, value in about.items()
     }
     helper.set_model_props(model, texts)
     model.producer_name = "potstill"

@@ -78,9 +78,7 @@ def network(graph: Graph, student: StudentNetwork, unknown: int, temperature: fl
     if student.config.settings.classifier_units:
         layer = student.hidden[0]
         features = graph.add("Relu", graph.linear(features, layer.weight, layer.bias))
-    return graph.linear(
-        features, student.logits.weight / temperature, student.logits.bias / temperature
-    )
+    return graph.linear(features, student.logits.weight / temperature, student.logits.bias / temperature)
 
 
 def encoder(graph: Graph, module: nn.Module, words: Words) -> str:
@@ -98,9 +96,7 @@ def bilstm(graph: Graph, module: Any, words: Words) -> str:
 
 def sentence_bilstm(graph: Graph, module: Any, words: Words) -> str:
     """Add a BiLSTM and its projection."""
-    return graph.add(
-        "Tanh", graph.linear(bilstm(graph, module, words), module.projection.weight, None)
-    )
+    return graph.add("Tanh", graph.linear(bilstm(graph, module, words), module.projection.weight, None))
 
 
 def cnn(graph: Graph, module: Any, words: Words) -> str:
@@ -176,12 +172,8 @@ def biattentive(graph: Graph, module: Any, words: Words, second: Words | None) -
     sides = [(states, both.inside)] * 2
     if second is not None:
         sides = list(zip(_halves(graph, states), _halves(graph, both.inside), strict=True))
-    pooled = [
-        part for side, inputs in enumerate(sides) for part in _pools(graph, module, side, *inputs)
-    ]
-    shared = graph.linear(
-        graph.add("Concat", *pooled, axis=1), module.shared.weight, module.shared.bias
-    )
+    pooled = [part for side, inputs in enumerate(sides) for part in _pools(graph, module, side, *inputs)]
+    shared = graph.linear(graph.add("Concat", *pooled, axis=1), module.shared.weight, module.shared.bias)
     return graph.add("Relu", shared)
 
 
@@ -222,14 +214,8 @@ def _lstm(graph: Graph, module: Any, vectors: str, lengths: str) -> tuple[str, s
         each direction (2, rows, hidden).
     """
     nets = module.ahead, module.back
-    weights = [
-        torch.stack([_gates(getattr(net, f"weight_{part}_l0")) for net in nets])
-        for part in ("ih", "hh")
-    ]
-    biases = [
-        torch.cat([_gates(getattr(net, f"bias_{part}_l0")) for part in ("ih", "hh")])
-        for net in nets
-    ]
+    weights = [torch.stack([_gates(getattr(net, f"weight_{part}_l0")) for net in nets]) for part in ("ih", "hh")]
+    biases = [torch.cat([_gates(getattr(net, f"bias_{part}_l0")) for part in ("ih", "hh")]) for net in nets]
     rows = graph.cast(graph.add("Squeeze", lengths, [1]), "INT32")
     inputs = vectors, *weights, torch.stack(biases), rows
     size = {"hidden_size": nets[0].hidden_size, "direction": "bidirectional"}
@@ -246,9 +232,7 @@ def _states(graph: Graph, module: Any, vectors: str, lengths: str) -> str:
     """Add a BiLSTM, and return its states (rows, words, 2 · hidden)."""
     turned = graph.add("Transpose", vectors, perm=[1, 0, 2])
     states, _ = _lstm(graph, module, turned, lengths)
-    return graph.add(
-        "Reshape", graph.add("Transpose", states, perm=[2, 0, 1, 3]), [0, 0, module.width]
-    )
+    return graph.add("Reshape", graph.add("Transpose", states, perm=[2, 0, 1, 3]), [0, 0, module.width])
 
 
 def _embed(graph: Graph, module: WordEmbeddings, ids: str) -> str:

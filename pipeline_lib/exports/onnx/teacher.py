@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     import onnxruntime
 
 
-def export_teacher(
-    folder: Path, names: list[str], max_length: int, pair: bool, out: Path
-) -> dict[str, Path]:
+def export_teacher(folder: Path, names: list[str], max_length: int, pair: bool, out: Path) -> dict[str, Path]:
     """Write the teacher in ``folder`` as ONNX; return the folder of each form below ``out``.
 
     Whatever torch's exporter or onnxruntime's quantisation raises for an unusual model is raised.

@@ -31,10 +31,7 @@ ATTENTION = "eager"
 
 
 def trace(
-    student: StudentNetwork | SiameseTransformerEncoder,
-    output: str,
-    segments: bool,
-    temperature: float = 1.0,
+    student: StudentNetwork | SiameseTransformerEncoder, output: str, segments: bool, temperature: float = 1.0
 ) -> "onnx.ModelProto":
     """Return a student, or a sentence encoder, as an ONNX model.
 
@@ -69,9 +66,7 @@ def _graph(module: nn.Module, names: list[str], output: str) -> "onnx.ModelProto
     """Trace a module whose arguments have these names."""
     import onnx
 
-    axes = {
-        name: {0: ROWS, 1: COLUMNS + (SECOND if name.endswith(SECOND) else "")} for name in names
-    }
+    axes = {name: {0: ROWS, 1: COLUMNS + (SECOND if name.endswith(SECOND) else "")} for name in names}
     file = io.BytesIO()
     with warnings.catch_warnings(), torch.no_grad():
         # Warnings about being the older exporter, and about shapes traced as constants.
@@ -104,9 +99,7 @@ class _TracedClassifier(nn.Module):
 class _Traced(nn.Module):
     """A student whose arguments are those of the graph, and whose result is one tensor."""
 
-    def __init__(
-        self, student: StudentNetwork | SiameseTransformerEncoder, temperature: float
-    ) -> None:
+    def __init__(self, student: StudentNetwork | SiameseTransformerEncoder, temperature: float) -> None:
         super().__init__()
         self.student, self.temperature = student, temperature
 
@@ -123,19 +116,14 @@ class _Traced(nn.Module):
         return student.outputs_of_vectors(*vectors)["logits"] / self.temperature
 
 
-def _sentence_vectors(
-    encoder: SiameseTransformerEncoder, ids: torch.Tensor, mask: torch.Tensor
-) -> torch.Tensor:
+def _sentence_vectors(encoder: SiameseTransformerEncoder, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Compute the encoder's sentence vectors, with no step that depends on the example."""
     outputs = encoder.model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
     return encoder.vectors(outputs.hidden_states, mask.float())
 
 
 def _first_state(
-    reader: TransformerReader,
-    ids: torch.Tensor,
-    mask: torch.Tensor,
-    segments: torch.Tensor | None = None,
+    reader: TransformerReader, ids: torch.Tensor, mask: torch.Tensor, segments: torch.Tensor | None = None
 ) -> torch.Tensor:
     extra = {} if segments is None else {SEGMENTS: segments}
     outputs = reader.model(input_ids=ids, attention_mask=mask, output_hidden_states=True, **extra)

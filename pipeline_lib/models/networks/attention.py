@@ -92,11 +92,7 @@ def _attend_short(
 
 
 def _attend_packed(
-    packing: Packing,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    scaling: float | None,
+    packing: Packing, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float | None
 ) -> torch.Tensor:
     """Return the attention of packed sentences, (1, tokens, heads, width)."""
     if query.is_cuda and query.dtype != torch.float32 and varlen_attn is not None:

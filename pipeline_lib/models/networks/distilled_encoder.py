@@ -69,9 +69,7 @@ class DistilledEncoder(nn.Module):
         lengths = torch.tensor([len(row) for row in rows])
         return {"input_ids": ids, "attention_mask": inside(ids, lengths).long()}
 
-    def preprocess(
-        self, inputs: list[str], prompt: str | None = None, **_: Any
-    ) -> dict[str, torch.Tensor]:
+    def preprocess(self, inputs: list[str], prompt: str | None = None, **_: Any) -> dict[str, torch.Tensor]:
         """Return what :meth:`tokenize` does, for texts with a prompt before them."""
         return self.tokenize([(prompt or "") + text for text in inputs])
 

@@ -119,8 +119,7 @@ class StudentForSequenceClassification(PreTrainedModel):
             outputs = network(**self._sequences(ids, counted, types))
         elif token_type_ids is None:
             raise ValueError(
-                "A pair without token_type_ids, which mark its second sentence. Use the tokenizer "
-                "of this folder."
+                "A pair without token_type_ids, which mark its second sentence. Use the tokenizer of this folder."
             )
         else:
             first, second = (self._sentences(ids, counted & (types == side)) for side in (0, 1))
@@ -128,9 +127,7 @@ class StudentForSequenceClassification(PreTrainedModel):
         logits = outputs["logits"] / self.config.calibration_temperature
         return SequenceClassifierOutput(_loss(logits, labels), logits)
 
-    def _sentences(
-        self, ids: torch.Tensor, counted: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def _sentences(self, ids: torch.Tensor, counted: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the ids and lengths of what is read of each row, at least one word."""
         lengths, places = counted.sum(1, keepdim=True), counted.cumsum(1) - 1
         closing = self.config.closing
@@ -164,12 +161,7 @@ class PairTokenizer(PreTrainedTokenizerFast):
     """
 
     def __call__(
-        self,
-        text: Any = None,
-        text_pair: Any = None,
-        *rest: Any,
-        truncation: Any = None,
-        **kwargs: Any,
+        self, text: Any = None, text_pair: Any = None, *rest: Any, truncation: Any = None, **kwargs: Any
     ) -> Any:
         """Return the model's input; ``truncation=None`` means True.
 

@@ -154,9 +154,7 @@ ENCODERS: dict[str, type[nn.Module]] = {
 """Architecture name, as in params.yaml, to its encoder or joint reader of sentence pairs."""
 
 
-def build_encoder(
-    settings: Settings, words: int, width: int, pretrained: Mapping[str, Any] | None = None
-) -> nn.Module:
+def build_encoder(settings: Settings, words: int, width: int, pretrained: Mapping[str, Any] | None = None) -> nn.Module:
     """Return an untrained encoder, or joint reader of pairs.
 
     :param words: the vocabulary size; :param width: values per word vector.

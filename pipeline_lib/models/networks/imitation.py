@@ -46,9 +46,7 @@ def reader_of(student: StudentNetwork | TransformerReader) -> TransformerReader:
 
 
 def token_states(
-    hidden: Sequence[torch.Tensor],
-    attentions: Sequence[torch.Tensor] | None,
-    batch: Mapping[str, Any],
+    hidden: Sequence[torch.Tensor], attentions: Sequence[torch.Tensor] | None, batch: Mapping[str, Any]
 ) -> dict[str, torch.Tensor]:
     """Return a batch's states and attention scores for comparison, without padding.
 

@@ -82,9 +82,4 @@ def mean(vectors: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
 def stack(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     """Return the rows of ``first`` followed by those of ``second``, padded to the same width."""
     columns = max(first.shape[1], second.shape[1])
-    return torch.cat(
-        [
-            nn.functional.pad(ids, (0, columns - ids.shape[1]), value=PAD_ID)
-            for ids in (first, second)
-        ]
-    )
+    return torch.cat([nn.functional.pad(ids, (0, columns - ids.shape[1]), value=PAD_ID) for ids in (first, second)])

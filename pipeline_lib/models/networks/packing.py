@@ -72,9 +72,7 @@ class Packing:
         padded.index_copy_(0, self.indices, states[0])
         return padded.view(len(self.lengths), self.longest, -1)
 
-    def attend(
-        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attention: Attention
-    ) -> torch.Tensor:
+    def attend(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attention: Attention) -> torch.Tensor:
         """Return what each sentence's attention to itself gives, (1, tokens, heads, width).
 
         :param query: shape (1, heads, tokens, width), like key and value.

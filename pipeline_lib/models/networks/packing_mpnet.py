@@ -27,10 +27,7 @@ def let_mpnet_pack(layers: Any, packing: "Callable[[], Packing | None]") -> None
 
 
 def _bias(
-    usual: Callable[..., torch.Tensor],
-    packing: "Callable[[], Packing | None]",
-    states: torch.Tensor,
-    *args: Any,
+    usual: Callable[..., torch.Tensor], packing: "Callable[[], Packing | None]", states: torch.Tensor, *args: Any
 ) -> torch.Tensor:
     """Return the bias of the longest sentence, (1, heads, longest, longest), if packed."""
     how = packing()

@@ -28,9 +28,7 @@ class SiameseTransformerEncoder(PretrainedLayers):
     :param pretrained: see :class:`PretrainedLayers`.
     """
 
-    def __init__(
-        self, words: int, width: int, settings: Settings, pretrained: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, words: int, width: int, settings: Settings, pretrained: Mapping[str, Any]) -> None:
         super().__init__(pretrained)
         self.last, self.pooling = settings.last, settings.pooling
         self.frozen = settings.frozen

@@ -86,9 +86,7 @@ class StudentNetwork(nn.Module):
         both = self.encoder(stack(ids, ids_2), torch.cat([lengths, lengths_2]))
         return self.outputs_of_vectors(*both.chunk(2))
 
-    def outputs_of_vectors(
-        self, first: torch.Tensor, second: torch.Tensor | None = None
-    ) -> dict[str, torch.Tensor]:
+    def outputs_of_vectors(self, first: torch.Tensor, second: torch.Tensor | None = None) -> dict[str, torch.Tensor]:
         """Return the named outputs for sentence vectors: the head, without the encoder.
 
         :param first: float (rows, width); :param second: the second sentences' vectors, for pairs.

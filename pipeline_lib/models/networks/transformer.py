@@ -52,9 +52,7 @@ class TransformerReader(PretrainedLayers):
     :param pretrained: see :class:`PretrainedLayers`.
     """
 
-    def __init__(
-        self, words: int, width: int, settings: Settings, pretrained: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, words: int, width: int, settings: Settings, pretrained: Mapping[str, Any]) -> None:
         super().__init__(pretrained)
         self.pool = settings.pool
         rates = [pretrained[name] for name in DROPOUTS if name in pretrained]
@@ -140,14 +138,11 @@ def _check_rebuilt(model: Any, configuration: Mapping[str, Any]) -> None:
     expected, left = ({n: t.shape for n, t in m.state_dict().items()} for m in (again, model))
     if other := sorted(expected.items() ^ left.items()):
         raise ValueError(
-            f"in this order {other[0][0]} would be missing or of another shape: its layers are not "
-            "all alike"
+            f"in this order {other[0][0]} would be missing or of another shape: its layers are not all alike"
         )
 
 
-def bert_configuration(
-    settings: Settings, words: int, padding: int, segments: int
-) -> dict[str, Any]:
+def bert_configuration(settings: Settings, words: int, padding: int, segments: int) -> dict[str, Any]:
     """Return the transformers configuration of a BERT of a student's size.
 
     :param words: the vocabulary size; :param padding: the id of the padding token.

@@ -88,8 +88,7 @@ def check_last(key: str, student: StudentSettings, folder: Path, count: int) -> 
     """
     if student.last > count:
         raise DistilleryError(
-            f"{key}.last: {student.last}, but {folder} has {count} layers. Set it to at most "
-            f"{count} in params.yaml."
+            f"{key}.last: {student.last}, but {folder} has {count} layers. Set it to at most {count} in params.yaml."
         )
 
 
@@ -123,9 +122,7 @@ def check_width(key: str, student: StudentSettings, model: Path, states: Path) -
         )
 
 
-def check_beside(
-    key: str, row: Method | GeneralEncoder, student: StudentSettings, model: Path, teacher: Path
-) -> None:
+def check_beside(key: str, row: Method | GeneralEncoder, student: StudentSettings, model: Path, teacher: Path) -> None:
     """Check that a teacher has the layers that a row names, and as many heads as its student.
 
     :param key: of the row in params.yaml.

@@ -21,18 +21,8 @@ from pipeline_lib.base.text import MASK
 from pipeline_lib.models.loaded_weights import check_finite
 from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.students.folders import ENCODER_TYPE, MODEL_TYPE
-from pipeline_lib.models.students.student import (
-    attend_quickly,
-    load_student,
-    quick_batch,
-    quick_threads,
-)
-from pipeline_lib.models.students.tokenise import (
-    load_tokenizer,
-    numbering,
-    read_tokenizer,
-    write_tokenizer,
-)
+from pipeline_lib.models.students.student import attend_quickly, load_student, quick_batch, quick_threads
+from pipeline_lib.models.students.tokenise import load_tokenizer, numbering, read_tokenizer, write_tokenizer
 from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.text.batches import LengthSorted
@@ -137,13 +127,9 @@ def load_encoder(folder: Path | str, device: torch.device | str = "cpu") -> Sent
         if settings.joint:
             raise ValueError(f"a {settings.name()} student has no vector for a single sentence")
         alone = None if kind == MODEL_TYPE else _read_encoder(folder, config, settings)
-    except (
-        *(OSError, ValueError, KeyError, TypeError, RuntimeError),
-        *(SafetensorError, DistilleryError),
-    ) as error:
+    except (*(OSError, ValueError, KeyError, TypeError, RuntimeError), *(SafetensorError, DistilleryError)) as error:
         raise DistilleryError(
-            f"{folder}: no sentence encoder ({reason_of(error)}). Give a folder below "
-            "data/encoders or data/students."
+            f"{folder}: no sentence encoder ({reason_of(error)}). Give a folder below data/encoders or data/students."
         ) from error
     if alone is None:
         student = load_student(folder, device)

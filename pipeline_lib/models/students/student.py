@@ -91,10 +91,7 @@ class Student:
 
 
 def predict_sentences(
-    model: StudentNetwork,
-    sentences: Sentences,
-    device: torch.device,
-    features: np.ndarray | None = None,
+    model: StudentNetwork, sentences: Sentences, device: torch.device, features: np.ndarray | None = None
 ) -> np.ndarray:
     """Return outputs, float32, shape (sentences, outputs), computed in batches by length.
 
@@ -186,10 +183,7 @@ def load_student(folder: Path | str, device: torch.device | str = "cpu") -> Stud
         model = StudentNetwork(_config(read_record(folder / "config.json")))
         model.load_state_dict(load_file(folder / "model.safetensors"))
         tokenizer = read_tokenizer(folder, model.config.settings.reads)
-    except (
-        *(OSError, ValueError, KeyError, TypeError, RuntimeError),
-        *(SafetensorError, DistilleryError),
-    ) as error:
+    except (*(OSError, ValueError, KeyError, TypeError, RuntimeError), *(SafetensorError, DistilleryError)) as error:
         raise DistilleryError(
             f"{folder}: not a trained student ({reason_of(error)}). Train it with "
             "`dvc repro`, or give a folder below data/students."

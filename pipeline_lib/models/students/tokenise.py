@@ -113,10 +113,7 @@ def save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
         temporary.write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
     names = {"pad_token": PAD, "unk_token": MASK}
     inputs = {"model_input_names": ["input_ids", "attention_mask"]}
-    write_json(
-        folder / "tokenizer_config.json",
-        {"tokenizer_class": "PreTrainedTokenizerFast", **names, **inputs},
-    )
+    write_json(folder / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **names, **inputs})
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:

@@ -83,6 +83,4 @@ def load_mean(path: Path) -> np.ndarray:
     try:
         return np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise DistilleryError(
-            f"{path}: the mean vector cannot be read ({error}). Make its folder again."
-        ) from error
+        raise DistilleryError(f"{path}: the mean vector cannot be read ({error}). Make its folder again.") from error

@@ -79,9 +79,7 @@ def write_vocabulary(
     return vectors.shape
 
 
-def build_vocabulary(
-    selected: list[str], params: Vocabulary, source: Path
-) -> tuple[Tokenizer, np.ndarray]:
+def build_vocabulary(selected: list[str], params: Vocabulary, source: Path) -> tuple[Tokenizer, np.ndarray]:
     """Return the students' tokenizer and embedding table.
 
     :param selected: the training text's words, from :func:`select_words`.
@@ -93,9 +91,7 @@ def build_vocabulary(
         whole = (word for word in model_words(source) if word not in known and usable(word))
         selected += islice(whole, params.extra_words)
         pieces = select_pieces(source, selected, params.pieces, usable)
-        table = np.concatenate(
-            [model_vectors(source, selected), word_embeddings(source)[[*pieces.values()]]]
-        )
+        table = np.concatenate([model_vectors(source, selected), word_embeddings(source)[[*pieces.values()]]])
         selected += pieces
     else:
         path = vector_file(source)
@@ -113,9 +109,7 @@ def build_vocabulary(
     return build_tokenizer(selected, params.lowercase), complete_vectors(selected, table)
 
 
-def select_pieces(
-    source: Path, words: Sequence[str], count: int, usable: Callable[[str], bool]
-) -> dict[str, int]:
+def select_pieces(source: Path, words: Sequence[str], count: int, usable: Callable[[str], bool]) -> dict[str, int]:
     """Return a model's first ``count`` word pieces that are not among the words, and their ids.
 
     Only those in scripts of the words, and of words that the tokenizer can produce.
@@ -150,8 +144,7 @@ def reduce_vectors(vectors: np.ndarray, dimensions: int) -> np.ndarray:
     """
     if dimensions > vectors.shape[1]:
         raise DistilleryError(
-            f"vocabulary.dimensions: {dimensions}, but the vectors have {vectors.shape[1]}. Use at "
-            "most that, or null."
+            f"vocabulary.dimensions: {dimensions}, but the vectors have {vectors.shape[1]}. Use at most that, or null."
         )
     present = vectors.any(axis=1)
     centred = (vectors - vectors[present].mean(0)).astype(np.float64)
@@ -225,9 +218,7 @@ def complete_vectors(words: Sequence[str], vectors: np.ndarray) -> np.ndarray:
     """
     present = vectors.any(axis=1)
     table = scale_vectors(vectors)
-    table[~present] = random_vectors(
-        [w for w, p in zip(words, present, strict=True) if not p], vectors.shape[1]
-    )
+    table[~present] = random_vectors([w for w, p in zip(words, present, strict=True) if not p], vectors.shape[1])
     return np.concatenate([np.zeros((2, vectors.shape[1])), table]).astype(np.float32)
 
 
@@ -280,6 +271,4 @@ def load_vocabulary(folder: Path) -> tuple[Tokenizer, np.ndarray]:
     try:
         return load_tokenizer(folder), load_file(folder / "vectors.safetensors")["vectors"]
     except (OSError, ValueError, KeyError, SafetensorError) as error:
-        raise DistilleryError(
-            f"{folder}: not a vocabulary ({error}). Delete it and run `dvc repro`."
-        ) from error
+        raise DistilleryError(f"{folder}: not a vocabulary ({error}). Delete it and run `dvc repro`.") from error

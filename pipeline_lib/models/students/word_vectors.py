@@ -27,11 +27,7 @@ _LONGEST_WORD = 1 << 16
 
 
 def read_vectors(
-    path: Path,
-    format: str,
-    words: Iterable[str],
-    extra: int = 0,
-    usable: Callable[[str], bool] = lambda word: True,
+    path: Path, format: str, words: Iterable[str], extra: int = 0, usable: Callable[[str], bool] = lambda word: True
 ) -> tuple[list[str], np.ndarray]:
     """Return the vectors of the wanted words, and of the file's first ``extra`` usable other ones.
 
@@ -120,9 +116,7 @@ def _header(path: Path, handle: IO[bytes]) -> tuple[int, int]:
     return int(fields[0]), int(fields[1])
 
 
-def _text_entries(
-    path: Path, handle: IO[bytes], width: int | None, first: int
-) -> Iterator[tuple[bytes, _Text]]:
+def _text_entries(path: Path, handle: IO[bytes], width: int | None, first: int) -> Iterator[tuple[bytes, _Text]]:
     # Split at bytes 0x20 and 0x0A only: words may contain other characters that Unicode counts as
     # spaces.
     for number, raw in enumerate(handle, first):
@@ -141,9 +135,7 @@ def _text_entries(
         yield word, _Text(numbers, where)
 
 
-def _counted(
-    path: Path, entries: Iterator[tuple[bytes, _Text]], count: int
-) -> Iterator[tuple[bytes, _Text]]:
+def _counted(path: Path, entries: Iterator[tuple[bytes, _Text]], count: int) -> Iterator[tuple[bytes, _Text]]:
     number = 0
     for number, entry in enumerate(entries, 1):  # noqa: B007 (used after the loop)
         yield entry
@@ -151,9 +143,7 @@ def _counted(
         raise _bad(f"{path}: line {number + 1}", f"the file ends, its header says {count} words")
 
 
-def _binary_entries(
-    path: Path, handle: IO[bytes], count: int, width: int
-) -> Iterator[tuple[bytes, _Binary]]:
+def _binary_entries(path: Path, handle: IO[bytes], count: int, width: int) -> Iterator[tuple[bytes, _Binary]]:
     buffer, start, size = b"", 0, 4 * width
     for number in range(1, count + 1):
         space = buffer.find(b" ", start)
@@ -161,9 +151,7 @@ def _binary_entries(
             chunk = handle.read(_CHUNK)
             where = f"{path}: word {number}"
             if not chunk:
-                raise _bad(
-                    where, f"the file ends, its header says {count} words of {width} numbers"
-                )
+                raise _bad(where, f"the file ends, its header says {count} words of {width} numbers")
             if space < 0 and len(buffer) - start > _LONGEST_WORD:
                 raise _bad(where, "no space after the word")
             buffer, start = buffer[start:] + chunk, 0
@@ -197,8 +185,7 @@ def _finite(vector: np.ndarray, where: str) -> np.ndarray:
 
 def _bad(where: str, what: str) -> DistilleryError:
     return DistilleryError(
-        f"{where}: {what}. Correct `vocabulary.vectors.format` in params.yaml, or get "
-        "the file again."
+        f"{where}: {what}. Correct `vocabulary.vectors.format` in params.yaml, or get the file again."
     )
 
 
@@ -249,9 +236,7 @@ def model_pieces(model_folder: Path) -> dict[str, int]:
     return pieces
 
 
-def _spelling(
-    settings: dict[str, Any], vocabulary: Iterable[str]
-) -> Callable[[str], tuple[str, ...]]:
+def _spelling(settings: dict[str, Any], vocabulary: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
     """Return the function that spells a piece of a tokenizer as BERT's vocabulary does."""
     model = settings["model"]
     if suffix := model.get("end_of_word_suffix"):
@@ -259,9 +244,7 @@ def _spelling(
         return lambda piece: (piece.removesuffix(suffix), CONTINUES + piece.removesuffix(suffix))
     if "ByteLevel" in json.dumps([settings.get("pre_tokenizer"), settings.get("decoder")]):
         decode = ByteLevel().decode
-        return lambda piece: (
-            _marked(decode([piece]), " ") if "\ufffd" not in decode([piece]) else ()
-        )
+        return lambda piece: _marked(decode([piece]), " ") if "\ufffd" not in decode([piece]) else ()
     if sum(piece.startswith(_SPACE) for piece in vocabulary) > 1:
         return lambda piece: _marked(piece, _SPACE)
     prefix = model.get("continuing_subword_prefix") or CONTINUES
@@ -321,9 +304,7 @@ def _tokenizer(model_folder: Path) -> Any:
         else:
             from transformers import AutoTokenizer
 
-            tokenizer = AutoTokenizer.from_pretrained(
-                model_folder, local_files_only=True
-            ).backend_tokenizer
+            tokenizer = AutoTokenizer.from_pretrained(model_folder, local_files_only=True).backend_tokenizer
     except Exception as error:  # both libraries raise bare Exceptions for files they cannot read
         raise DistilleryError(
             f"{model_folder}: no readable tokenizer ({error}). Save it with the model's tokenizer."

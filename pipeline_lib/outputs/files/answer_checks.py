@@ -24,9 +24,7 @@ LEAD = 6.0
 answers given without reading the texts exceed it in only one stretch of a billion."""
 
 
-def describe_answers(
-    answers: KeyedTable, task: Task, splits: Mapping[str, ShardSet]
-) -> AnswersRecord:
+def describe_answers(answers: KeyedTable, task: Task, splits: Mapping[str, ShardSet]) -> AnswersRecord:
     """Return the record of a teacher whose answers come from files, after checking them.
 
     :param answers: as they were gathered, with their origins; :param splits: the task's sets, among
@@ -168,6 +166,4 @@ def _fits_others(predictions: np.ndarray, labels: np.ndarray, others: np.ndarray
     if won - lost <= LEAD * math.sqrt(won + lost):
         return False
     outputs = np.eye(int(max(predictions.max(), others.max())) + 1)[predictions]
-    return (predictions == others).mean() > chance_agreement(
-        others.astype(np.int64), outputs, "classification"
-    )
+    return (predictions == others).mean() > chance_agreement(others.astype(np.int64), outputs, "classification")

@@ -26,9 +26,7 @@ Numbers = list[float] | dict[str, float]
 """One number per class: in the order of the file's classes, or by name."""
 
 
-def read_answers(
-    path: Path, format: str | None, asked: Asked
-) -> tuple[Described, Iterator[tuple[int, Given]]]:
+def read_answers(path: Path, format: str | None, asked: Asked) -> tuple[Described, Iterator[tuple[int, Given]]]:
     """Read a file's metadata, and its rows one by one, with their line numbers in an editor.
 
     :param format: None: from the suffix; :param asked: the task's classes, whose probabilities are
@@ -110,7 +108,6 @@ def _number(value: Any, name: str, where: str) -> float | None:
         number = math.nan
     if not math.isfinite(number):
         raise DistilleryError(
-            f"{where}: {name} is {value!r:.40}, not a finite number. Correct it, or give the "
-            "reason in `error`."
+            f"{where}: {name} is {value!r:.40}, not a finite number. Correct it, or give the reason in `error`."
         )
     return number

@@ -233,9 +233,7 @@ def _counted(row: Given, classes: Sequence[str] | None, task: Task) -> Given:
     return replace(row, kind=None, value=None, error=f"{reason}: '{row.value}'")
 
 
-def _completed(
-    values: np.ndarray, named: np.ndarray, coverage: float | None, where: str
-) -> tuple[np.ndarray, float]:
+def _completed(values: np.ndarray, named: np.ndarray, coverage: float | None, where: str) -> tuple[np.ndarray, float]:
     """Return a complete distribution, float64 (classes,), and the coverage of the classes.
 
     The probability that the named classes leave over is spread evenly over the others; if all are
@@ -299,9 +297,7 @@ def _float32(values: np.ndarray) -> np.ndarray:
         return values.astype(np.float32)
 
 
-def _in_order(
-    value: Numbers, order: np.ndarray | None, task: Task, where: str
-) -> tuple[np.ndarray, np.ndarray]:
+def _in_order(value: Numbers, order: np.ndarray | None, task: Task, where: str) -> tuple[np.ndarray, np.ndarray]:
     """Return a row's numbers in the order of the task's classes, and a mask of those it names."""
     classes = len(task.label_names)
     if isinstance(value, list):

@@ -61,9 +61,7 @@ def _literal(text: str) -> Any:
         return None
 
 
-def in_json(
-    value: Any, known: KnownClasses, depth: int, key: str | None = None
-) -> JsonAnswer | None:
+def in_json(value: Any, known: KnownClasses, depth: int, key: str | None = None) -> JsonAnswer | None:
     """Return the answer in a JSON value; None if there is none.
 
     :raises ValueError: if there are two.
@@ -131,18 +129,11 @@ def _scores(value: Any, known: KnownClasses) -> dict[str, float] | None:
         pairs = [(known.match(key), number) for key, number in value.items()]
     elif all(isinstance(part, Mapping) for part in value):
         pairs = [pair for part in value for pair in _pairs(part, known)]
-    numbers = {
-        name: number
-        for name, value in pairs
-        if name is not None and (number := as_number(value)) is not None
-    }
+    numbers = {name: number for name, value in pairs if name is not None and (number := as_number(value)) is not None}
     if not numbers:
         return None
     total = sum(numbers.values())
-    if (
-        total > 1 + _EXCESS
-        and abs(sum(as_number(n) or 0.0 for _, n in pairs) - 100.0) <= 100 * _EXCESS
-    ):
+    if total > 1 + _EXCESS and abs(sum(as_number(n) or 0.0 for _, n in pairs) - 100.0) <= 100 * _EXCESS:
         numbers, total = {name: n / 100.0 for name, n in numbers.items()}, total / 100.0
     if not math.isfinite(total) or min(numbers.values()) < 0 or not 0 < total <= 1 + _EXCESS:
         raise ValueError(f"scores that are no probabilities: {value!r:.60}")

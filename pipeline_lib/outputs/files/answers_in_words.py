@@ -9,9 +9,7 @@ ANNOUNCING = (
     "output|conclusion|decision"
 )
 SIGNS = r"[*_`\"']*(?:\s*[:：=]+|\s+is\b:?|\s*->)[*_\s]*"
-_MARKER = re.compile(
-    rf"\b(?:{ANNOUNCING})\b{SIGNS}|\bclassif\w+[^.\n]{{0,60}}?\bas\b:?[*_\s]*", re.IGNORECASE
-)
+_MARKER = re.compile(rf"\b(?:{ANNOUNCING})\b{SIGNS}|\bclassif\w+[^.\n]{{0,60}}?\bas\b:?[*_\s]*", re.IGNORECASE)
 """Words that announce the answer."""
 _LINES = 50
 """Lines at each end of a reply that may be a class alone."""

@@ -54,8 +54,7 @@ def batch_response(line: Mapping[str, Any], where: str) -> tuple[Given, Mapping[
     body, response, result = batch_body(line), line.get("response"), line.get("result")
     if not {"response", "result", "modelOutput", "error"} & line.keys():
         raise DistilleryError(
-            f"{where}: a batch's request, which has no response. Give the file of the batch's "
-            "results."
+            f"{where}: a batch's request, which has no response. Give the file of the batch's results."
         )
     if not isinstance(response, Mapping | None):
         raise TypeError(f"a response of {type(response).__name__}")
@@ -188,9 +187,7 @@ def _of_choices(body: Mapping[str, Any]) -> Reply:
     text = _joined(message.get("content")) or choice.get("text")
     if not text and calls:
         text = calls[0]["function"]["arguments"]
-    refused = (
-        f"refused: {_one_line(message['refusal'])}" if message.get("refusal") and not text else None
-    )
+    refused = f"refused: {_one_line(message['refusal'])}" if message.get("refusal") and not text else None
     return Reply(text, refused, tokens, places)
 
 
@@ -218,8 +215,7 @@ def _of_candidates(body: Mapping[str, Any]) -> Reply:
     tops = [top.get("candidates") or () for top in logprobs.get("topCandidates") or ()]
     tops += [()] * (len(selected) - len(tops))
     places = [
-        dict([*(_token(c, "logProbability") for c in top), token])
-        for token, top in zip(selected, tops, strict=False)
+        dict([*(_token(c, "logProbability") for c in top), token]) for token, top in zip(selected, tops, strict=False)
     ]
     return Reply(text, None, [token for token, _ in selected], places)
 

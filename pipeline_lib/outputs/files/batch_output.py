@@ -20,13 +20,7 @@ from itertools import accumulate
 from typing import Any
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.outputs.files.batch_lines import (
-    Alternatives,
-    Reply,
-    batch_response,
-    reply_of,
-    token_text,
-)
+from pipeline_lib.outputs.files.batch_lines import Alternatives, Reply, batch_response, reply_of, token_text
 from pipeline_lib.outputs.files.class_names import plain
 from pipeline_lib.outputs.files.final_answer import (
     after_marker,
@@ -232,9 +226,7 @@ def _whole_numbers(alternatives: Alternatives, scores: Range) -> dict[int, float
     return shares
 
 
-def class_probabilities(
-    answer: str, places: Sequence[Alternatives], labels: Sequence[str]
-) -> dict[str, float]:
+def class_probabilities(answer: str, places: Sequence[Alternatives], labels: Sequence[str]) -> dict[str, float]:
     """Return the class probabilities along an answer's path.
 
     The probability of an alternative that several class names start with is split evenly among
@@ -275,9 +267,7 @@ def _taken(answer: str, path: str, alternatives: Alternatives) -> str | None:
     fitting = [token for token in alternatives if token and rest.startswith(_bytes(token))]
     if not fitting and not path:
         # Some tokenizers include a space before the first word in its token.
-        fitting = [
-            token for token in alternatives if token.strip() and answer.startswith(token.strip())
-        ]
+        fitting = [token for token in alternatives if token.strip() and answer.startswith(token.strip())]
     return max(fitting, key=len, default=None)
 
 
@@ -311,11 +301,7 @@ def _check_possible(places: list[Alternatives], where: str) -> None:
                 f"{total:.3f}. The provider's log probabilities cannot be right: ask for labels "
                 "alone, or use another provider."
             )
-    if (
-        len(places) > 1
-        and len(places[0]) > 1
-        and all(alternatives == places[0] for alternatives in places)
-    ):
+    if len(places) > 1 and len(places[0]) > 1 and all(alternatives == places[0] for alternatives in places):
         raise DistilleryError(
             f"{where}: all {len(places)} tokens have the same alternatives. The provider's log "
             "probabilities cannot be right: ask for labels alone, or use another provider."

@@ -82,9 +82,7 @@ def _unescaped(text: str) -> str:
     try:
         signs = re.sub(r"\\u([0-9a-fA-F]{4})", lambda m: chr(int(m[1], 16)), text)
         signs = signs.encode("utf-16", "surrogatepass").decode("utf-16")
-        raw = re.sub(
-            rb"\\x([0-9a-fA-F]{2})", lambda m: bytes.fromhex(m[1].decode()), signs.encode()
-        )
+        raw = re.sub(rb"\\x([0-9a-fA-F]{2})", lambda m: bytes.fromhex(m[1].decode()), signs.encode())
         return raw.decode()
     except UnicodeError:
         return text

@@ -9,28 +9,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from pipeline_lib.outputs.files.answers_in_json import (
-    DEPTH,
-    in_json,
-    numbers_in,
-    parsed_json,
-    value_start,
-)
+from pipeline_lib.outputs.files.answers_in_json import DEPTH, in_json, numbers_in, parsed_json, value_start
 from pipeline_lib.outputs.files.answers_in_words import ANNOUNCING, SIGNS, in_words
-from pipeline_lib.outputs.files.class_names import (
-    KnownClasses,
-    as_number,
-    known_classes,
-    number_in,
-    plain,
-)
+from pipeline_lib.outputs.files.class_names import KnownClasses, as_number, known_classes, number_in, plain
 from pipeline_lib.tables.label_lists import bracketed
 
 _THOUGHT = "think|thinking|thought|thoughts|reasoning|analysis|reflection|scratchpad"
 _OPENED = re.compile(rf"<(?:{_THOUGHT})>|◁think▷|\[THINK\]|<\|channel\|>analysis", re.IGNORECASE)
-_CLOSED = re.compile(
-    rf"</(?:{_THOUGHT})>|◁/think▷|\[/THINK\]|<\|channel\|>final<\|message\|>", re.IGNORECASE
-)
+_CLOSED = re.compile(rf"</(?:{_THOUGHT})>|◁/think▷|\[/THINK\]|<\|channel\|>final<\|message\|>", re.IGNORECASE)
 _END = re.compile(r"(?:<\|[^|<>]*\|>|</s>|<eos>|<end_of_turn>)\Z")
 _WRAPPED = (
     re.compile(r"```[\w+-]*\s(.*?)```", re.DOTALL),
@@ -38,9 +24,7 @@ _WRAPPED = (
     re.compile(r"\\boxed\{(?:\\text\{)?([^{}]*)\}"),
 )
 """A fenced block, a tag, a box: what encloses an answer; the last group is the answer."""
-_LABELS_MARKER = re.compile(
-    rf"\b(?:{ANNOUNCING}|labels|answers|tags|categories)\b{SIGNS}", re.IGNORECASE
-)
+_LABELS_MARKER = re.compile(rf"\b(?:{ANNOUNCING}|labels|answers|tags|categories)\b{SIGNS}", re.IGNORECASE)
 _SCORE_MARKER = re.compile(rf"\b(?:{ANNOUNCING}|score|rating)\b{SIGNS}", re.IGNORECASE)
 _SCORE_KEY = re.compile(rf"{ANNOUNCING}|predict|score|rating", re.IGNORECASE)
 
@@ -117,9 +101,7 @@ def _labels_in_json(text: str, known: KnownClasses) -> list[str] | dict[str, flo
         if marks and all(isinstance(mark, bool) or mark in (0, 1) for mark in marks.values()):
             return [name for name, mark in marks.items() if mark]
         shares = {name: as_number(mark) for name, mark in marks.items()}
-        if len(shares) == len(known.exact) and all(
-            share is not None and 0 <= share <= 1 for share in shares.values()
-        ):
+        if len(shares) == len(known.exact) and all(share is not None and 0 <= share <= 1 for share in shares.values()):
             return shares
         lists = [part for part in value.values() if isinstance(part, list)]
         value = lists[0] if len(lists) == 1 else None

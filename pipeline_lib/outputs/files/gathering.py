@@ -96,9 +96,7 @@ def gathered(files: Sequence[Path], kind: Values, partial: bool = False) -> Iter
         yield gather(files, kind, Path(folder), partial)
 
 
-def _write(
-    files: Sequence[Path], kind: Values, path: Path
-) -> tuple[list[GivenRows], Origins, dict[str, str]]:
+def _write(files: Sequence[Path], kind: Values, path: Path) -> tuple[list[GivenRows], Origins, dict[str, str]]:
     """Write the values of files in sequence; return their rows without them, and the provenance."""
     parts, starts, count = [], [], 0
     provenance = dict(kind.settings.provenance)
@@ -128,11 +126,7 @@ def _batch(values: np.ndarray) -> pa.RecordBatch:
 
 
 def _table(
-    kind: Values,
-    values: MappedValues,
-    parts: Sequence[GivenRows],
-    origins: Origins,
-    provenance: dict[str, str],
+    kind: Values, values: MappedValues, parts: Sequence[GivenRows], origins: Origins, provenance: dict[str, str]
 ) -> KeyedTable:
     """Return the table, with one value per text.
 
@@ -166,12 +160,7 @@ def _table(
 
 
 def _check_repeated(
-    kind: Values,
-    values: MappedValues,
-    weights: np.ndarray,
-    rows: np.ndarray,
-    earlier: np.ndarray,
-    origins: Origins,
+    kind: Values, values: MappedValues, weights: np.ndarray, rows: np.ndarray, earlier: np.ndarray, origins: Origins
 ) -> None:
     """Check that repeated texts have the value, and the weight, of their first rows."""
     order = np.argsort(rows)
@@ -181,8 +170,7 @@ def _check_repeated(
         if not same.all():
             row, other = (origins.row(places[same.argmin()]) for places in (one, two))
             raise DistilleryError(
-                f"{row}: the same text as {other}, with another {kind.another}. Keep one of the "
-                "two rows."
+                f"{row}: the same text as {other}, with another {kind.another}. Keep one of the two rows."
             )
 
 
@@ -237,8 +225,7 @@ def frequent(errors: Mapping[str, int]) -> list[tuple[str, int]]:
     for reason, count in errors.items():
         alike.setdefault(reason.partition(": ")[0], []).append((reason, count))
     often = [
-        (some[0][0] + " and the like" * (len(some) > 1), sum(count for _, count in some))
-        for some in alike.values()
+        (some[0][0] + " and the like" * (len(some) > 1), sum(count for _, count in some)) for some in alike.values()
     ]
     often.sort(key=lambda item: -item[1])
     rest = often[REASONS:]

@@ -79,9 +79,7 @@ def read_rows(
                 yield number, parse(row, where)
 
 
-def _rows_in(
-    source: InputFile, is_wanted: Callable[[str], bool]
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def _rows_in(source: InputFile, is_wanted: Callable[[str], bool]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the numbers of an open file's rows, and their values that are not missing."""
     if isinstance(source, JsonFile):
         yield from source.rows()
@@ -133,15 +131,12 @@ def check_rows(path: Path, numbers: np.ndarray, broken: np.ndarray, fault: str) 
     """
     if broken.any():
         raise DistilleryError(
-            f"{path}: row {numbers[broken.argmax()]}: {fault}. Correct it, or give the reason in "
-            "`error`."
+            f"{path}: row {numbers[broken.argmax()]}: {fault}. Correct it, or give the reason in `error`."
         )
 
 
 def parts_of(
-    path: Path,
-    rows: Iterator[tuple[int, Given]],
-    value_of: Callable[[Given, str], np.ndarray | None],
+    path: Path, rows: Iterator[tuple[int, Given]], value_of: Callable[[Given, str], np.ndarray | None]
 ) -> Iterator[GivenRows]:
     """Yield rows as arrays, a few thousand at a time.
 
@@ -185,6 +180,5 @@ def batch_line(where: str) -> Iterator[None]:
         yield
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError, IndexError) as error:
         raise DistilleryError(
-            f"{where}: not a line of a batch's output ({type(error).__name__}: {error}). Correct "
-            "it, or take it out."
+            f"{where}: not a line of a batch's output ({type(error).__name__}: {error}). Correct it, or take it out."
         ) from error

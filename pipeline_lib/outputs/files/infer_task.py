@@ -38,9 +38,7 @@ def task_of(file: Path, settings: AnswerFiles) -> Task:
     if numbers and not classes:
         # Only a batch's answers are read by the range.
         labels = Range(min=0.0, max=1.0)
-        return Regression.model_construct(
-            kind="regression", text=text, label="score", labels=labels
-        )
+        return Regression.model_construct(kind="regression", text=text, label="score", labels=labels)
     if len(classes) == 1:
         raise DistilleryError(
             f"{file}: names no class but {classes[0]!r}. Name the task with --task, or all "

@@ -18,16 +18,13 @@ MAX_TOKENS = 16
 LABELS, LEAST, GREATEST = "{labels}", "{min}", "{max}"
 """Placeholders in a prompt for the classes, and for the ends of a regression's range."""
 LIST_PROMPT = (
-    "Answer with a JSON list of all of these labels that apply, and nothing else; with [] if none "
-    f"does: {LABELS}."
+    f"Answer with a JSON list of all of these labels that apply, and nothing else; with [] if none does: {LABELS}."
 )
 PROMPT = f"Answer with one of these labels and nothing else: {LABELS}."
 SCORE_PROMPT = f"Answer with a number from {LEAST} to {GREATEST} and nothing else."
 
 
-def requests_of(
-    parts: Iterable[Sequence[Sequence[str]]], known: KeyedTable | None
-) -> Iterator[dict[str, str]]:
+def requests_of(parts: Iterable[Sequence[Sequence[str]]], known: KeyedTable | None) -> Iterator[dict[str, str]]:
     """Yield key (hex), text and, for pairs, text_pair of each distinct text without an answer.
 
     :param parts: batches of texts: the first sentences and, for pairs, the second ones.
@@ -75,9 +72,7 @@ def answer_tokens(task: Task) -> int:
     return MAX_TOKENS * (len(task.label_names) if task.kind == "multilabel" else 1)
 
 
-def batch_request(
-    row: dict[str, str], model: str, system_prompt: str, max_tokens: int = MAX_TOKENS
-) -> dict[str, Any]:
+def batch_request(row: dict[str, str], model: str, system_prompt: str, max_tokens: int = MAX_TOKENS) -> dict[str, Any]:
     """Return a row as a line of an OpenAI chat-completions batch, with its key as custom_id.
 
     :param system_prompt: see :func:`instruction`; :param max_tokens: see :func:`answer_tokens`.
@@ -85,10 +80,7 @@ def batch_request(
     asked = "\n\n".join(row[name] for name in ("text", "text_pair") if name in row)
     body = {
         "model": model,
-        "messages": [
-            {"role": "system", "content": system_prompt},
-            {"role": "user", "content": asked},
-        ],
+        "messages": [{"role": "system", "content": system_prompt}, {"role": "user", "content": asked}],
         "temperature": 0,
         "max_tokens": max_tokens,
         "logprobs": True,

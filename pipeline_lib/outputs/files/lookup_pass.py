@@ -140,8 +140,7 @@ class VectorLookup(LookupPass):
     column = "vector"
     few = False
     remedy = (
-        "Nothing of this shard was stored. Set `sentence_vectors.storage` to float32, or have the "
-        "texts embedded again."
+        "Nothing of this shard was stored. Set `sentence_vectors.storage` to float32, or have the texts embedded again."
     )
 
     @property

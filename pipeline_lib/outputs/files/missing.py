@@ -21,9 +21,7 @@ UNANSWERED = "unanswered.jsonl"
 """Next to the outputs: what has no answer, one per line."""
 
 
-def take_outputs(
-    lookup: LookupPass | AveragePass, inputs: ShardSet, folder: Path, engine: Engine
-) -> str:
+def take_outputs(lookup: LookupPass | AveragePass, inputs: ShardSet, folder: Path, engine: Engine) -> str:
     """Look up the outputs for a shard set into ``folder``, and list what has none.
 
     That the rows are aligned is written next to the outputs, in alignment.json.

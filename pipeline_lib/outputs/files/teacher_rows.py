@@ -27,10 +27,7 @@ BATCHES = {
     "vllm": [{"outputs"}],
 }
 """The keys that identify the lines of a batch: of its results, its failures, or its requests."""
-_OF_ROWS, _OF_REPLIES = (
-    {"label", "probs", "logits"},
-    {"response", "result", "modelOutput", "outputs"},
-)
+_OF_ROWS, _OF_REPLIES = ({"label", "probs", "logits"}, {"response", "result", "modelOutput", "outputs"})
 """What a row with a text has, and a line of a batch to which the text was added."""
 _KEYS = ("classes", "provenance")
 
@@ -58,8 +55,7 @@ def format_of(path: Path, format: str | None) -> str:
     file_format = format or format_of_name(path)
     if file_format is None:
         raise DistilleryError(
-            f"{path}: no format has this suffix; there are {', '.join(FORMATS)}. Rename the "
-            "file, or give its `format`."
+            f"{path}: no format has this suffix; there are {', '.join(FORMATS)}. Rename the file, or give its `format`."
         )
     if format is None and file_format == "jsonl":
         return _batch_of(_first_row(path)) or file_format
@@ -102,8 +98,7 @@ def _of_schema(path: Path, schema: pa.Schema) -> Described:
         metadata = {name: json.loads(raw[name.encode()]) for name in _KEYS if name.encode() in raw}
     except ValueError as error:
         raise DistilleryError(
-            f"{path}: the metadata `classes` and `provenance` are not JSON ({error}). Write them "
-            "with json.dumps."
+            f"{path}: the metadata `classes` and `provenance` are not JSON ({error}). Write them with json.dumps."
         ) from error
     if "classes" not in metadata and b"huggingface" in raw:
         # `datasets` stores the names of a ClassLabel here.
@@ -116,9 +111,7 @@ def _description(path: Path, metadata: Any) -> Described:
     if not isinstance(metadata, dict) or set(metadata) - set(_KEYS):
         raise DistilleryError(f"{path}: metadata may only have {', '.join(_KEYS)}. Correct it.")
     classes, provenance = metadata.get("classes"), metadata.get("provenance") or {}
-    if classes is not None and not (
-        isinstance(classes, list) and all(isinstance(name, str) for name in classes)
-    ):
+    if classes is not None and not (isinstance(classes, list) and all(isinstance(name, str) for name in classes)):
         raise DistilleryError(f"{path}: metadata `classes` is not a list of names. Correct it.")
     if not isinstance(provenance, dict):
         raise DistilleryError(f"{path}: metadata `provenance` is not a mapping. Correct it.")

@@ -32,13 +32,7 @@ from pipeline_lib.outputs.files.given_rows import (
     read_rows,
 )
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
-from pipeline_lib.outputs.files.teacher_rows import (
-    BATCHES,
-    Described,
-    described,
-    format_of,
-    options_of,
-)
+from pipeline_lib.outputs.files.teacher_rows import BATCHES, Described, described, format_of, options_of
 from pipeline_lib.params import SentenceVectorFiles
 from pipeline_lib.shards.vectors import unit
 from pipeline_lib.tables.reader import ArrowFile, JsonFile, open_input
@@ -116,9 +110,7 @@ class Vectors(Values):
 
     def _check_width(self, length: int, where: str) -> None:
         if not length:
-            raise DistilleryError(
-                f"{where}: no `{EMBEDDING}`. In a row without one, give the reason in `error`."
-            )
+            raise DistilleryError(f"{where}: no `{EMBEDDING}`. In a row without one, give the reason in `error`.")
         self.width = self.width or length
         if length != self.width:
             raise DistilleryError(
@@ -154,8 +146,7 @@ class Vectors(Values):
         is_number = pa.types.is_floating(number) or pa.types.is_integer(number)
         if not is_number or not pa.types.is_nested(column.type):
             raise DistilleryError(
-                f"{path}: the column {EMBEDDING!r} is {column.type}, not a list of numbers. Write "
-                "lists of float32."
+                f"{path}: the column {EMBEDDING!r} is {column.type}, not a list of numbers. Write lists of float32."
             )
         lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
         odd = int((lengths != (self.width or lengths[0])).argmax())
@@ -171,9 +162,7 @@ class Vectors(Values):
     def facts(self, table: KeyedTable) -> list[str]:
         """Return the vectors' width and length."""
         lengths = np.linalg.norm(table[:10_000], axis=1)
-        return [
-            f"{table.width:,} values each, of length {lengths.min():.3f} to {lengths.max():.3f}"
-        ]
+        return [f"{table.width:,} values each, of length {lengths.min():.3f} to {lengths.max():.3f}"]
 
 
 def _of_row(row: Mapping[str, Any], where: str) -> Given:
@@ -192,8 +181,7 @@ def _of_line(line: Mapping[str, Any], where: str) -> Given:
     first = data[0] if isinstance(data, list) and data else body
     if not isinstance(first, Mapping) or EMBEDDING not in first:
         raise DistilleryError(
-            f"{where}: no response.body.data[0].{EMBEDDING}. Give the output of a batch for "
-            "/v1/embeddings."
+            f"{where}: no response.body.data[0].{EMBEDDING}. Give the output of a batch for /v1/embeddings."
         )
     value = first[EMBEDDING]
     # Gemini's has the numbers one level below.
@@ -216,6 +204,5 @@ def _parsed(value: Any, where: str) -> np.ndarray:
     except (ValueError, TypeError, binascii.Error, RecursionError) as error:
         fault = str(error)
     raise DistilleryError(
-        f"{where}: {value!r:.40} is not a list of numbers ({fault}). Write `{EMBEDDING}` as [0.1, "
-        "-0.2, …]."
+        f"{where}: {value!r:.40} is not a list of numbers ({fault}). Write `{EMBEDDING}` as [0.1, -0.2, …]."
     )

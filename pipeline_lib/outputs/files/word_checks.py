@@ -28,9 +28,7 @@ LEAD = 2.0
 and 0.72 with a neighbour's, usually from the same article: five standard errors apart."""
 
 
-def check_words(
-    table: KeyedTable, name: Name, rows: Iterable[pa.Table], where: str
-) -> float | None:
+def check_words(table: KeyedTable, name: Name, rows: Iterable[pa.Table], where: str) -> float | None:
     """Check, without labels, that words do not predict the values one row up or down better.
 
     :param rows: of texts, of which the first in the files are used; for vectors, among those in

@@ -60,9 +60,7 @@ class Collection:
         for query, document, value in judged:
             known, number = worth[query], numbers[document]
             known[number] = max(value, known.get(number, value))
-        answers = {
-            q: {n for n, w in values.items() if w >= relevant} for q, values in worth.items()
-        }
+        answers = {q: {n for n, w in values.items() if w >= relevant} for q, values in worth.items()}
         asked = [query for query, matches in answers.items() if matches]
         query_numbers = (numbers.get(query) for query in asked)
         return cls(
@@ -81,8 +79,7 @@ class Collection:
         order = sorted(range(len(self.queries)), key=lambda n: int(string_key(self.queries[n])))
         chosen = sorted(order[:queries])
         parts = {
-            name: [getattr(self, name)[number] for number in chosen]
-            for name in ("queries", "relevant", "gains", "own")
+            name: [getattr(self, name)[number] for number in chosen] for name in ("queries", "relevant", "gains", "own")
         }
         return replace(self, **parts, left_out=self.left_out + len(self.queries) - queries)
 
@@ -105,8 +102,7 @@ def read_collection(params: Params, name: str, layout: Layout) -> Collection:
         collection = _from_files(Path(params.inputs) / row.source.folder, row.source)
     if not collection.queries:
         raise DistilleryError(
-            f"retrieval.{name}.source: no query has an answer. Lower or correct `relevant` in "
-            "params.yaml."
+            f"retrieval.{name}.source: no query has an answer. Lower or correct `relevant` in params.yaml."
         )
     return collection.limited(row.queries)
 
@@ -115,8 +111,7 @@ def _from_pairs(params: Params, name: str, source: TaskPairs, layout: Layout) ->
     task, folder = params.task(source.task), layout.split(source.task, source.split)
     if not folder.exists():
         raise DistilleryError(
-            f"retrieval.{name}.source.split: {source.task} has no split {source.split}. Name one "
-            "that its source has."
+            f"retrieval.{name}.source.split: {source.task} has no split {source.split}. Name one that its source has."
         )
     table = ShardSet.open(folder).table()
     if table["label"].null_count:
@@ -150,8 +145,7 @@ def _from_files(folder: Path, source: JudgedFiles) -> Collection:
             for index, (known, key) in enumerate(((queries, query), (documents, document))):
                 if key not in known:
                     raise DistilleryError(
-                        f"{where}, column {columns[index]!r}: no {key!r} among the ids. Correct "
-                        "it, or remove the row."
+                        f"{where}, column {columns[index]!r}: no {key!r} among the ids. Correct it, or remove the row."
                     )
             judged.append((queries[query], documents[document], _number(where, score)))
     # The same file has the queries of other splits.

@@ -47,18 +47,13 @@ def ndcg(rankings: np.ndarray, gains: Gains, k: int) -> np.ndarray:
     Järvelin and Kekäläinen 2002, with the discount log₂(rank + 1) from the first rank on, and
     linear, not exponential, gain.  With gains of 0 and 1 it is the binary nDCG.
     """
-    actual = [
-        [query_gains.get(number, 0.0) for number in row]
-        for query_gains, row in _pairs(rankings, gains, k)
-    ]
+    actual = [[query_gains.get(number, 0.0) for number in row] for query_gains, row in _pairs(rankings, gains, k)]
     ideal = [sorted(query_gains.values(), reverse=True)[:k] for query_gains in gains]
     reached, reachable = (np.array([_discounted(row) for row in rows]) for rows in (actual, ideal))
     return np.divide(reached, reachable, out=np.zeros_like(reached), where=reachable > 0)
 
 
-def against_judgements(
-    rankings: np.ndarray, relevant: Relevant, gains: Gains, at: Sequence[int]
-) -> dict[str, float]:
+def against_judgements(rankings: np.ndarray, relevant: Relevant, gains: Gains, at: Sequence[int]) -> dict[str, float]:
     """Return the mean over queries of recall and nDCG at each k, and of MRR at the largest k."""
     deepest = max(at)
     measures = {f"recall@{k}": recall(rankings, relevant, k) for k in at}
@@ -67,9 +62,7 @@ def against_judgements(
     return {name: float(values.mean()) for name, values in measures.items()}
 
 
-def against_order(
-    rankings: np.ndarray, wanted: Sequence[Sequence[int]], at: Sequence[int]
-) -> dict[str, float]:
+def against_order(rankings: np.ndarray, wanted: Sequence[Sequence[int]], at: Sequence[int]) -> dict[str, float]:
     """Return how close rankings come to another order, such as a teacher's, by the same measures.
 
     Recall at k is the share of the order's first ``k`` found among the ranking's first ``k``; MRR
@@ -82,9 +75,7 @@ def against_order(
     first = [{*order[:1]} for order in wanted]
     measures = {f"recall@{k}": recall(rankings, [{*order[:k]} for order in wanted], k) for k in at}
     measures |= {f"mrr@{deepest}": reciprocal_rank(rankings, first, deepest)}
-    measures |= {
-        f"ndcg@{k}": ndcg(rankings, [_descending(order, k) for order in wanted], k) for k in at
-    }
+    measures |= {f"ndcg@{k}": ndcg(rankings, [_descending(order, k) for order in wanted], k) for k in at}
     return {name: float(values.mean()) for name, values in measures.items()}
 
 

@@ -62,9 +62,7 @@ def retrieval_scores(params: Params, name: str, layout: Layout) -> RetrievalScor
         pool += [(first[settings.first], settings.top) for settings in tops.values()]
         orders = teacher_scores(params, row.teacher, collection, _pooled(pool), layout)
     ranked = first | {
-        system: {
-            seed: reranked(r, orders, settings.top) for seed, r in first[settings.first].items()
-        }
+        system: {seed: reranked(r, orders, settings.top) for seed, r in first[settings.first].items()}
         for system, settings in tops.items()
     }
     return RetrievalScores(
@@ -80,19 +78,11 @@ def retrieval_scores(params: Params, name: str, layout: Layout) -> RetrievalScor
 
 
 def _rankings(
-    params: Params,
-    system: RankingSystem,
-    collection: Collection,
-    depth: int,
-    layout: Layout,
-    embedded: Embedded,
+    params: Params, system: RankingSystem, collection: Collection, depth: int, layout: Layout, embedded: Embedded
 ) -> Seeds:
     """Return the rankings of a system that does not rerank another's."""
     if isinstance(system, StudentSystem):
-        return {
-            str(seed): _of_student(params, system, layout, seed, collection, depth)
-            for seed in params.seeds
-        }
+        return {str(seed): _of_student(params, system, layout, seed, collection, depth) for seed in params.seeds}
     queries, documents = (
         _by_encoder(params, system, layout, collection, embedded)
         if isinstance(system, EncoderSystem)
@@ -109,12 +99,7 @@ def _rankings(
 
 
 def _of_student(
-    params: Params,
-    system: StudentSystem,
-    layout: Layout,
-    seed: int,
-    collection: Collection,
-    depth: int,
+    params: Params, system: StudentSystem, layout: Layout, seed: int, collection: Collection, depth: int
 ) -> np.ndarray:
     folder = layout.student(system.task, system.method, seed)
     require_model(folder)
@@ -123,11 +108,7 @@ def _of_student(
 
 
 def _by_encoder(
-    params: Params,
-    system: EncoderSystem,
-    layout: Layout,
-    collection: Collection,
-    embedded: Embedded,
+    params: Params, system: EncoderSystem, layout: Layout, collection: Collection, embedded: Embedded
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the vectors of queries and documents, the latter by the encoder's model if asked for.
 
@@ -173,14 +154,8 @@ def ranking(
         for start in range(0, len(queries), QUERIES)
     ]
     rankings = np.full((len(queries), depth), NONE)
-    for row, query_number, numbers in zip(
-        rankings, collection.own, np.concatenate(candidates), strict=True
-    ):
-        kept = (
-            numbers[numbers != query_number][:depth]
-            if query_number is not None
-            else numbers[:depth]
-        )
+    for row, query_number, numbers in zip(rankings, collection.own, np.concatenate(candidates), strict=True):
+        kept = numbers[numbers != query_number][:depth] if query_number is not None else numbers[:depth]
         row[: len(kept)] = kept
     return rankings
 
@@ -192,11 +167,7 @@ def _pooled(systems: Iterable[tuple[Seeds, int]]) -> list[list[int]]:
 
 
 def teacher_scores(
-    params: Params,
-    row: TeacherOrder,
-    collection: Collection,
-    pool: Sequence[Sequence[int]],
-    layout: Layout,
+    params: Params, row: TeacherOrder, collection: Collection, pool: Sequence[Sequence[int]], layout: Layout
 ) -> Orders:
     """Score each query with each document of its pool by a cross-encoder.
 
@@ -244,13 +215,8 @@ def in_order(scores: Mapping[int, float]) -> list[int]:
     return sorted(scores, key=lambda number: (-scores[number], number))
 
 
-def _scored(
-    rankings: Seeds, collection: Collection, orders: Orders | None, at: list[int]
-) -> Rankings:
-    judged = {
-        seed: against_judgements(r, collection.relevant, collection.gains, at)
-        for seed, r in rankings.items()
-    }
+def _scored(rankings: Seeds, collection: Collection, orders: Orders | None, at: list[int]) -> Rankings:
+    judged = {seed: against_judgements(r, collection.relevant, collection.gains, at) for seed, r in rankings.items()}
     if orders is None:
         return Rankings(judged=SeedScores.by_name(judged), teacher=None)
     wanted = [in_order(scores) for scores in orders]

@@ -31,9 +31,7 @@ class Computing:
         return cls(str(device), precision, resolve_batch_tokens(precompute.batch_tokens, device))
 
 
-def model_encoder(
-    params: Params, layout: Layout, model: str, pooling: str, max_length: int
-) -> Encode:
+def model_encoder(params: Params, layout: Layout, model: str, pooling: str, max_length: int) -> Encode:
     """Return the embedding function of a row of ``models``.
 
     :param pooling: see :class:`~pipeline_lib.outputs.vectors.VectorModel`.

@@ -18,10 +18,7 @@ def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def similarity_scores(
-    metrics: list[Metric],
-    train: tuple[np.ndarray, np.ndarray],
-    dev: tuple[np.ndarray, np.ndarray],
-    positive: int = 1,
+    metrics: list[Metric], train: tuple[np.ndarray, np.ndarray], dev: tuple[np.ndarray, np.ndarray], positive: int = 1
 ) -> dict[str, float]:
     """Return each metric on dev of (cosines, labels); thresholds come from train.
 
@@ -38,9 +35,7 @@ def similarity_scores(
     return scores
 
 
-def _decided(
-    metric: Metric, pairs: tuple[np.ndarray, np.ndarray], cut: tuple[int, float], positive: int
-) -> float:
+def _decided(metric: Metric, pairs: tuple[np.ndarray, np.ndarray], cut: tuple[int, float], positive: int) -> float:
     """Return the score of "class 1 if sign × cosine is above the threshold"."""
     values, labels = pairs
     above = cut[0] * values > cut[1]

@@ -17,14 +17,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-    as_completed,
-    wait,
-)
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -36,14 +29,7 @@ from pipeline_lib.base.distribution import install_extra
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.processor import used_accelerators
 from pipeline_lib.base.threads import single_thread, use_one_thread
-from pipeline_lib.shards.engine.protocol import (
-    IN_FLIGHT,
-    Job,
-    OnProgress,
-    Report,
-    Result,
-    throttled,
-)
+from pipeline_lib.shards.engine.protocol import IN_FLIGHT, Job, OnProgress, Report, Result, throttled
 
 Done = tuple[Result, list[str]]
 """A job's result, and the accelerators that its worker has used."""
@@ -168,10 +154,7 @@ class LocalEngine:
         return ProcessPoolExecutor(workers, context, _set_up_worker, setup)
 
     def _run_in_processes(
-        self,
-        function: Callable[[Job, Report], Result],
-        jobs: Sequence[Job],
-        on_progress: OnProgress,
+        self, function: Callable[[Job, Report], Result], jobs: Sequence[Job], on_progress: OnProgress
     ) -> Iterator[tuple[int, Result]]:
         messages = multiprocessing.get_context(self._start).Queue()
         with self._pool(min(self.workers, len(jobs)), messages) as pool:
@@ -193,18 +176,12 @@ class LocalEngine:
 
 
 def _in_threads(
-    function: Callable[[Job, Report], Result],
-    jobs: Sequence[Job],
-    on_progress: OnProgress,
-    in_flight: int,
+    function: Callable[[Job, Report], Result], jobs: Sequence[Job], on_progress: OnProgress, in_flight: int
 ) -> Iterator[tuple[int, Result]]:
     """Run a few jobs at a time in threads of this process; after a failure, start no more."""
     pool = ThreadPoolExecutor(in_flight)
     try:
-        futures = {
-            pool.submit(function, job, partial(on_progress, number)): number
-            for number, job in enumerate(jobs)
-        }
+        futures = {pool.submit(function, job, partial(on_progress, number)): number for number, job in enumerate(jobs)}
         for future in as_completed(futures):
             yield futures[future], future.result()
     finally:

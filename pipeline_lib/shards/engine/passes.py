@@ -200,10 +200,7 @@ def run_pass(
     shards = inputs.manifest.shards
     fresh_folder(folder)
     contents = [shard_pass.content(inputs, shard) for shard in shards]
-    pieces = [
-        Piece(shard.sha256, content, shard.name)
-        for shard, content in zip(shards, contents, strict=True)
-    ]
+    pieces = [Piece(shard.sha256, content, shard.name) for shard, content in zip(shards, contents, strict=True)]
     if title is None:
         answers, report = run_pieces(shard_pass, pieces, engine)
     else:
@@ -234,10 +231,7 @@ def _total(shards: Sequence[Shard]) -> dict[str, int]:
 
 
 def run_pieces(
-    shard_pass: ShardPass,
-    pieces: Sequence[Piece],
-    engine: Engine,
-    on_done: Callable[[PassStats], None] | None = None,
+    shard_pass: ShardPass, pieces: Sequence[Piece], engine: Engine, on_done: Callable[[PassStats], None] | None = None
 ) -> tuple[list[PieceResult], PassStats]:
     """Compute the outputs of pieces that the store does not have; return all of them in order.
 
@@ -260,9 +254,7 @@ def run_pieces(
     return [answers[number] for number in range(len(pieces))], report
 
 
-def stream_pieces(
-    shard_pass: ShardPass, pieces: Iterable[Piece], engine: Engine
-) -> Iterator[PieceResult]:
+def stream_pieces(shard_pass: ShardPass, pieces: Iterable[Piece], engine: Engine) -> Iterator[PieceResult]:
     """Yield the answers to any number of pieces, in their order, as they are requested.
 
     The answers' pieces come without their content, which a worker need not send back.

@@ -21,14 +21,7 @@ from pipeline_lib.base.layout import state_folder
 from pipeline_lib.base.processor import used_accelerators
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.shards.engine.heads import check_head, end_without, no_cluster, watch
-from pipeline_lib.shards.engine.protocol import (
-    IN_FLIGHT,
-    Job,
-    OnProgress,
-    Report,
-    Result,
-    throttled,
-)
+from pipeline_lib.shards.engine.protocol import IN_FLIGHT, Job, OnProgress, Report, Result, throttled
 
 try:
     import ray
@@ -262,11 +255,7 @@ def _connect(address: str | None, workers: int | None) -> None:
     environment = {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
     # Once a job imports torch, it computes with one thread.
     environment |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    common = {
-        "runtime_env": {"env_vars": environment},
-        "log_to_driver": False,
-        "logging_level": "error",
-    }
+    common = {"runtime_env": {"env_vars": environment}, "log_to_driver": False, "logging_level": "error"}
     try:
         if address is None:
             cores = workers or usable_cores()

@@ -20,14 +20,7 @@ from pipeline_lib.base.probabilities import answered, confidence
 from pipeline_lib.models.students.tokenise import load_tokenizer
 from pipeline_lib.params import Reads
 from pipeline_lib.results.metrics import decide, label_array
-from pipeline_lib.shards.columns import (
-    FIRST,
-    SECOND,
-    kind_of_labels,
-    list_column,
-    matrix,
-    whole,
-)
+from pipeline_lib.shards.columns import FIRST, SECOND, kind_of_labels, list_column, matrix, whole
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import Piece, ShardPass, run_pieces
 from pipeline_lib.shards.engine.protocol import Engine
@@ -36,12 +29,7 @@ from pipeline_lib.shards.shard_sets import ShardSet, check_answers
 from pipeline_lib.shards.vectors import ChosenVectors, StoredVectors, vector_tables
 from pipeline_lib.text.pieces import digest_tokenizer, load_pieces
 from pipeline_lib.text.ragged import PAD_ID, Sentences
-from pipeline_lib.training.distillation.token_lists import (
-    list_ends,
-    piece_lists,
-    sequence_lists,
-    word_lists,
-)
+from pipeline_lib.training.distillation.token_lists import list_ends, piece_lists, sequence_lists, word_lists
 from pipeline_lib.training.label_scale import LabelScale
 from pipeline_lib.training.runs import TrainingSpec
 from pipeline_lib.training.search import TrainingRow
@@ -154,8 +142,7 @@ class EncodingPass(ShardPass):
             kept &= confident | ~synthetic
         again = [~synthetic] * (self.repeat_originals - 1)
         kept, numbers = (
-            np.concatenate([values, *(values[original] for original in again)])
-            for values in (kept, numbers)
+            np.concatenate([values, *(values[original] for original in again)]) for values in (kept, numbers)
         )
         originals = [(rows, logits) for rows, logits in parts if _are_original(rows)]
         parts += originals * (self.repeat_originals - 1)
@@ -188,13 +175,9 @@ class EncodingPass(ShardPass):
         try:
             return load_tokenizer(self.vocabulary)
         except ValueError as error:
-            raise DistilleryError(
-                f"{self.vocabulary}: {error}. Delete the folder and run `dvc repro`."
-            ) from error
+            raise DistilleryError(f"{self.vocabulary}: {error}. Delete the folder and run `dvc repro`.") from error
 
-    def _table(
-        self, tables: list[pa.Table], targets: dict[str, np.ndarray], kept: np.ndarray
-    ) -> pa.Table:
+    def _table(self, tables: list[pa.Table], targets: dict[str, np.ndarray], kept: np.ndarray) -> pa.Table:
         if self.reads == "words":
             tokenizer = self._words()
             numbered = [word_lists(rows, tokenizer, self.max_words) for rows in tables]
@@ -215,18 +198,12 @@ class EncodingPass(ShardPass):
         :raises DistilleryError: if a set is damaged or is not the one planned.
         """
         references = content.inputs, content.outputs, content.states
-        inputs, _, states = (
-            None if reference is None else reference.open() for reference in references
-        )
+        inputs, _, states = (None if reference is None else reference.open() for reference in references)
         (answer,), _ = run_pieces(self, [content.piece], LocalEngine(1))
         (table,) = answer.tables(self)
         sentences = None
         suffixes = [suffix for suffix in (FIRST, SECOND) if f"ids{suffix}" in table.column_names]
-        targets = {
-            name: _values(table[name])
-            for name in ("labels", "logits", "weights")
-            if name in table.column_names
-        }
+        targets = {name: _values(table[name]) for name in ("labels", "logits", "weights") if name in table.column_names}
         if states is not None:
             targets["states"] = _states(inputs, states, _values(table["rows"]))
         segments = _flat(table["segments"])[0] if "segments" in table.column_names else None
@@ -289,9 +266,7 @@ def _values(column: pa.ChunkedArray) -> np.ndarray:
     return whole(column).to_numpy()
 
 
-def _rows(
-    inputs: ShardSet, outputs: ShardSet | None
-) -> Iterator[tuple[pa.Table, np.ndarray | None]]:
+def _rows(inputs: ShardSet, outputs: ShardSet | None) -> Iterator[tuple[pa.Table, np.ndarray | None]]:
     if outputs is None:
         return ((rows, None) for rows in inputs.tables())
     return _aligned(inputs, outputs)

@@ -126,9 +126,7 @@ class EncoderTraining(TrainingSpec):
         joined = [(task, recipe) for task, recipe in self.row.tasks.items() if recipe]
         sets = [(self.layout.transfer(*key), self.layout.task_vectors(*key)) for key in joined]
         wikipedia = self._wikipedia("train")
-        return Corpus(
-            [(*wikipedia, self.row.wikipedia), *((*_opened(pair), None) for pair in sets)]
-        )
+        return Corpus([(*wikipedia, self.row.wikipedia), *((*_opened(pair), None) for pair in sets)])
 
     @property
     def validation(self) -> Corpus:
@@ -238,9 +236,7 @@ def _opened(folders: tuple[Path, Path]) -> tuple[ShardSet, ShardSet]:
     return ShardSet.open(folders[0]), ShardSet.open(folders[1])
 
 
-def encoder_row(
-    params: Params, name: str, layout: Layout, device: str
-) -> TrainingRow[EncoderTraining]:
+def encoder_row(params: Params, name: str, layout: Layout, device: str) -> TrainingRow[EncoderTraining]:
     """Return the runs of one row of ``encoders``, by learning rate.
 
     :raises DistilleryError: if the student needs more than its pretrained model has.
@@ -283,9 +279,7 @@ def check_vectors(training: EncoderTraining) -> None:
             )
 
 
-def mean_of(
-    vectors: StoredVectors | AnsweredVectors, change: Callable[[np.ndarray], np.ndarray]
-) -> np.ndarray:
+def mean_of(vectors: StoredVectors | AnsweredVectors, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Return the mean of all vectors after transforming each, float64 (width,)."""
     total = np.zeros(vectors.shape[1])
     for start in range(0, len(vectors), _CHUNK):
@@ -294,9 +288,7 @@ def mean_of(
     return total / len(vectors)
 
 
-def held_back_loss(
-    answers: np.ndarray, targets: StoredVectors | AnsweredVectors, mean: np.ndarray | float
-) -> float:
+def held_back_loss(answers: np.ndarray, targets: StoredVectors | AnsweredVectors, mean: np.ndarray | float) -> float:
     """Return the mean of ½(1 − cos) between answers and targets minus ``mean``."""
     total = 0.0
     for start in range(0, len(targets), _CHUNK):

@@ -124,9 +124,7 @@ class GeneralTraining(TrainingSpec):
         return pieces.number(texts, self.student.max_words)
 
 
-def general_row(
-    params: Params, name: str, layout: Layout, device: str
-) -> TrainingRow[GeneralTraining]:
+def general_row(params: Params, name: str, layout: Layout, device: str) -> TrainingRow[GeneralTraining]:
     """Return the runs of one row of ``encoders`` that learns layers, by learning rate.
 
     :raises DistilleryError: if the model lacks layers or positions, or has other heads.

@@ -142,10 +142,7 @@ class JointTraining(EncodedTraining):
         return [
             (encoding, content)
             for part in self.parts.values()
-            for content in (
-                EncodedInput(part.inputs, part.outputs),
-                EncodedInput(part.dev, prepared=True),
-            )
+            for content in (EncodedInput(part.inputs, part.outputs), EncodedInput(part.dev, prepared=True))
         ]
 
     def prepare(self) -> Prepared:
@@ -160,8 +157,7 @@ class JointTraining(EncodedTraining):
         start = start_of(self.words, self.student, self.row.start)
         torch.manual_seed(self.seed)
         model = JointNetwork(
-            start.build(self.student, part.pair, part.labels, part.kind == "multilabel")
-            for part in parts
+            start.build(self.student, part.pair, part.labels, part.kind == "multilabel") for part in parts
         ).to(device)
         attend_quickly(model.students[0], training=True)
         of_task = dict(zip(self.parts, model.students, strict=True))

@@ -33,13 +33,7 @@ class RunningTeacher:
 
     @classmethod
     def load(
-        cls,
-        folder: Path,
-        layers: Sequence[int],
-        student: StudentNetwork,
-        pieces: Pieces,
-        device: str,
-        scores: bool,
+        cls, folder: Path, layers: Sequence[int], student: StudentNetwork, pieces: Pieces, device: str, scores: bool
     ) -> Self:
         """Load a fine-tuned teacher, and make the student return what is compared.
 
@@ -53,13 +47,7 @@ class RunningTeacher:
 
     @classmethod
     def load_pretrained(
-        cls,
-        folder: Path,
-        layers: Sequence[int],
-        student: TransformerReader,
-        pieces: Pieces,
-        device: str,
-        scores: bool,
+        cls, folder: Path, layers: Sequence[int], student: TransformerReader, pieces: Pieces, device: str, scores: bool
     ) -> Self:
         """Load the pretrained model in ``folder``, which has no task; else like :meth:`load`."""
         model, tokenizer = load_pretrained(folder, "AutoModel", {})
@@ -67,13 +55,7 @@ class RunningTeacher:
         read = Pieces.of(tokenizer, model.config)
         return running_teacher._matched(folder, read, student, pieces)
 
-    def _matched(
-        self,
-        folder: Path,
-        read: Pieces,
-        student: StudentNetwork | TransformerReader,
-        pieces: Pieces,
-    ) -> Self:
+    def _matched(self, folder: Path, read: Pieces, student: StudentNetwork | TransformerReader, pieces: Pieces) -> Self:
         """Return the teacher, which reads ``read``, once both models return what is compared."""
         from pipeline_lib.models.networks.attention_scores import give_scores
 
@@ -108,9 +90,7 @@ class RunningTeacher:
         Shapes: :func:`~pipeline_lib.models.networks.imitation.token_states`.
         """
         with torch.no_grad():
-            outputs = self.encoder(
-                **model_inputs(batch), output_hidden_states=True, output_attentions=self.scores
-            )
+            outputs = self.encoder(**model_inputs(batch), output_hidden_states=True, output_attentions=self.scores)
         hidden = [outputs.hidden_states[layer] for layer in (0, *self.layers)]
         scores = [outputs.attentions[n - 1] for n in self.layers] if self.scores else None
         states = token_states(hidden, scores, batch)

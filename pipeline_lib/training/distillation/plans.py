@@ -14,22 +14,8 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import Kind
-from pipeline_lib.models.students.check_student import (
-    check_beside,
-    check_fits,
-    check_positions,
-    check_width,
-)
-from pipeline_lib.params import (
-    STARTS,
-    AnyStudent,
-    Method,
-    Objective,
-    Optimiser,
-    Params,
-    holds_students,
-    kind_of,
-)
+from pipeline_lib.models.students.check_student import check_beside, check_fits, check_positions, check_width
+from pipeline_lib.params import STARTS, AnyStudent, Method, Objective, Optimiser, Params, holds_students, kind_of
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import check_answers, read_manifest
 
@@ -56,9 +42,7 @@ class ModelReference(BaseModel):
         :raises DistilleryError: if it has changed since, or is damaged.
         """
         if sha256_folder(Path(self.folder)) != self.digest:
-            raise DistilleryError(
-                f"{self.folder}: it was changed while students were trained. Run `dvc repro` again."
-            )
+            raise DistilleryError(f"{self.folder}: it was changed while students were trained. Run `dvc repro` again.")
         return Path(self.folder)
 
 
@@ -122,8 +106,7 @@ class Plan(BaseModel):
         if seed not in self.students:
             planned = ", ".join(map(str, self.students))
             raise DistilleryError(
-                f"{self.task} {self.method}: its start has the seeds {planned}, not {seed}. Run "
-                "`dvc repro` again."
+                f"{self.task} {self.method}: its start has the seeds {planned}, not {seed}. Run `dvc repro` again."
             )
         return self.students[seed]
 
@@ -209,9 +192,7 @@ def _encoder(params: Params, start: str, layout: Layout) -> ModelReference | Non
     return ModelReference.to(layout.encoder(start)) if start in params.encoders else None
 
 
-def _joint_students(
-    params: Params, start: str, task: str, layout: Layout
-) -> dict[int, ModelReference] | None:
+def _joint_students(params: Params, start: str, task: str, layout: Layout) -> dict[int, ModelReference] | None:
     if start not in params.joint:
         return None
     # The tasks' students share their encoder: for a task outside the row, any of them will do.

@@ -14,12 +14,7 @@ from pipeline_lib.base.files import link_or_copy, sha256_folder
 from pipeline_lib.models.networks.encoders import ENCODERS
 from pipeline_lib.models.networks.imitation import Imitation
 from pipeline_lib.models.networks.student import StudentNetwork
-from pipeline_lib.models.students.student import (
-    attend_quickly,
-    load_student,
-    predict_sentences,
-    save_student,
-)
+from pipeline_lib.models.students.student import attend_quickly, load_student, predict_sentences, save_student
 from pipeline_lib.params import Optimiser, StudentSettings
 from pipeline_lib.results.calibration import likeliest_shifts
 from pipeline_lib.results.metrics import best_threshold
@@ -190,9 +185,7 @@ class StudentTraining(EncodedTraining):
                 "label_scale": None if scale is None else asdict(scale),
             }
 
-        batches = LengthSorted(
-            standardised(train, scale), self.settings.batch_size, self.settings.seed
-        )
+        batches = LengthSorted(standardised(train, scale), self.settings.batch_size, self.settings.seed)
         return Prepared(trained, batches, loss, evaluate, finish)
 
     def _running_teacher(self, model: StudentNetwork, tokenizer: Any) -> RunningTeacher | None:
@@ -201,9 +194,7 @@ class StudentTraining(EncodedTraining):
         if plan.teacher is None:
             return None
         scores, folder = "attentions" in plan.objective.weights, plan.teacher.open()
-        return RunningTeacher.load(
-            *(folder, plan.teacher_layers, model, tokenizer, self.device, scores)
-        )
+        return RunningTeacher.load(*(folder, plan.teacher_layers, model, tokenizer, self.device, scores))
 
     def _started(self, scale: LabelScale | None) -> tuple[StudentNetwork, Any]:
         """Return the student as its training starts, and its tokenizer."""
@@ -232,9 +223,7 @@ class StudentTraining(EncodedTraining):
         return start_of(self.words, self.plan.student, self.plan.start)
 
 
-def student_row(
-    plan: Plan, vocabulary: Path, dev: Path, seeds: list[int], device: str
-) -> TrainingRow[StudentTraining]:
+def student_row(plan: Plan, vocabulary: Path, dev: Path, seeds: list[int], device: str) -> TrainingRow[StudentTraining]:
     """Return the runs of one method of a task, by seed and learning rate.
 
     :param vocabulary: the task's; :param dev: the prepared dev set.
@@ -284,11 +273,7 @@ def take_students(plan: Plan, seeds: Sequence[int], target: Path) -> dict[int, S
 
 
 def _finish(
-    model: StudentNetwork,
-    scale: LabelScale | None,
-    dev: Sentences,
-    plan: Plan,
-    device: torch.device,
+    model: StudentNetwork, scale: LabelScale | None, dev: Sentences, plan: Plan, device: torch.device
 ) -> float | list[float]:
     """Rescale the student to the labels' unit; return what was subtracted from its logits."""
     if scale is not None:

@@ -17,10 +17,7 @@ Lists = tuple[np.ndarray, np.ndarray]
 
 def word_lists(rows: pa.Table, tokenizer: Tokenizer, max_words: int) -> dict[str, Lists]:
     """Return the word ids of each sentence, as columns ids and ids_2."""
-    return {
-        f"ids{side}": _words(rows[f"words{side}"], tokenizer, max_words)
-        for side in column_suffixes(rows)
-    }
+    return {f"ids{side}": _words(rows[f"words{side}"], tokenizer, max_words) for side in column_suffixes(rows)}
 
 
 def piece_lists(rows: pa.Table, pieces: Pieces, limit: int) -> dict[str, Lists]:

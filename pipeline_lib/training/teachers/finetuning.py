@@ -29,11 +29,7 @@ from pipeline_lib.results.metrics import agreement, check_unit, label_array, sco
 from pipeline_lib.shards.columns import texts
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.shards.training_records import (
-    TeacherRecord,
-    TrainingRecord,
-    TunedTeacherRecord,
-)
+from pipeline_lib.shards.training_records import TeacherRecord, TrainingRecord, TunedTeacherRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.checkpoint import Progress

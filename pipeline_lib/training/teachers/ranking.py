@@ -65,10 +65,7 @@ class CandidateBatches(LengthSorted):
         """The rows of all questions with the same number of candidates, (questions, candidates)."""
         order = np.argsort(self.questions, kind="stable")
         _, starts, counts = np.unique(self.questions[order], return_index=True, return_counts=True)
-        return [
-            order[starts[counts == count][:, None] + np.arange(count)]
-            for count in np.unique(counts)
-        ]
+        return [order[starts[counts == count][:, None] + np.arange(count)] for count in np.unique(counts)]
 
 
 def questions_of(texts: Sequence[Text]) -> np.ndarray:
@@ -77,9 +74,7 @@ def questions_of(texts: Sequence[Text]) -> np.ndarray:
     return np.array([numbers.setdefault(question, len(numbers)) for question, _ in texts], np.int64)
 
 
-def ranking_loss(
-    logits: torch.Tensor, labels: torch.Tensor, answer: int, candidates: int
-) -> torch.Tensor:
+def ranking_loss(logits: torch.Tensor, labels: torch.Tensor, answer: int, candidates: int) -> torch.Tensor:
     """Return −log P(right answer | question), averaged over right answers, a scalar.
 
     Each right answer is compared with the wrong ones of its question.  Rows of questions without a

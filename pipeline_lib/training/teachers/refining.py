@@ -26,12 +26,7 @@ from pipeline_lib.training.loop import Batch, ScoresByTask, autocast
 from pipeline_lib.training.mixed import MixedBatches
 from pipeline_lib.training.runs import Fields, Prepared
 from pipeline_lib.training.search import TrainingRow
-from pipeline_lib.training.teachers.finetuning import (
-    TaskTeacher,
-    TeacherTask,
-    TeacherTraining,
-    teacher_row,
-)
+from pipeline_lib.training.teachers.finetuning import TaskTeacher, TeacherTask, TeacherTraining, teacher_row
 from pipeline_lib.training.teachers.ranking import CandidateBatches, questions_of, ranking_loss
 
 ENCODER, HEAD = "encoder.safetensors", "head.safetensors"
@@ -205,9 +200,7 @@ def _index(folder: Path, classifier: Any) -> dict[str, Any]:
     return {"metadata": {"total_size": size}, "weight_map": files}
 
 
-def refined_row(
-    params: Params, name: str, layout: Layout, device: str
-) -> TrainingRow[RefinedTraining]:
+def refined_row(params: Params, name: str, layout: Layout, device: str) -> TrainingRow[RefinedTraining]:
     """Return the runs of one row of ``teachers`` that is tuned on all its tasks at once.
 
     :raises DistilleryError: if a task of ``ranking`` does not exist, or cannot be ranked.
@@ -219,9 +212,7 @@ def refined_row(
     return teacher_row(params, name, ranked, layout, device, RefinedTraining)
 
 
-def with_answers(
-    row: str, tasks: Mapping[str, TeacherTask], ranking: Mapping[str, str]
-) -> dict[str, TeacherTask]:
+def with_answers(row: str, tasks: Mapping[str, TeacherTask], ranking: Mapping[str, str]) -> dict[str, TeacherTask]:
     """Return the tasks, with the class of right answers for those that are ranked.
 
     :param row: the refined teacher, for messages; :param ranking: the right answers' labels.
@@ -248,7 +239,6 @@ def answer_class(row: str, name: str, label: str, tasks: Mapping[str, TeacherTas
         )
     if label not in task.label_names:
         raise DistilleryError(
-            f"{where}: no label {label!r}; there are {', '.join(task.label_names)}. Name the one "
-            "of right answers."
+            f"{where}: no label {label!r}; there are {', '.join(task.label_names)}. Name the one of right answers."
         )
     return task.label_names.index(label)

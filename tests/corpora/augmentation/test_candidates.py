@@ -34,21 +34,16 @@ def nearest_table() -> pa.Table:
 def test_predictions_come_before_the_nearest_words(make_examples: Callable[..., pa.Table]) -> None:
     words = [["a", "film", "."], ["lamp"]]
     examples = make_examples(words, [["X"] * 3, ["X"]])
-    predicted = pa.table(
-        {"predicted": pa.array([[["the"], None, None], [["bulb", "fire"]]], LISTS)}
-    )
+    predicted = pa.table({"predicted": pa.array([[["the"], None, None], [["bulb", "fire"]]], LISTS)})
     nearest, both = (
-        with_candidates(examples, nearest_table(), *others)["candidates"].to_pylist()
-        for others in ((), (predicted,))
+        with_candidates(examples, nearest_table(), *others)["candidates"].to_pylist() for others in ((), (predicted,))
     )
     assert nearest == [[None, ["movie", "plot"], None], [["light"]]]
     assert both == [[["the"], ["movie", "plot"], None], [["bulb", "fire"]]]
 
 
 def test_every_word_with_candidates_becomes_one_of_them(
-    make_examples: Callable[..., pa.Table],
-    make_lexicon: Callable[..., Lexicon],
-    make_recipe: Callable[..., Recipe],
+    make_examples: Callable[..., pa.Table], make_lexicon: Callable[..., Lexicon], make_recipe: Callable[..., Recipe]
 ) -> None:
     examples = make_examples([["the", "film", "lamp"]], [["X"] * 3])
     examples = with_candidates(examples, nearest_table())
@@ -61,23 +56,17 @@ def test_every_word_with_candidates_becomes_one_of_them(
 
 
 def test_each_sentence_of_a_pair_has_its_own(
-    make_examples: Callable[..., pa.Table],
-    make_lexicon: Callable[..., Lexicon],
-    make_recipe: Callable[..., Recipe],
+    make_examples: Callable[..., pa.Table], make_lexicon: Callable[..., Lexicon], make_recipe: Callable[..., Recipe]
 ) -> None:
     pairs = make_examples([["film"], ["lamp"]], [["X"], ["X"]])
     for name in ("text", "words", "spaces", "tags"):
         pairs = pairs.append_column(f"{name}_2", pairs[name].take(pa.array([1, 0])))
     # Of a pair the first sentence is changed, then the second, then both.
-    predicted = pa.table(
-        {n: pa.array([[None], [["oh"]]], LISTS) for n in ("predicted", "predicted_2")}
-    )
+    predicted = pa.table({n: pa.array([[None], [["oh"]]], LISTS) for n in ("predicted", "predicted_2")})
     examples = with_candidates(pairs, nearest_table(), predicted)
     lexicon, recipe = make_lexicon({"X": {"the": 1}}), make_recipe(**ALWAYS)
     tables = {n: table for n, table, _ in augment_block(examples, lexicon, recipe, 2, None)}
-    first, second = (
-        [(row["words"], row["words_2"]) for row in tables[n].to_pylist()] for n in (1, 2)
-    )
+    first, second = ([(row["words"], row["words_2"]) for row in tables[n].to_pylist()] for n in (1, 2))
     assert [two for _, two in first] == [["lamp"], ["film"]]
     assert [one for one, _ in first] in ([["movie"], ["oh"]], [["plot"], ["oh"]])
     assert [one for one, _ in second] == [["film"], ["lamp"]]
@@ -145,13 +134,9 @@ def test_what_candidates_depend_on_is_in_the_key_and_the_models_name_is_not(
     assert len({first, key(_Nearest(version=2)), key(_Nearest(), p=0.5)}) == 3
 
 
-def test_recipes_without_it_are_stored_as_before(
-    lexicon: Path, make_recipe: Callable[..., Recipe]
-) -> None:
+def test_recipes_without_it_are_stored_as_before(lexicon: Path, make_recipe: Callable[..., Recipe]) -> None:
     task, recipe = made_up_task(), make_recipe()
     settings = AugmentationPass.of(recipe, task, lexicon).settings
     assert {*settings} == {"lexicon", "recipe", "block_cap"}
-    assert {*settings["recipe"]} == {
-        *("p_mask", "p_pos", "p_ngram", "ngram_min", "ngram_max", "seed")
-    }
+    assert {*settings["recipe"]} == {*("p_mask", "p_pos", "p_ngram", "ngram_min", "ngram_max", "seed")}
     assert "substitution" not in recipe.model_dump()

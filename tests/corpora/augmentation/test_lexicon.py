@@ -7,13 +7,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.corpora.augmentation.lexicon import (
-    SCHEMA,
-    Lexicon,
-    count_words,
-    read_lexicon,
-    write_lexicon,
-)
+from pipeline_lib.corpora.augmentation.lexicon import SCHEMA, Lexicon, count_words, read_lexicon, write_lexicon
 from pipeline_lib.shards.shard_sets import write_shard
 
 LISTS = pa.list_(pa.string())

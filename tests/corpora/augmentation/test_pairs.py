@@ -49,9 +49,7 @@ def rows_of(examples: pa.Table, lexicon: Lexicon, recipe: Recipe, n_iter: int) -
     return pa.concat_tables(tables).to_pylist()
 
 
-def test_sentences_change_in_turn_and_say_so(
-    lexicon: Lexicon, make_recipe: Callable[..., Recipe]
-) -> None:
+def test_sentences_change_in_turn_and_say_so(lexicon: Lexicon, make_recipe: Callable[..., Recipe]) -> None:
     examples = pairs(60)
     originals = {row["key"]: row for row in examples.to_pylist()}
     seen: dict[int, set[str]] = {}
@@ -68,9 +66,7 @@ def test_sentences_change_in_turn_and_say_so(
     assert seen == {1: {""}, 2: {"_2"}, 3: {"", "_2"}, 4: {""}, 5: {"_2"}, 6: {"", "_2"}}
 
 
-def test_the_sentences_of_a_pair_draw_apart(
-    lexicon: Lexicon, make_recipe: Callable[..., Recipe]
-) -> None:
+def test_the_sentences_of_a_pair_draw_apart(lexicon: Lexicon, make_recipe: Callable[..., Recipe]) -> None:
     examples = pairs(40)
     for name in ("text", "words", "spaces", "tags"):
         place = examples.schema.get_field_index(f"{name}_2")
@@ -79,9 +75,7 @@ def test_the_sentences_of_a_pair_draw_apart(
     assert sum(row["words"] != row["words_2"] for row in rows) > len(rows) / 2
 
 
-def test_order_and_neighbours_change_no_row(
-    lexicon: Lexicon, make_recipe: Callable[..., Recipe]
-) -> None:
+def test_order_and_neighbours_change_no_row(lexicon: Lexicon, make_recipe: Callable[..., Recipe]) -> None:
     def by_key(rows: list[Any]) -> list[Any]:
         return sorted(rows, key=lambda row: (row["iteration"], row["key"]))
 
@@ -104,13 +98,10 @@ def test_a_pairs_key_knows_the_order_of_its_sentences(
     tmp_path: Path, store_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
-    monkeypatch.setattr(
-        tagging, "_loaded", lambda _: lambda words, spaces: [["N"] * len(w) for w in words]
-    )
+    monkeypatch.setattr(tagging, "_loaded", lambda _: lambda words, spaces: [["N"] * len(w) for w in words])
     task = Regression.model_validate(
         {
-            "source": {"kind": "files", "files": {"train": "a", "dev": "b"}, "format": "csv"}
-            | {"columns": None},
+            "source": {"kind": "files", "files": {"train": "a", "dev": "b"}, "format": "csv"} | {"columns": None},
             "text": ["a", "b"],
             "label": "score",
             "kind": "regression",

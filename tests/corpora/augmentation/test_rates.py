@@ -74,9 +74,7 @@ def test_a_word_the_lexicon_lacks_draws_from_the_whole_tag(
     assert stats.chisquare([observed[w] for w in COUNTS["NN"]], expected).pvalue > 1e-3
 
 
-def test_a_word_alone_under_its_tag_stays(
-    make_examples: Any, lexicon: Lexicon, make_recipe: Any
-) -> None:
+def test_a_word_alone_under_its_tag_stays(make_examples: Any, lexicon: Lexicon, make_recipe: Any) -> None:
     examples = make_examples([["oh", "film"]], [["UH", "NN"]])
     recipe = make_recipe(p_mask=0.0, p_pos=1.0, p_ngram=0.0)
     rows = rows_of(examples, lexicon, recipe, 9)[1:]
@@ -86,9 +84,7 @@ def test_a_word_alone_under_its_tag_stays(
 
 
 @pytest.mark.parametrize("length", [14, 3])
-def test_ngram_lengths_and_places(
-    make_examples: Any, lexicon: Lexicon, make_recipe: Any, length: int
-) -> None:
+def test_ngram_lengths_and_places(make_examples: Any, lexicon: Lexicon, make_recipe: Any, length: int) -> None:
     # Every word is its own, so that no two n-grams are equal and none is dropped.
     words = [[f"n{i}w{j}" for j in range(length)] for i in range(4000)]
     examples = make_examples(words, [["CD"] * length] * 4000)
@@ -114,9 +110,7 @@ def test_ngram_lengths_and_places(
         assert row["words"] == words[numbers[row["example"]]][start:stop]
 
 
-def test_masks_and_ngrams_are_independent(
-    many: pa.Table, lexicon: Lexicon, make_recipe: Any
-) -> None:
+def test_masks_and_ngrams_are_independent(many: pa.Table, lexicon: Lexicon, make_recipe: Any) -> None:
     recipe = make_recipe(p_mask=0.5, p_pos=0.0, p_ngram=0.5)
     rows = [row for row in rows_of(many, lexicon, recipe, 1) if row["iteration"]]
     whole = [row for row in rows if not row["ngram_length"]]

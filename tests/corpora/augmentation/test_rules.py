@@ -38,9 +38,7 @@ def other_word(word: str, tag: str, u: float) -> str | None:
     return None
 
 
-def changed_words(
-    example: dict[str, Any], recipe: Recipe, iteration: int
-) -> Iterator[tuple[str, int]]:
+def changed_words(example: dict[str, Any], recipe: Recipe, iteration: int) -> Iterator[tuple[str, int]]:
     for i, (word, tag) in enumerate(zip(example["words"], example["tags"], strict=True)):
         counter = example["key"] + i * GOLDEN
         candidates = example["candidates"][i] if recipe.substitution else None
@@ -174,9 +172,7 @@ def test_originals_come_first_and_untouched(block: Any, lexicon: Lexicon, make_r
         assert set(originals[name].to_pylist()) == {0}
 
 
-def test_three_iterations_are_a_prefix_of_six(
-    block: Any, lexicon: Lexicon, make_recipe: Any
-) -> None:
+def test_three_iterations_are_a_prefix_of_six(block: Any, lexicon: Lexicon, make_recipe: Any) -> None:
     examples = block()
     short = list(augment_block(examples, lexicon, make_recipe(), 3, None))
     long = list(augment_block(examples, lexicon, make_recipe(), 6, None))
@@ -237,9 +233,7 @@ def assert_same_but_for_duplicates(
             assert row["key"] in {r["key"] for r in rest}
 
 
-def test_the_order_of_examples_changes_no_row(
-    block: Any, lexicon: Lexicon, make_recipe: Any
-) -> None:
+def test_the_order_of_examples_changes_no_row(block: Any, lexicon: Lexicon, make_recipe: Any) -> None:
     examples = block(count=60)
     shuffled = examples.take(np.random.default_rng(3).permutation(examples.num_rows))
     one, other = (rows_of(rows, lexicon, make_recipe(), 4) for rows in (examples, shuffled))
@@ -258,18 +252,14 @@ def test_examples_do_not_see_each_other(block: Any, lexicon: Lexicon, make_recip
 
 def test_seed_and_iteration_change_the_rows(block: Any, lexicon: Lexicon, make_recipe: Any) -> None:
     examples = block(longest=12)
-    one, other = (
-        by_origin(rows_of(examples, lexicon, make_recipe(seed=seed), 2)) for seed in (1, 2)
-    )
+    one, other = (by_origin(rows_of(examples, lexicon, make_recipe(seed=seed), 2)) for seed in (1, 2))
     shared = set(one) & set(other)
     assert sum(one[o]["words"] != other[o]["words"] for o in shared) > len(shared) / 2
     second = [o for o in one if o[1] == 2 and (o[0], 1) in one]
     assert second and all(one[o]["words"] != one[o[0], 1]["words"] for o in second)
 
 
-def test_zeros_and_no_iterations_keep_the_originals_alone(
-    block: Any, lexicon: Lexicon, make_recipe: Any
-) -> None:
+def test_zeros_and_no_iterations_keep_the_originals_alone(block: Any, lexicon: Lexicon, make_recipe: Any) -> None:
     examples = block()
     zeros = make_recipe(p_mask=0.0, p_pos=0.0, p_ngram=0.0)
     assert len(rows_of(examples, lexicon, zeros, 5)) == examples.num_rows
@@ -290,11 +280,7 @@ def test_ones_change_every_word(block: Any, lexicon: Lexicon, make_recipe: Any) 
     checked = Counter()
     for row in (row for row in replaced if row["iteration"]):
         for word, rule, tag, before in zip(
-            row["words"],
-            row["rules"],
-            tags[row["example"]],
-            originals[row["example"]],
-            strict=True,
+            row["words"], row["rules"], tags[row["example"]], originals[row["example"]], strict=True
         ):
             possible = bool(set(COUNTS.get(tag, {})) - {before})
             assert rule == (REPLACED if possible else KEPT)
@@ -316,9 +302,7 @@ def blanks_between(row: dict[str, Any]) -> list[str]:
     return blanks
 
 
-def test_a_changed_word_is_never_glued_to_its_neighbour(
-    block: Any, lexicon: Lexicon, make_recipe: Any
-) -> None:
+def test_a_changed_word_is_never_glued_to_its_neighbour(block: Any, lexicon: Lexicon, make_recipe: Any) -> None:
     rows = rows_of(block(count=80), lexicon, make_recipe(p_mask=0.2, p_pos=0.4), 3)
     glued = Counter()
     for row in rows:
@@ -351,9 +335,7 @@ def test_a_block_is_what_the_lexicon_file_says(
 
 
 def test_an_n_gram_of_a_very_long_sentence_says_where_it_began(
-    make_examples: Callable[..., pa.Table],
-    make_lexicon: Callable[..., Lexicon],
-    make_recipe: Callable[..., Recipe],
+    make_examples: Callable[..., pa.Table], make_lexicon: Callable[..., Lexicon], make_recipe: Callable[..., Recipe]
 ) -> None:
     words = [[f"w{i}" for i in range(70_000)], [f"w{i}" for i in range(50_000)]]
     examples = make_examples(words, [["X"] * len(sentence) for sentence in words])

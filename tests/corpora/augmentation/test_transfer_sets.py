@@ -42,10 +42,7 @@ def transfer_rows(rows: list[tuple[str, int | None]]) -> pa.Table:
     zeros = [0] * len(rows)
     texts, rules = [text for text, _ in rows], [[0] * len(ws) for ws in words]
     columns = [keys, keys, iterations, labels, texts, words, rules, zeros, zeros]
-    arrays = [
-        pa.array(c, kind)
-        for c, kind in zip(columns, transfer_schema(False, pa.int32()).types, strict=True)
-    ]
+    arrays = [pa.array(c, kind) for c, kind in zip(columns, transfer_schema(False, pa.int32()).types, strict=True)]
     return pa.table(arrays, schema=transfer_schema(False, pa.int32()))
 
 
@@ -76,9 +73,7 @@ def sentences_of(sentences: Any) -> list[list[int]]:
     return [part.tolist() for part in np.split(sentences.ids, sentences.offsets[1:-1])]
 
 
-def test_duplicates_over_blocks_are_dropped_and_originals_kept(
-    inputs: ShardSet, outputs: ShardSet
-) -> None:
+def test_duplicates_over_blocks_are_dropped_and_originals_kept(inputs: ShardSet, outputs: ShardSet) -> None:
     found = training_sentences(inputs, outputs, build_tokenizer(WORDS, True), 64)
     # Dropped: the synthetic "good" (an original of the other block), the second "[MASK] film", and
     # the synthetic "a film".  Both originals "a film" stay.
@@ -125,10 +120,7 @@ def test_outputs_of_another_set_are_refused(inputs: ShardSet, tmp_path: Path) ->
 def test_an_empty_block_is_no_hindrance(tmp_path: Path) -> None:
     tables = [transfer_rows([]), transfer_rows([("a film", 1)]), transfer_rows([])]
     inputs = write_blocks(tmp_path / "in", tables, [None] * 3)
-    answers = [
-        pa.table({"key": t["key"], "logits": list_column(np.ones((len(t), 2), np.float32))})
-        for t in tables
-    ]
+    answers = [pa.table({"key": t["key"], "logits": list_column(np.ones((len(t), 2), np.float32))}) for t in tables]
     outputs = write_blocks(tmp_path / "o", answers, [s.sha256 for s in inputs.manifest.shards])
     for given in (None, outputs):
         found = training_sentences(inputs, given, build_tokenizer(WORDS, True), 64)
@@ -141,10 +133,7 @@ def prepared(tmp_path: Path, make_examples: Callable[..., pa.Table]) -> ShardSet
     """Make a prepared set of three blocks, the middle one empty."""
     generator = np.random.default_rng(0)
     blocks = [
-        [
-            [WORDS[i] for i in generator.integers(0, 4, n)] + [f"{block}.{n}"]
-            for n in range(1, count)
-        ]
+        [[WORDS[i] for i in generator.integers(0, 4, n)] + [f"{block}.{n}"] for n in range(1, count)]
         for block, count in enumerate((6, 1, 9))
     ]
     tables = [make_examples(rows, [["X"] * len(row) for row in rows]) for rows in blocks]
@@ -174,17 +163,13 @@ def augment(
     return run
 
 
-def test_one_shard_per_block_and_iteration(
-    augment: Any, tmp_path: Path, prepared: ShardSet, lexicon: Path
-) -> None:
+def test_one_shard_per_block_and_iteration(augment: Any, tmp_path: Path, prepared: ShardSet, lexicon: Path) -> None:
     short, _ = augment("a", 2)
     long, _ = augment("b", 4)
     names = [s.name for s in short.shards]
     assert names[:3] == ["b000-i000.arrow", "b000-i001.arrow", "b000-i002.arrow"]
     assert "b001-i000.arrow" in names and "b001-i001.arrow" not in names
-    assert {s.name: s.sha256 for s in short.shards}.items() <= {
-        s.name: s.sha256 for s in long.shards
-    }.items()
+    assert {s.name: s.sha256 for s in short.shards}.items() <= {s.name: s.sha256 for s in long.shards}.items()
     assert len(long.shards) == len(short.shards) + 4
     assert short.counts["rows"] == short.rows == ShardSet.open(tmp_path / "a").table().num_rows
     assert ShardSet.open(tmp_path / "a").verify() == []
@@ -207,9 +192,7 @@ def test_the_cap_is_shared_out_over_the_blocks(augment: Any) -> None:
     assert again == capped and (report.computed, report.reused) == (0, 3)
 
 
-def test_the_number_of_workers_moves_no_byte(
-    augment: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_number_of_workers_moves_no_byte(augment: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     alone, _ = augment("a", 3)
     monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another"))
     shared, report = augment("b", 3, workers=2)
@@ -228,9 +211,7 @@ def test_dev_sentences(prepared: ShardSet) -> None:
 @pytest.mark.parametrize(
     ("n_iter", "cap", "refused"), [(1, 40, True), (1, 41, False), (0, 40, False), (1, None, False)]
 )
-def test_a_cap_without_room_for_a_synthetic_sentence_is_refused(
-    n_iter: int, cap: int | None, refused: bool
-) -> None:
+def test_a_cap_without_room_for_a_synthetic_sentence_is_refused(n_iter: int, cap: int | None, refused: bool) -> None:
     task = made_up_task(augment={"n_iter": n_iter, "cap": cap})
     if not refused:
         return check_cap("movies", task, 40)

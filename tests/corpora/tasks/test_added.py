@@ -27,9 +27,7 @@ NEW = [Example((f"Nobody labelled {n}.",), None) for n in range(8)]
 @pytest.fixture(autouse=True)
 def tagged(monkeypatch: pytest.MonkeyPatch, store_home: Path) -> None:
     """Tag all words alike."""
-    monkeypatch.setattr(
-        tagging, "_loaded", lambda _: lambda words, _: (["NN"] * len(own) for own in words)
-    )
+    monkeypatch.setattr(tagging, "_loaded", lambda _: lambda words, _: (["NN"] * len(own) for own in words))
 
 
 def prepare(folder: Path, added: list[tuple[Example, int]], **changes: Any) -> dict[str, Manifest]:
@@ -94,15 +92,12 @@ def test_the_lexicon_counts_no_text_that_was_unlabelled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["later.csv", "later.jsonl"])
-def test_the_file_is_read_by_the_tasks_columns(
-    tmp_path: Path, make_task: Callable[..., Task], name: str
-) -> None:
+def test_the_file_is_read_by_the_tasks_columns(tmp_path: Path, make_task: Callable[..., Task], name: str) -> None:
     for split in ("train", "dev", "test"):
         (tmp_path / f"{split}.tsv").write_text("sentence\tlabel\nfine\t1\ndull\t0\n")
     written = {
         "later.csv": "label;sentence\nyes;well made\n1;so so\n",
-        "later.jsonl": '{"sentence": "well made", "label": "yes"}\n'
-        '{"sentence": "so so", "label": 1}\n',
+        "later.jsonl": '{"sentence": "well made", "label": "yes"}\n{"sentence": "so so", "label": 1}\n',
     }
     (tmp_path / f"added_labels{Path(name).suffix}").write_text(written[name])
     # A class can be named, unless its name is the value of another one.

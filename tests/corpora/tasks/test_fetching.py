@@ -13,14 +13,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, sha256_file
 from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import Example, read_examples
-from pipeline_lib.params import (
-    GlueFolder,
-    HubDataset,
-    ModelVectors,
-    OwnFiles,
-    PackageFiles,
-    VectorFile,
-)
+from pipeline_lib.params import GlueFolder, HubDataset, ModelVectors, OwnFiles, PackageFiles, VectorFile
 from pipeline_lib.results.splits import empty_texts_line
 from pipeline_lib.sources.files import fetch_vectors
 from tests.archives import tar_bytes, write_files
@@ -82,16 +75,13 @@ def test_missing_file_names_its_key(tmp_path: Path) -> None:
 def hub_folder(tmp_path: Path) -> Path:
     """Return inputs with a data set in the hub's layout."""
     texts = {"train": ["good", "dull"], "validation": ["fine", "poor"]}
-    return write_hub(
-        tmp_path / "inputs", **{split: (rows, [1, 0]) for split, rows in texts.items()}
-    )
+    return write_hub(tmp_path / "inputs", **{split: (rows, [1, 0]) for split, rows in texts.items()})
 
 
 def write_hub(inputs: Path, **splits: tuple[list[str | None], list[int]]) -> Path:
     """Write the texts and labels of each split in the hub's layout, and return the inputs."""
     named = {
-        split: Dataset.from_dict({"sentence": texts, "label": labels})
-        for split, (texts, labels) in splits.items()
+        split: Dataset.from_dict({"sentence": texts, "label": labels}) for split, (texts, labels) in splits.items()
     }
     write_data_set(inputs / "reviews", "plain", named)
     return inputs
@@ -142,9 +132,7 @@ def test_empty_texts_of_the_hub(tmp_path: Path, make_task: Callable) -> None:
 
 
 @pytest.mark.parametrize("kind", ["glue", "package", "files"])
-def test_only_the_users_own_files_are_to_be_corrected(
-    tmp_path: Path, make_task: Callable, kind: str
-) -> None:
+def test_only_the_users_own_files_are_to_be_corrected(tmp_path: Path, make_task: Callable, kind: str) -> None:
     files = {"train": "train.tsv", "dev": "dev.tsv"}
     one = {"folder": "X"} if kind == "glue" else {"format": "tsv"}
     if kind == "package":
@@ -173,9 +161,7 @@ def test_local_hub_folder_lacks_split(tmp_path: Path, hub_folder: Path) -> None:
         fetch_data("mine", source, hub_folder, tmp_path / "out")
 
 
-def test_hub_is_asked_for_the_pinned_revision(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hub_is_asked_for_the_pinned_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import datasets
 
     asked = []

@@ -56,8 +56,7 @@ FILES: dict[str, dict[str, str]] = {
         "test": "index\tsentence\n0\tunknown\n",
     },
     "mrpc": {
-        "train": "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
-        f"1\t7\t8\t{QUOTE}\tsecond\n0\t7\t8\tbad\tworse\n",
+        "train": f"\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t7\t8\t{QUOTE}\tsecond\n0\t7\t8\tbad\tworse\n",
         "dev": "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t7\t8\tfine\tfiner\n",
         "test": "\ufeffindex\t#1 ID\t#2 ID\t#1 String\t#2 String\n0\t7\t8\tunknown\tmore\n",
     },
@@ -67,8 +66,7 @@ FILES: dict[str, dict[str, str]] = {
         "dev": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n0\t1\t2\tfine\tfiner\t1\n",
     },
     "stsb": {
-        "train": f"{tabs(STSB_HEAD)}\tscore\n{STSB_ROW}\t{QUOTE}\tsecond\t4.750\n"
-        f"{STSB_ROW}\tbad\tworse\t0.000\n",
+        "train": f"{tabs(STSB_HEAD)}\tscore\n{STSB_ROW}\t{QUOTE}\tsecond\t4.750\n{STSB_ROW}\tbad\tworse\t0.000\n",
         "dev": f"{tabs(STSB_HEAD)}\tscore\n{STSB_ROW}\tfine\tfiner\t5.000\n",
         "test": f"{tabs(STSB_HEAD)}\n{STSB_ROW}\tunknown\tmore\n",
     },
@@ -83,15 +81,13 @@ FILES: dict[str, dict[str, str]] = {
         f"{MNLI_ROW}\tother\tones" + 6 * "\tneutral" + "\n",
     },
     "qnli": {
-        "train": f"index\tquestion\tsentence\tlabel\n0\t{QUOTE}\tsecond\tentailment\n"
-        "1\tbad\tworse\tnot_entailment\n",
+        "train": f"index\tquestion\tsentence\tlabel\n0\t{QUOTE}\tsecond\tentailment\n1\tbad\tworse\tnot_entailment\n",
         "dev": "index\tquestion\tsentence\tlabel\n0\tfine\tfiner\tentailment\n",
         "test": "index\tquestion\tsentence\n0\tunknown\tmore\n",
     },
 }
 FILES["rte"] = {
-    split: text.replace("question\tsentence", "sentence1\tsentence2")
-    for split, text in FILES["qnli"].items()
+    split: text.replace("question\tsentence", "sentence1\tsentence2") for split, text in FILES["qnli"].items()
 }
 FILES["wnli"] = {
     split: text.replace("not_entailment\n", "0\n").replace("entailment\n", "1\n")

@@ -46,9 +46,7 @@ def test_columns_of_marks(tmp_path: Path) -> None:
 
 
 def test_hidden_marks_of_a_test_file(tmp_path: Path) -> None:
-    splits, counts = read_examples(
-        lay(tmp_path, test="d\t-1\t-1\t-1\ne\t1\t\t0\n"), task_of_labels()
-    )
+    splits, counts = read_examples(lay(tmp_path, test="d\t-1\t-1\t-1\ne\t1\t\t0\n"), task_of_labels())
     assert splits["test"] == [Example(("d",), None), Example(("e",), None)]
     assert counts["test"]["hidden_label"] == 2
     (tmp_path / "test.tsv").write_text("sentence\nd\n")

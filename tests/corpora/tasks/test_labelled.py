@@ -31,13 +31,7 @@ def test_splits_and_counts(tmp_path: Path, make_task: Callable) -> None:
         "dev": [Example(("fine",), 1)],
         "test": [Example(("so so",), 0)],
     }
-    assert counts["train"] == {
-        "rows": 3,
-        "kept": 2,
-        "empty_text": 1,
-        "outside_label_ranges": 0,
-        "hidden_label": 0,
-    }
+    assert counts["train"] == {"rows": 3, "kept": 2, "empty_text": 1, "outside_label_ranges": 0, "hidden_label": 0}
 
 
 @pytest.mark.parametrize("test", ["a\t-1\nb\t-1\n", "a\t\nb\t\n", "index\tsentence\n0\ta\n1\tb\n"])
@@ -73,10 +67,7 @@ def test_ranges(tmp_path: Path, make_task: Callable) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        (
-            {"train": TRAIN + "x\tmaybe\n"},
-            "train.tsv: row 4, column 'label': 'maybe' is not a label.*'0', '1'",
-        ),
+        ({"train": TRAIN + "x\tmaybe\n"}, "train.tsv: row 4, column 'label': 'maybe' is not a label.*'0', '1'"),
         ({"train": TRAIN + "x\t-1\n"}, "train.tsv: row 4.*hidden label '-1'"),
         ({"dev": "x\t\n"}, "dev.tsv: row 2.*hidden label ''"),
         ({"dev": " \t1\n"}, "dev.tsv: row 2, column 'sentence': empty text"),
@@ -91,9 +82,7 @@ def test_errors(tmp_path: Path, make_task: Callable, files: dict[str, str], mess
 
 def test_not_a_number(tmp_path: Path, make_task: Callable) -> None:
     lay(tmp_path, all="a\t-1\nb\t1\nc\tsome\n")
-    with pytest.raises(
-        DistilleryError, match=r"row 4.*'some' is not a number.*-4 to -0.5, 0.5 to 4"
-    ):
+    with pytest.raises(DistilleryError, match=r"row 4.*'some' is not a number.*-4 to -0.5, 0.5 to 4"):
         read_examples(tmp_path, make_task(source=ALL, split=SPLIT, labels=RANGES))
 
 

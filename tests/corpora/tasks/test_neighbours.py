@@ -41,8 +41,7 @@ def sentences(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sentences")
     # Neighbours may stand in different shards.
     shards = [
-        write_shard(folder / f"s{i}.arrow", part)
-        for i, part in enumerate([table.slice(0, 500), table.slice(500)])
+        write_shard(folder / f"s{i}.arrow", part) for i, part in enumerate([table.slice(0, 500), table.slice(500)])
     ]
     write_manifest(folder, Manifest("sentences", schema_of(table), shards))
     return folder
@@ -57,8 +56,7 @@ def pairs(
     for path in (folder / "raw").glob("*.parquet"):
         rows = pq.read_table(path).to_pylist()
         found[path.stem] = [
-            (*(tuple(map(int, row[side].split("/"))) for side in ("first", "second")), row["label"])
-            for row in rows
+            (*(tuple(map(int, row[side].split("/"))) for side in ("first", "second")), row["label"]) for row in rows
         ]
     return found
 
@@ -79,8 +77,7 @@ def test_pairs_are_what_they_say(sentences: Path, tmp_path: Path) -> None:
 
 def test_no_article_is_shared(sentences: Path, tmp_path: Path) -> None:
     articles = {
-        split: {side[0] for pair in rows for side in pair[:2]}
-        for split, rows in pairs(sentences, tmp_path).items()
+        split: {side[0] for pair in rows for side in pair[:2]} for split, rows in pairs(sentences, tmp_path).items()
     }
     assert not articles["train"] & articles["dev"]
     assert not articles["train"] & articles["test"]
@@ -131,8 +128,6 @@ def test_prepare_reads_them_as_two_columns(
         ({"dev": 1e-9}, r"tasks.next.source: no pair is left for dev"),
     ],
 )
-def test_too_few_are_an_error(
-    sentences: Path, tmp_path: Path, changes: dict[str, object], message: str
-) -> None:
+def test_too_few_are_an_error(sentences: Path, tmp_path: Path, changes: dict[str, object], message: str) -> None:
     with pytest.raises(DistilleryError, match=message):
         pairs(sentences, tmp_path, **changes)

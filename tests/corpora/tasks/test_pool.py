@@ -77,9 +77,7 @@ def test_texts_of_all_sources_are_drawn_once_each(
         smaller = {*texts}
 
 
-def test_too_few_texts_and_missing_files_name_their_keys(
-    inputs: Path, wikipedia: Path, tmp_path: Path
-) -> None:
+def test_too_few_texts_and_missing_files_name_their_keys(inputs: Path, wikipedia: Path, tmp_path: Path) -> None:
     places = inputs, wikipedia, tmp_path
     with pytest.raises(DistilleryError, match=r"key\.rows: 22, but its sources have 21 texts"):
         write_pool(pool(22, OWN), *places, "key")

@@ -51,12 +51,7 @@ def examples(count: int, start: int = 0) -> list[Example]:
 def prepare(folder: Path, train: list[Example], **changes: Any) -> dict[str, Manifest]:
     splits = {"train": train, "dev": examples(5, 1000), "test": examples(4, 2000)}
     return prepare_task(
-        splits,
-        {"empty_text": 0},
-        made_up_task(**({"blocks": BLOCKS} | changes)),
-        TAGGER,
-        folder,
-        ALONE,
+        splits, {"empty_text": 0}, made_up_task(**({"blocks": BLOCKS} | changes)), TAGGER, folder, ALONE
     )
 
 
@@ -85,9 +80,7 @@ def test_hidden_labels_are_null(tmp_path: Path) -> None:
 
 def test_blocks_are_by_content_and_sorted(tmp_path: Path) -> None:
     manifests = prepare(tmp_path, examples(50))
-    assert [shard.name for shard in manifests["train"].shards] == [
-        f"b{i:03d}.arrow" for i in range(BLOCKS)
-    ]
+    assert [shard.name for shard in manifests["train"].shards] == [f"b{i:03d}.arrow" for i in range(BLOCKS)]
     assert [len(manifests[name].shards) for name in ("dev", "test")] == [1, 1]
     opened = ShardSet.open(tmp_path / "train")
     assert opened.manifest.rows == 50
@@ -144,11 +137,7 @@ def test_one_more_example_changes_its_own_block_alone(tmp_path: Path, new: int) 
     after = prepare(tmp_path / "b", [*examples(20), *added, *examples(20, 20)])["train"]
     words = split_words(added[0].texts[0])[0]
     block = block_of(sequence_keys(string_keys(words), np.array([0, len(words)])), BLOCKS)[0]
-    changed = [
-        number
-        for number, (a, b) in enumerate(zip(before.shards, after.shards, strict=True))
-        if a != b
-    ]
+    changed = [number for number, (a, b) in enumerate(zip(before.shards, after.shards, strict=True)) if a != b]
     assert changed == [block]
     assert after.shards[block].rows == before.shards[block].rows + 1
 
@@ -175,12 +164,7 @@ def test_texts_in_two_splits_are_counted_and_reported(tmp_path: Path) -> None:
     layout, train = Layout(tmp_path), examples(10)
     dev = [*train[:3], Example(train[3].texts, 0), *examples(4, 100)]
     # Blanks make no other text; a hidden label disagrees with none.
-    test = [
-        Example(("Film number 4  isn't dull.",), 1),
-        Example(train[5].texts, None),
-        dev[3],
-        *examples(2, 200),
-    ]
+    test = [Example(("Film number 4  isn't dull.",), 1), Example(train[5].texts, None), dev[3], *examples(2, 200)]
     splits = {"train": train, "dev": dev, "test": test}
     dropped = {name: {"rows": 0, "kept": 0, "empty_text": 0} for name in splits}
     dropped["train"] |= {"empty_text": 2, "outside_label_ranges": 1533}
@@ -189,10 +173,7 @@ def test_texts_in_two_splits_are_counted_and_reported(tmp_path: Path) -> None:
     assert "shared_with" not in manifests["train"].counts
     assert shared_texts(layout, "films") == {
         "dev": {"train": {"rows": 4, "other_label": 1}},
-        "test": {
-            "train": {"rows": 3, "other_label": 2},
-            "dev": {"rows": 1, "other_label": 0},
-        },
+        "test": {"train": {"rows": 3, "other_label": 2}, "dev": {"rows": 1, "other_label": 0}},
     }
     assert prepared_line("films", manifests) == (
         "films: train 10, dev 8, test 5 rows; left out: 1,533 outside the label ranges, 2 with "
@@ -231,10 +212,7 @@ def test_splitting_one_file(tmp_path: Path) -> None:
         assert manifests["test"].counts["shared_with"] == {"train": none, "dev": none}
         assert manifests["dev"].made_from["split"] == split
     assert train_bytes(tmp_path / "a") == train_bytes(tmp_path / "b")
-    parts = [
-        set(ShardSet.open(tmp_path / "a" / part).table()["text"].to_pylist())
-        for part in ("train", "dev", "test")
-    ]
+    parts = [set(ShardSet.open(tmp_path / "a" / part).table()["text"].to_pylist()) for part in ("train", "dev", "test")]
     assert len(set.union(*parts)) == 100
     no_test = made_up_task(source=source, split=split | {"test": 0.0})
     found = prepare_task({"all": examples(100)}, {}, no_test, TAGGER, tmp_path / "c", ALONE)

@@ -12,9 +12,7 @@ from pipeline_lib.params import SplitParams
 PARAMS = SplitParams(dev=0.1, test=0.2, seed=1)
 
 
-def data(
-    count: int, blocks: int, share: float = 0.3
-) -> tuple[list[Example], np.ndarray, np.ndarray]:
+def data(count: int, blocks: int, share: float = 0.3) -> tuple[list[Example], np.ndarray, np.ndarray]:
     """Return examples (a ``share`` of them of class 1), their keys and blocks."""
     examples = [Example((f"text {i}",), int(i % 10 < share * 10)) for i in range(count)]
     keys = string_keys([example.texts[0] for example in examples])

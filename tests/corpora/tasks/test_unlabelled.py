@@ -30,9 +30,7 @@ NEW = [Example((f"Nobody labelled {n}.",), None) for n in range(8)]
 @pytest.fixture(autouse=True)
 def tagged(monkeypatch: pytest.MonkeyPatch, store_home: Path) -> None:
     """Tag all words alike."""
-    monkeypatch.setattr(
-        tagging, "_loaded", lambda _: lambda words, _: (["NN"] * len(own) for own in words)
-    )
+    monkeypatch.setattr(tagging, "_loaded", lambda _: lambda words, _: (["NN"] * len(own) for own in words))
 
 
 def task_with(**changes: Any) -> Task:
@@ -41,9 +39,7 @@ def task_with(**changes: Any) -> Task:
     return made_up_task(**{"source": source, "blocks": 2} | changes)
 
 
-def prepare(
-    folder: Path, texts: list[Example] | None, pool: list[Example] | None = None
-) -> dict[str, Manifest]:
+def prepare(folder: Path, texts: list[Example] | None, pool: list[Example] | None = None) -> dict[str, Manifest]:
     splits = {"train": TRAIN, "dev": DEV} | ({"unlabelled": texts} if texts else {})
     splits |= {"pool": pool} if pool else {}
     dropped = {"train": {"empty_text": 0, "outside_label_ranges": 0, "hidden_label": 0}}

@@ -32,10 +32,7 @@ PAGES = [
     page(16, "Nothing", " \n"),
     page(17, "Autism", "<b>Autism</b> is."),
 ]
-EXPECTED = [
-    Article("12", "Anarchism", "'''Anarchism''' is a & b."),
-    Article("17", "Autism", "<b>Autism</b> is."),
-]
+EXPECTED = [Article("12", "Anarchism", "'''Anarchism''' is a & b."), Article("17", "Autism", "<b>Autism</b> is.")]
 EXTRACTED = """<doc id="12" url="https://x?curid=12" title="A &amp; &quot;B&quot;">
 A & "B"
 
@@ -142,9 +139,7 @@ ATTRIBUTES = {"id": "12", "url": "https://x?a=1&amp;b", "title": 'A &amp; "B"', 
 @pytest.mark.parametrize("order", [*itertools.permutations(ATTRIBUTES)][::3])
 @pytest.mark.parametrize("quote", ['"', "'"])
 @pytest.mark.parametrize("end", ["\n</doc>", "\n</doc> ", "</doc>"])
-def test_a_doc_may_have_its_attributes_in_any_order(
-    order: tuple[str, ...], quote: str, end: str
-) -> None:
+def test_a_doc_may_have_its_attributes_in_any_order(order: tuple[str, ...], quote: str, end: str) -> None:
     title = ATTRIBUTES["title"] if quote == "'" else "A &amp; B"
     values = ATTRIBUTES | {"title": title}
     about = " ".join(f"{name}={quote}{values[name]}{quote}" for name in order)
@@ -244,9 +239,7 @@ def test_files_come_as_listed_and_patterns_sorted(tmp_path: Path) -> None:
         list(read_chunks(files("last", "w_9"), tmp_path))
 
 
-def test_chunks_end_with_the_article_that_fills_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chunks_end_with_the_article_that_fills_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline_lib.corpora.wikipedia.chunks.CHUNK_CHARACTERS", 30)
     write_files(tmp_path, {"w.xml": dump(PAGES)})
     chunks = list(read_chunks(files("w.xml", form="dump"), tmp_path))
@@ -294,9 +287,7 @@ def test_a_folder_in_the_hubs_layout_is_streamed(tmp_path: Path) -> None:
     more = columns | {"id": ["17"], "text": [""]}
     parts = {"0.parquet": parquet_bytes(columns), "1.parquet": parquet_bytes(more)}
     write_files(folder / "en", parts)
-    source = HubCorpus(
-        kind="hub", dataset="wikipedia", config="20231101.en", revision="0" * 40, split="train"
-    )
+    source = HubCorpus(kind="hub", dataset="wikipedia", config="20231101.en", revision="0" * 40, split="train")
     [chunk] = read_chunks(source, tmp_path)
     assert chunk.articles == (Article("12", "A", "One."),)
     assert chunk.skipped == {"empty": 1} and not chunk.wikitext

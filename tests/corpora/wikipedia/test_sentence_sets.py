@@ -39,9 +39,7 @@ def inputs(tmp_path: Path) -> Path:
     return tmp_path / "inputs"
 
 
-def split(
-    inputs: Path, folder: Path, workers: int = 1, **changes: Any
-) -> tuple[dict[str, Manifest], PassStats]:
+def split(inputs: Path, folder: Path, workers: int = 1, **changes: Any) -> tuple[dict[str, Manifest], PassStats]:
     return split_wikipedia(wikipedia(**changes), inputs, folder, LocalEngine(workers))
 
 
@@ -120,9 +118,7 @@ def test_the_share_that_an_error_proposes_works(tmp_path: Path) -> None:
         with pytest.raises(DistilleryError) as caught:
             split(tmp_path, tmp_path / "sets", validation={"share": share, "sentences": 9})
         proposed = float(re.search(r"Set it to (0\.\d+)", str(caught.value))[1])
-        manifests, _ = split(
-            tmp_path, tmp_path / "sets", validation={"share": proposed, "sentences": 9}
-        )
+        manifests, _ = split(tmp_path, tmp_path / "sets", validation={"share": proposed, "sentences": 9})
         assert {name: one.rows for name, one in manifests.items()} == {"train": 1, "validation": 1}
 
 
@@ -130,11 +126,7 @@ def test_a_repeated_sentence_is_dropped_wherever_it_stands(tmp_path: Path) -> No
     drawn = Lots().draw(pa.chunked_array([[str(i) for i in range(50)]]))
     held = [bool(lot < 0.2) for lot in drawn]
     validation, other = held.index(True), [i for i, h in enumerate(held) if not h]
-    texts = {
-        other[0]: [1, 2, 1],
-        validation: [2, 3],
-        other[1]: [3, 4, 2],
-    }
+    texts = {other[0]: [1, 2, 1], validation: [2, 3], other[1]: [3, 4, 2]}
     pages = [page(i, f"P{i}", " ".join(map(sentence, ns))) for i, ns in texts.items()]
     (tmp_path / "wiki.xml.bz2").write_bytes(dump(pages))
     manifests, _ = split(tmp_path, tmp_path / "sets")
@@ -175,9 +167,7 @@ def entries() -> int:
 
 
 def test_a_killed_split_goes_on_and_gives_the_same_bytes(inputs: Path, tmp_path: Path) -> None:
-    process = multiprocessing.get_context("fork").Process(
-        target=slowly, args=(inputs, tmp_path / "killed")
-    )
+    process = multiprocessing.get_context("fork").Process(target=slowly, args=(inputs, tmp_path / "killed"))
     process.start()
     end = time.monotonic() + 60
     while entries() < 3 and time.monotonic() < end:
@@ -217,9 +207,7 @@ def test_other_settings_are_split_anew(inputs: Path, tmp_path: Path, changes: An
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_torn_dump_is_an_error_unless_its_end_is_not_needed(
-    inputs: Path, tmp_path: Path, workers: int
-) -> None:
+def test_a_torn_dump_is_an_error_unless_its_end_is_not_needed(inputs: Path, tmp_path: Path, workers: int) -> None:
     whole = dump([page(i, f"P{i}", sentence(i)) for i in range(1000)])
     (inputs / "wiki.xml.bz2").write_bytes(whole[: len(whole) * 3 // 4])
     split(inputs, tmp_path / "sets", workers, sentences=50)
@@ -234,10 +222,7 @@ def test_a_torn_dump_is_an_error_unless_its_end_is_not_needed(
         ([], r"wikipedia: no sentence is left. Correct `source`"),
         ([page(1, "Talk:A", sentence(1), ns=1)], r"no sentence is left"),
         ([page(1, "A", "* a list")], r"no sentence is left"),
-        (
-            [page(0, "A", sentence(1))],
-            r"source: only one article has sentences, .* Add at least one",
-        ),
+        ([page(0, "A", sentence(1))], r"source: only one article has sentences, .* Add at least one"),
         (
             [page(i, "A", sentence(i)) for i in range(2)],
             r"validation.share: with 0.2 .* validation set is empty. Set it to 0\.\d+, or add",

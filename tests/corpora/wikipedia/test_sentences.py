@@ -20,9 +20,7 @@ def keep(**changes: object) -> Keep:
     return Keep.model_validate(KEEP | {"max_repeated": 0.5, "fragments": False} | changes)
 
 
-@pytest.mark.parametrize(
-    ("engine", "model"), [("sentencizer", None), ("senter", MODEL), ("parser", MODEL)]
-)
+@pytest.mark.parametrize(("engine", "model"), [("sentencizer", None), ("senter", MODEL), ("parser", MODEL)])
 def test_every_engine_splits(engine: str, model: str | None) -> None:
     splitter = load_splitter(Splitter(engine=engine, model=model))
     assert list(splitter.split(PARAGRAPHS)) == SENTENCES
@@ -30,9 +28,7 @@ def test_every_engine_splits(engine: str, model: str | None) -> None:
 
 
 @pytest.mark.parametrize(("engine", "model"), [("sentencizer", None), ("senter", MODEL)])
-def test_words_that_are_let_go_change_nothing(
-    engine: str, model: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_that_are_let_go_change_nothing(engine: str, model: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     splitter = load_splitter(Splitter(engine=engine, model=model))
     texts = [f"Dr. Xw{n} lives at yz{n}. St. Qo{n} is old... Why? Zz{n}!" for n in range(50)]
     expected = list(splitter.split(texts))

@@ -55,10 +55,7 @@ def article_text(number: int, sentences: int = 20) -> str:
 
 def write_dump(path: Path, articles: int, sentences: int = 20) -> Path:
     """Write a packed dump of two bzip2 streams with so many articles."""
-    pages = [
-        page(10 + number, f"Place {number}", article_text(number, sentences))
-        for number in range(articles)
-    ]
+    pages = [page(10 + number, f"Place {number}", article_text(number, sentences)) for number in range(articles)]
     content = dump(pages)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(bz2.compress(content[:5000]) + bz2.compress(content[5000:]))

@@ -66,15 +66,9 @@ def contexts(own: list[torch.Tensor], other: list[torch.Tensor]) -> list[torch.T
     return found
 
 
-def pools(
-    reader: BiAttentiveReader, states: list[torch.Tensor], side: int
-) -> dict[str, torch.Tensor]:
+def pools(reader: BiAttentiveReader, states: list[torch.Tensor], side: int) -> dict[str, torch.Tensor]:
     """Return every pool of one side by name (equations 4.10 to 4.12)."""
-    found = {
-        "max": torch.stack(states).amax(0),
-        "min": torch.stack(states).amin(0),
-        "mean": sum(states) / len(states),
-    }
+    found = {"max": torch.stack(states).amax(0), "min": torch.stack(states).amin(0), "mean": sum(states) / len(states)}
     if "self" in reader.pools:
         weights = shares([reader.scores[side].weight[0] @ state for state in states])
         found["self"] = sum(w * s for w, s in zip(weights, states, strict=True))
@@ -112,9 +106,7 @@ def random_rows(seed: int, count: int = 12, longest: int = 6) -> list[list[int]]
     return [draw.integers(1, WORDS, length).tolist() for length in lengths]
 
 
-@pytest.mark.parametrize(
-    "names", [["max", "mean", "self"], ["self"], ["min", "mean"], ["max", "mean", "self", "min"]]
-)
+@pytest.mark.parametrize("names", [["max", "mean", "self"], ["self"], ["min", "mean"], ["max", "mean", "self", "min"]])
 def test_pairs_by_the_equations(names: list[str]) -> None:
     reader = make_reader(pools=names)
     # Length 1 meets length 1, and both meet longer ones; the second sentences are the longer batch.
@@ -149,9 +141,7 @@ def test_padding_and_other_rows_change_nothing() -> None:
     first, second = random_rows(1), random_rows(2, longest=9)
     together = reader(*padded(first), *padded(second))["vector"]
     more = reader(*padded(first, 7), *padded(second, 2))["vector"]
-    alone = [
-        reader(*padded([a]), *padded([b]))["vector"][0] for a, b in zip(first, second, strict=True)
-    ]
+    alone = [reader(*padded([a]), *padded([b]))["vector"][0] for a, b in zip(first, second, strict=True)]
     assert torch.allclose(together, more, atol=1e-6)
     assert torch.allclose(together, torch.stack(alone), atol=1e-6)
 

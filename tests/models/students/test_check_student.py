@@ -54,9 +54,7 @@ def test_states_are_as_wide_as_the_students(tmp_path: Path, family: str) -> None
         shards = [write_shard(states / "s0.arrow", table)]
         write_manifest(states, Manifest("states", schema_of(table), shards))
     check_width("methods.pkd", student_settings(LAYERS), folder, tmp_path / "16")
-    message = (
-        r"methods\.pkd\.objective: the states of .*model have 16 values, those of its teacher 24"
-    )
+    message = r"methods\.pkd\.objective: the states of .*model have 16 values, those of its teacher 24"
     with pytest.raises(DistilleryError, match=message):
         check_width("methods.pkd", student_settings(LAYERS), folder, tmp_path / "24")
 
@@ -78,10 +76,7 @@ def params_of(**source: Any) -> Params:
     layers = LAYERS | {"layers": [0, 3]}
     return check_params(
         changed(
-            {
-                **{"models.minilm": source, "students.tiny": tiny, "students.layers": layers},
-                "methods.beside": BESIDE,
-            }
+            {**{"models.minilm": source, "students.tiny": tiny, "students.layers": layers}, "methods.beside": BESIDE}
         )
     )
 

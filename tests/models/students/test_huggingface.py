@@ -16,13 +16,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.models.networks.encoders import WordEmbeddings
 from pipeline_lib.models.networks.student import StudentConfig
-from pipeline_lib.models.students.student import (
-    Student,
-    build_student,
-    load_student,
-    predict_sentences,
-    save_student,
-)
+from pipeline_lib.models.students.student import Student, build_student, load_student, predict_sentences, save_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.training.loop import autocast
@@ -65,9 +59,7 @@ def test_the_words_order_matters() -> None:
     assert not np.allclose(logits[0], logits[1], atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("embeddings", "channels"), [("trained", 1), ("static", 1), ("multichannel", 2)]
-)
+@pytest.mark.parametrize(("embeddings", "channels"), [("trained", 1), ("static", 1), ("multichannel", 2)])
 def test_parameters_by_hand(embeddings: str, channels: int) -> None:
     student = make_student(embeddings=embeddings)
     gates = 4 * HIDDEN
@@ -195,9 +187,7 @@ def test_a_folder_without_a_student_is_refused(tmp_path: Path) -> None:
 
 def test_starting_points() -> None:
     vectors = np.ones((ROWS, WIDTH), np.float32)
-    assert torch.equal(
-        make_student(vectors).model.encoder.embeddings.trained.weight, torch.ones(ROWS, WIDTH)
-    )
+    assert torch.equal(make_student(vectors).model.encoder.embeddings.trained.weight, torch.ones(ROWS, WIDTH))
     one, other = (make_student().model.state_dict() for _ in range(2))
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert not torch.equal(one["encoder.embeddings.trained.weight"], torch.ones(ROWS, WIDTH))

@@ -33,8 +33,7 @@ def test_both_sentences_go_through_one_encoder_and_are_compared() -> None:
     for row in range(len(PAIRS)):
         one = np.array([row])
         h1, h2 = (
-            student.model.encoder(batch["ids"], batch["lengths"])
-            for batch in (first.batch(one), second.batch(one))
+            student.model.encoder(batch["ids"], batch["lengths"]) for batch in (first.batch(one), second.batch(one))
         )
         features = torch.cat([h1, h2, h1 * h2, (h1 - h2).abs()], dim=-1)
         logits = student.model.logits(student.model.hidden(features))
@@ -85,9 +84,7 @@ def test_transformers_loads_a_student_of_pairs(tmp_path: Path) -> None:
         for texts in zip(*PAIRS, strict=True)
     )
     with torch.inference_mode():
-        logits = model(
-            **first, input_ids_2=second["input_ids"], attention_mask_2=second["attention_mask"]
-        ).logits
+        logits = model(**first, input_ids_2=second["input_ids"], attention_mask_2=second["attention_mask"]).logits
     np.testing.assert_allclose(logits.numpy(), student.logits(PAIRS), atol=1e-6)
 
 

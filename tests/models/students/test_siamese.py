@@ -20,12 +20,7 @@ from pipeline_lib.models.networks.student import ENCODED, StudentNetwork
 from pipeline_lib.models.students import student as student_module
 from pipeline_lib.models.students.check_student import check_fits
 from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
-from pipeline_lib.models.students.student import (
-    Student,
-    attend_quickly,
-    load_student,
-    save_student,
-)
+from pipeline_lib.models.students.student import Student, attend_quickly, load_student, save_student
 from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
@@ -55,9 +50,7 @@ def settings_of(**changes: Any) -> StudentSettings:
     return student_settings(DSE | changes)
 
 
-def make_student(
-    folder: Path, pair: bool = True, labels: tuple[str, ...] = ("no", "yes"), **changes: Any
-) -> Student:
+def make_student(folder: Path, pair: bool = True, labels: tuple[str, ...] = ("no", "yes"), **changes: Any) -> Student:
     settings = settings_of(**changes)
     start = start_from_layers(folder, settings)
     torch.manual_seed(2)
@@ -65,9 +58,7 @@ def make_student(
     return Student(model, start.tokenizer, CPU)
 
 
-def plain_vectors(
-    folder: Path, texts: Sequence[str], last: int, pooling: str = "mean"
-) -> np.ndarray:
+def plain_vectors(folder: Path, texts: Sequence[str], last: int, pooling: str = "mean") -> np.ndarray:
     """Return vectors by the paper's words, (texts, width): a sentence, a layer, a token a time."""
     model = AutoModel.from_pretrained(folder).eval()
     tokenizer, found = AutoTokenizer.from_pretrained(folder), []
@@ -107,9 +98,7 @@ def test_vectors_are_the_papers_whatever_stands_beside_them(
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
-def test_a_width_puts_a_linear_map_behind_the_pooled_states(
-    family: Path, pooling: str, tmp_path: Path
-) -> None:
+def test_a_width_puts_a_linear_map_behind_the_pooled_states(family: Path, pooling: str, tmp_path: Path) -> None:
     texts = [first for first, _ in PAIRS]
     settings = settings_of(width=5, pooling=pooling)
     start = start_from_layers(family, settings)
@@ -153,9 +142,7 @@ def test_what_compares_sees_sentences_read_apart(family: Path, pair: bool, pooli
 
 
 @pytest.mark.parametrize(("pair", "labels"), [(True, ("score",)), (False, ("no", "yes"))])
-def test_save_load_and_transformers(
-    family: Path, pair: bool, labels: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_save_load_and_transformers(family: Path, pair: bool, labels: tuple[str, ...], tmp_path: Path) -> None:
     student, texts = make_student(family, pair, labels), PAIRS if pair else SINGLES
     expected = student.logits(texts)
     save_student(tmp_path, student.model, student.tokenizer)
@@ -169,9 +156,7 @@ def test_save_load_and_transformers(
     sides = [*zip(*texts, strict=True)] if pair else [texts]
     batch = {}
     for own, suffix in zip(sides, ("", "_2"), strict=False):
-        encoded = tokenizer(
-            [*own], padding=True, truncation=True, max_length=14, return_tensors="pt"
-        )
+        encoded = tokenizer([*own], padding=True, truncation=True, max_length=14, return_tensors="pt")
         names = ("input_ids", "attention_mask") if suffix else encoded
         batch |= {f"{name}{suffix}": encoded[name] for name in names}
     with torch.inference_mode():
@@ -273,9 +258,7 @@ def test_tasks_of_pairs_and_of_sentences_share_one_encoder(bert: Path, frozen: b
     student = Student(singles, start.tokenizer, CPU)
     batch = student.encode(SINGLES).batch(np.arange(5))
     singles.outputs(batch)["logits"].sum().backward()
-    moved = {
-        name.split(".")[0] for name, weight in singles.named_parameters() if weight.grad is not None
-    }
+    moved = {name.split(".")[0] for name, weight in singles.named_parameters() if weight.grad is not None}
     assert moved == {"hidden", "logits", *(() if frozen else ("encoder",))}
 
 
@@ -290,9 +273,7 @@ def test_an_encoder_that_is_not_frozen_learns(
     losses = train(model, training_set(student, TARGETS), {"labels": 1.0})
     assert losses[-1] < losses[0]
     # Those of words, of every layer, and of f.
-    moved = {
-        name for name, weight in model.named_parameters() if not torch.equal(weight, before[name])
-    }
+    moved = {name for name, weight in model.named_parameters() if not torch.equal(weight, before[name])}
     assert {name.split(".")[0] for name in moved} == {"encoder", "hidden", "logits"}
     matrices = {name for name, weight in before.items() if weight.dim() == 2 and "layer" in name}
     assert matrices and matrices <= moved
@@ -327,9 +308,7 @@ def test_the_objective_is_the_papers(alpha: float, classes: int) -> None:
         ({"max_words": 33}, r"students\.new\.max_words: 33, but .* has 32 positions"),
     ],
 )
-def test_what_a_model_lacks_is_refused(
-    family: Path, changes: dict[str, Any], message: str | None
-) -> None:
+def test_what_a_model_lacks_is_refused(family: Path, changes: dict[str, Any], message: str | None) -> None:
     if message is None:
         check_fits("students.new", settings_of(**changes), family)
         return

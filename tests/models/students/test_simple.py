@@ -68,10 +68,7 @@ def test_a_filters_answer_is_its_greatest_window() -> None:
     expected = []
     for layer in encoder.filters:
         size = layer.kernel_size[0]
-        windows = [
-            (layer.weight * vectors[i : i + size].T).sum((1, 2)) + layer.bias
-            for i in range(4 - size + 1)
-        ]
+        windows = [(layer.weight * vectors[i : i + size].T).sum((1, 2)) + layer.bias for i in range(4 - size + 1)]
         expected.append(torch.stack(windows).relu().amax(0))
     assert torch.allclose(encoder(ids, lengths)[0], torch.cat(expected), atol=1e-6)
 

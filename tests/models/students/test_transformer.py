@@ -14,12 +14,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.models.networks.transformer import cut
 from pipeline_lib.models.students import student as student_module
 from pipeline_lib.models.students.sentence_encoder import load_encoder
-from pipeline_lib.models.students.student import (
-    Student,
-    attend_quickly,
-    load_student,
-    save_student,
-)
+from pipeline_lib.models.students.student import Student, attend_quickly, load_student, save_student
 from pipeline_lib.models.students.word_vectors import word_embeddings
 from pipeline_lib.models.vector_model import load_vector_model
 from pipeline_lib.params import StudentSettings, student_settings
@@ -66,9 +61,7 @@ def test_it_is_the_models_own_layers(family: Path, pair: bool) -> None:
     batch = student.encode(texts).batch(np.arange(len(texts)))
     found = student.model.outputs(batch)
     assert found["states"].shape == (len(texts), 3, 16)
-    np.testing.assert_allclose(
-        found["vector"].detach().numpy(), teacher.predict(texts, 14, 512), atol=1e-5
-    )
+    np.testing.assert_allclose(found["vector"].detach().numpy(), teacher.predict(texts, 14, 512), atol=1e-5)
     assert torch.equal(found["vector"], found["states"][:, -1])
 
 
@@ -124,9 +117,7 @@ def test_a_pretrained_model_predicts_with_all_of_torchs_threads_and_an_lstm_with
         torch.set_num_threads(before)
 
 
-def test_batches_of_any_size_give_the_same_answers(
-    bert: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batches_of_any_size_give_the_same_answers(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     student = make_student(bert)
     expected = student.logits(PAIRS)
     monkeypatch.setattr(student_module, "PRETRAINED_BATCH", 2)
@@ -253,10 +244,7 @@ def test_vectors_are_the_models_in_fewer_dimensions(bert: Path) -> None:
     present = own.any(axis=1)
     np.testing.assert_allclose((table[present] ** 2).sum(1).mean(), 9.0, rtol=1e-5)
     # Principal components keep what distances there are, as far as five can, up to one scale.
-    distances = [
-        np.linalg.norm(rows[present][:, None] - rows[present][None], axis=-1).ravel()
-        for rows in (table, own)
-    ]
+    distances = [np.linalg.norm(rows[present][:, None] - rows[present][None], axis=-1).ravel() for rows in (table, own)]
     assert np.corrcoef(*distances)[0, 1] > 0.8
     with pytest.raises(DistilleryError, match="embedding_size: 17, but the word pieces"):
         start_from_pieces(bert, settings_of(PIECES, embedding_size=17), True)

@@ -37,9 +37,7 @@ def test_what_is_unknown_is_listed_and_measured(text: str) -> None:
 
 def test_texts_keep_their_places_and_pairs_are_read_together() -> None:
     texts = [*CASES]
-    assert [one.share for one in WORDS.missing(texts)] == [
-        pytest.approx(share) for _, share in CASES.values()
-    ]
+    assert [one.share for one in WORDS.missing(texts)] == [pytest.approx(share) for _, share in CASES.values()]
     pairs = [("zzz", "film"), ("zzz", "qqq"), ("", "")]
     np.testing.assert_array_equal(WORDS.none_in(pairs), [False, True, False])
     assert WORDS.missing([]) == [] and WORDS.none_in([]).shape == (0,)

@@ -140,9 +140,7 @@ def test_reducing_keeps_the_greatest_variance() -> None:
     reduced = reduce_vectors(vectors, 2)
     assert reduced.shape == (41, 2) and not reduced[-1].any()
     centred = values - values.mean(0)
-    distances = [
-        np.linalg.norm(x[:-1, None] - x[None, 1:], axis=-1) for x in (reduced[:-1], centred)
-    ]
+    distances = [np.linalg.norm(x[:-1, None] - x[None, 1:], axis=-1) for x in (reduced[:-1], centred)]
     assert np.allclose(*distances, atol=1e-6)
     spread = reduced[:-1].var(0)
     assert spread[0] > spread[1] > 0
@@ -182,9 +180,7 @@ def test_random_vectors_are_the_words_own() -> None:
     assert np.abs(many).max() <= 3 * np.sqrt(3 / 16)
 
 
-@pytest.mark.parametrize(
-    ("lowercase", "words"), [(True, ["good", "nice"]), (False, ["good", "The", "Paris", "nice"])]
-)
+@pytest.mark.parametrize(("lowercase", "words"), [(True, ["good", "nice"]), (False, ["good", "The", "Paris", "nice"])])
 def test_extra_words_are_those_that_the_tokenizer_can_produce(
     tmp_path: Path, lowercase: bool, words: list[str]
 ) -> None:

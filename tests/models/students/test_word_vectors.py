@@ -7,12 +7,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from pipeline_lib.base.errors import DistilleryError
-from pipeline_lib.models.students.word_vectors import (
-    model_pieces,
-    model_vectors,
-    model_words,
-    read_vectors,
-)
+from pipeline_lib.models.students.word_vectors import model_pieces, model_vectors, model_words, read_vectors
 
 WORDS = ["the", "film", "dull", "caf\u00e9\u00a0x"]
 TABLE = np.array([[0.5, -1.0], [0.25, 2.0], [3.0, 0.0], [1.0, 1.0]], np.float32)
@@ -131,9 +126,7 @@ def test_pieces_are_spelled_as_in_bert_whatever_the_model(tmp_path: Path) -> Non
 
     bert = {"[UNK]": 0, "film": 1, "##s": 2}
     assert pieces(models.WordPiece(bert, unk_token="[UNK]")) == bert
-    other = models.WordPiece(
-        {"[UNK]": 0, "film": 1, "@s": 2}, unk_token="[UNK]", continuing_subword_prefix="@"
-    )
+    other = models.WordPiece({"[UNK]": 0, "film": 1, "@s": 2}, unk_token="[UNK]", continuing_subword_prefix="@")
     assert pieces(other) == bert
     unigram = [("<unk>", 0.0), ("▁film", -1.0), ("s", -2.0), ("▁", -3.0)]
     assert pieces(models.Unigram(unigram, 0)) == {"##<unk>": 0, "film": 1, "##s": 2, "": 3}

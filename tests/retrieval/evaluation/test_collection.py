@@ -16,15 +16,7 @@ from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, 
 from tests.params.variants import changed
 
 SYSTEMS = {"mini": {"kind": "model", "model": "minilm", "pooling": "mean", "max_length": 8}}
-PAIRS = [
-    ("a", "x", 1),
-    ("a", "y", 0),
-    ("b", "y", 1),
-    ("b", "a", 0),
-    ("c", "x", 0),
-    ("d", "d", 1),
-    ("x", "z", 1),
-]
+PAIRS = [("a", "x", 1), ("a", "y", 0), ("b", "y", 1), ("b", "a", 0), ("c", "x", 0), ("d", "d", 1), ("x", "z", 1)]
 
 
 def make_params(source: dict[str, Any], **changes: Any) -> Params:
@@ -95,9 +87,7 @@ def test_grades_count_above_the_threshold_or_as_they_are() -> None:
         ({}, [0] * 7, "retrieval.mine.source: no query has an answer"),
     ],
 )
-def test_pairs_that_make_no_collection(
-    source: dict[str, Any], labels: list[Any], message: str, tmp_path: Path
-) -> None:
+def test_pairs_that_make_no_collection(source: dict[str, Any], labels: list[Any], message: str, tmp_path: Path) -> None:
     write_pairs(Layout(tmp_path), "neighbours", "dev", labels)
     with pytest.raises(DistilleryError, match=message):
         read_collection(make_params(from_pairs(**source)), "mine", Layout(tmp_path))

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import label_ranking_average_precision_score, ndcg_score
 
-from pipeline_lib.retrieval.evaluation.measures import (
-    against_judgements,
-    against_order,
-    ndcg,
-    recall,
-    reciprocal_rank,
-)
+from pipeline_lib.retrieval.evaluation.measures import against_judgements, against_order, ndcg, recall, reciprocal_rank
 
 RANKINGS = np.array([[4, 0, 2, 1], [3, 1, 0, 4], [2, 1, 0, -1]])
 RELEVANT = [{0, 1}, {3}, {4}]
@@ -51,9 +45,7 @@ def test_as_scikit_learn(seed: int, k: int) -> None:
     gains = [{n: float(w) for n, w in enumerate(row)} for row in worth]
     # Its own order of ties is another: the distance is less than any between two scores.
     broken = scores - np.arange(12) * 1e-6
-    wanted = [
-        ndcg_score([w], [s], k=k, ignore_ties=True) for w, s in zip(worth, broken, strict=True)
-    ]
+    wanted = [ndcg_score([w], [s], k=k, ignore_ties=True) for w, s in zip(worth, broken, strict=True)]
     assert ndcg(rankings, gains, k) == pytest.approx(wanted)
     # With one answer a query's average precision is its reciprocal rank.
     one = np.zeros((5, 12), int)

@@ -22,13 +22,7 @@ from pipeline_lib.retrieval.embedders import EncoderReference
 from pipeline_lib.retrieval.evaluation import rankings
 from pipeline_lib.retrieval.evaluation.collection import Collection, read_collection
 from pipeline_lib.retrieval.evaluation.measures import against_judgements
-from pipeline_lib.retrieval.evaluation.rankings import (
-    in_order,
-    log_odds,
-    ranking,
-    reranked,
-    retrieval_scores,
-)
+from pipeline_lib.retrieval.evaluation.rankings import in_order, log_odds, ranking, reranked, retrieval_scores
 from pipeline_lib.retrieval.evaluation.sentence_vectors import model_encoder
 from pipeline_lib.retrieval.scoring import CosineScorer
 from pipeline_lib.shards.vectors import unit
@@ -127,9 +121,7 @@ def test_students_and_encoders_rank_as_they_answer(world: tuple[Params, Layout])
         wanted["cosine"].append(plain(_cosines(folder, collection), collection))
     for system, by_seed in wanted.items():
         for measure, value in found.systems[system].judged.items():
-            expected = {
-                str(seed): own[measure] for seed, own in zip(params.seeds, by_seed, strict=True)
-            }
+            expected = {str(seed): own[measure] for seed, own in zip(params.seeds, by_seed, strict=True)}
             assert value == SeedScores.of(expected)
     wanted_of_encoder = plain(_cosines(layout.encoder("sra"), collection), collection)
     assert means(found.systems["sra"]) == pytest.approx(wanted_of_encoder, abs=1e-6)
@@ -155,9 +147,7 @@ def test_vectors_are_cut_and_kept_as_in_an_index(
     [(queries, documents)] = given
     np.testing.assert_allclose(queries, encode(collection.queries)[:, :3], atol=1e-6)
     np.testing.assert_allclose(documents, encode(collection.documents)[:, :3], atol=same)
-    assert (storage == "float32") == (
-        np.abs(documents - encode(collection.documents)[:, :3]).max() < 1e-6
-    )
+    assert (storage == "float32") == (np.abs(documents - encode(collection.documents)[:, :3]).max() < 1e-6)
     with pytest.raises(DistilleryError, match="dimensions: 8, but the vectors have 7 values"):
         retrieval_scores(with_system(params, SYSTEMS["sra"] | {"dimensions": 8}), "mine", layout)
 

@@ -44,9 +44,7 @@ def process_and_threads(job: int, report: Report) -> tuple[int, int]:
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_results_and_messages_are_those_of_the_jobs(workers: int) -> None:
     heard: list[tuple[int, Any]] = []
-    results = dict(
-        LocalEngine(workers).run(square, JOBS, lambda number, note: heard.append((number, note)))
-    )
+    results = dict(LocalEngine(workers).run(square, JOBS, lambda number, note: heard.append((number, note))))
     assert results == {number: job * job for number, job in enumerate(JOBS)}
     assert sorted(heard) == [(n, ("squaring", job)) for n, job in enumerate(JOBS)]
 
@@ -160,17 +158,13 @@ def test_workers_are_cores_or_accelerators(monkeypatch: pytest.MonkeyPatch) -> N
     assert accelerators("cuda") == ("5", "GPU-7")
 
 
-def test_several_processes_train_together_where_that_is_possible(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_several_processes_train_together_where_that_is_possible(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = LocalProcesses(kind="local", per_training=3)
     params = load_params(TOUR).model_copy(update={"engine": engine})
     monkeypatch.delenv(local.VISIBLE, raising=False)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    missing = (
-        r"per_training: 3, but accelerate is not installed. Run `pip install '.*\[parallel\]'`"
-    )
+    missing = r"per_training: 3, but accelerate is not installed. Run `pip install '.*\[parallel\]'`"
     with pytest.raises(DistilleryError, match=missing):
         make_engine(params, "cpu", single_threaded=False)
     # Students and passes are not concerned.
@@ -191,9 +185,7 @@ def see_device(job: int, report: Report) -> tuple[int, str | None]:
 
 
 @pytest.mark.slow
-def test_each_worker_of_an_accelerator_is_started_anew_and_sees_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_each_worker_of_an_accelerator_is_started_anew_and_sees_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = LocalEngine.on(("5", "7"))
     found = {result for _, result in engine.run(see_device, list(range(6)))}
     assert {device for _, device in found} == {"5", "7"}
@@ -269,8 +261,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     (tmp_path / "sleepers.py").write_text(SLEEPERS)
     repository = str(Path(__file__).parents[3])
     parent = subprocess.Popen(
-        [sys.executable, str(tmp_path / "sleepers.py"), str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": repository},
+        [sys.executable, str(tmp_path / "sleepers.py"), str(tmp_path)], env=os.environ | {"PYTHONPATH": repository}
     )
     files = [tmp_path / "pid0", tmp_path / "pid1"]
     pids: list[int] = []
@@ -299,9 +290,7 @@ def test_some_jobs_are_in_flight_in_one_process() -> None:
 
     messages: dict[int, int] = {}
     engine = LocalEngine(1)
-    done = engine.run(
-        meet, range(6), messages.__setitem__, preload=lambda: loaded.append(True), in_flight=3
-    )
+    done = engine.run(meet, range(6), messages.__setitem__, preload=lambda: loaded.append(True), in_flight=3)
     assert dict(done) == {number: (number * 10, os.getpid()) for number in range(6)}
     assert messages == {number: number * 2 for number in range(6)}
 

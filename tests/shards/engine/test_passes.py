@@ -12,21 +12,8 @@ import pytest
 from pipeline_lib.base import stage_records
 from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.shards.engine.local import LocalEngine
-from pipeline_lib.shards.engine.passes import (
-    Output,
-    PassStats,
-    Piece,
-    ShardPass,
-    run_pass,
-    stream_pieces,
-)
-from pipeline_lib.shards.shard_sets import (
-    Manifest,
-    ShardSet,
-    schema_of,
-    write_manifest,
-    write_shard,
-)
+from pipeline_lib.shards.engine.passes import Output, PassStats, Piece, ShardPass, run_pass, stream_pieces
+from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
 
 TEXTS = [["a film", "a good film"], ["dull"], [], ["so", "so it is", "it is"]]
 
@@ -130,10 +117,7 @@ def test_what_was_finished_before_a_failure_is_kept(texts: ShardSet, tmp_path: P
 
 
 def test_a_stream_has_its_answers_in_order_with_their_notes(texts: ShardSet) -> None:
-    pieces = [
-        Piece(shard.sha256, texts.path(shard), number)
-        for number, shard in enumerate(texts.manifest.shards)
-    ]
+    pieces = [Piece(shard.sha256, texts.path(shard), number) for number, shard in enumerate(texts.manifest.shards)]
     answers = list(stream_pieces(LengthPass(), iter(pieces), LocalEngine(2)))
     assert [answer.piece.note for answer in answers] == [0, 1, 2, 3]
     assert all(answer.piece.content is None and not answer.reused for answer in answers)

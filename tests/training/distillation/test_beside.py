@@ -53,9 +53,7 @@ def make_student(folder: Path, **changes: Any) -> Student:
     return Student(model.eval(), start.tokenizer, torch.device("cpu"))
 
 
-def beside(
-    folder: Path, layers: list[int], student: Student | None = None, scores: bool = True
-) -> RunningTeacher:
+def beside(folder: Path, layers: list[int], student: Student | None = None, scores: bool = True) -> RunningTeacher:
     own = student or make_student(folder)
     return RunningTeacher.load(folder, layers, own.model, own.tokenizer, "cpu", scores)
 
@@ -98,9 +96,7 @@ def test_the_first_layers_imitate_themselves_at_once(teacher: Path) -> None:
     loss = objective_loss(weights, model.outputs(batch), targets)
     assert loss.item() == pytest.approx(0.0, abs=1e-9)
     other = batch | beside(teacher, [2, 3]).targets(batch)
-    parts = {
-        name: objective_loss({name: 1.0}, model.outputs(batch), other).item() for name in weights
-    }
+    parts = {name: objective_loss({name: 1.0}, model.outputs(batch), other).item() for name in weights}
     assert parts["embeddings"] == pytest.approx(0.0, abs=1e-9)
     assert parts["hidden"] > 1e-5 and parts["attentions"] > 1e-9
     whole = objective_loss(weights, model.outputs(batch), other).item()
@@ -156,9 +152,7 @@ def test_layers_and_heads_must_be_there(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "a", "bert")
     check_beside("methods.tiny", row_with(), STUDENT, folder, folder)
     with pytest.raises(DistilleryError, match=r"methods\.tiny\.teacher_runs\.layers: 4, but .* 3 "):
-        check_beside(
-            "methods.tiny", row_with(teacher_runs={"layers": [4]}), STUDENT, folder, folder
-        )
+        check_beside("methods.tiny", row_with(teacher_runs={"layers": [4]}), STUDENT, folder, folder)
     other = write_model(tmp_path / "b", "distilbert")
     config = other / "config.json"
     config.write_text(config.read_text().replace('"n_heads": 2', '"n_heads": 4'))

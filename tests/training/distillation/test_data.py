@@ -12,13 +12,7 @@ from pipeline_lib.base.errors import DistilleryError
 from pipeline_lib.models.students.tokenise import save_tokenizer
 from pipeline_lib.shards.columns import list_column, matrix
 from pipeline_lib.shards.references import SetReference
-from pipeline_lib.shards.shard_sets import (
-    Manifest,
-    ShardSet,
-    schema_of,
-    write_manifest,
-    write_shard,
-)
+from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.distillation.encoded_sets import EncodedInput, EncodingPass
@@ -47,16 +41,13 @@ def sets(tmp_path: Path) -> tuple[ShardSet, ShardSet]:
     ]
     logits = [[[0.0, 1.0], [0.3, 0.0]], [given for _, given in SYNTHETIC]]
     folders = tmp_path / "inputs", tmp_path / "outputs"
-    inputs = [
-        write_shard(folders[0] / f"b000-i{i:03d}.arrow", table) for i, table in enumerate(tables)
-    ]
+    inputs = [write_shard(folders[0] / f"b000-i{i:03d}.arrow", table) for i, table in enumerate(tables)]
     answers = [
         pa.table({"key": t["key"], "logits": list_column(np.array(given, np.float32))})
         for t, given in zip(tables, logits, strict=True)
     ]
     outputs = [
-        write_shard(folders[1] / shard.name, table, shard.sha256)
-        for shard, table in zip(inputs, answers, strict=True)
+        write_shard(folders[1] / shard.name, table, shard.sha256) for shard, table in zip(inputs, answers, strict=True)
     ]
     write_manifest(folders[0], Manifest("transfer", schema_of(tables[0]), inputs))
     write_manifest(folders[1], Manifest("logits", schema_of(answers[0]), outputs))
@@ -94,9 +85,7 @@ def test_a_text_without_words_is_one_unknown_word(tmp_path: Path, tokenizer: Tok
     assert [[WORDS[i] for i in row] for row in rows] == [["a"], ["[MASK]"], ["c", "d"]]
 
 
-def test_a_synthetic_row_that_is_an_original_is_left_out(
-    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer
-) -> None:
+def test_a_synthetic_row_that_is_an_original_is_left_out(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer) -> None:
     assert read(sets, tokenizer) == ["a", "b", "c", "d"]
 
 
@@ -125,18 +114,14 @@ def test_the_teachers_answer_stands_in_for_a_missing_label(
     assert sentences(sets, tokenizer).targets["labels"].tolist() == [1, 0, 0, 0]
 
 
-def test_originals_are_repeated_with_their_targets(
-    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer
-) -> None:
+def test_originals_are_repeated_with_their_targets(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer) -> None:
     found = sentences(sets, tokenizer, 3)
     assert [WORDS[i] for i in found.ids] == ["a", "b", "c", "d", "a", "b", "a", "b"]
     assert found.targets["labels"].tolist() == [1, 0, 0, 0, 1, 0, 1, 0]
     assert found.targets["logits"][4].tolist() == found.targets["logits"][0].tolist() == [0.0, 1.0]
 
 
-def test_only_synthetic_rows_need_a_confident_teacher(
-    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer
-) -> None:
+def test_only_synthetic_rows_need_a_confident_teacher(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer) -> None:
     # The teacher is sure of "c" alone; the originals stay however unsure it is.
     assert read(sets, tokenizer, 1, 0.9) == ["a", "b", "c"]
 
@@ -179,10 +164,7 @@ def test_a_teachers_answers_stand_in_for_the_labels_of_dev(
     assert found.targets["labels"].tolist() == [1, 0, 1]
 
 
-STATES = [
-    np.arange(12, dtype=np.float16).reshape(2, 2, 3),
-    np.arange(12, 30, dtype=np.float16).reshape(3, 2, 3),
-]
+STATES = [np.arange(12, dtype=np.float16).reshape(2, 2, 3), np.arange(12, 30, dtype=np.float16).reshape(3, 2, 3)]
 """Of the originals and of the synthetic rows, two layers of three values."""
 
 
@@ -233,9 +215,7 @@ def test_states_of_other_rows_are_refused(
         encoding.read(EncodedInput(inputs, outputs, states=states))
 
 
-def test_a_missing_label_without_a_teacher_is_refused(
-    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer
-) -> None:
+def test_a_missing_label_without_a_teacher_is_refused(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer) -> None:
     with pytest.raises(DistilleryError, match="3 training rows have no label"):
         training_sentences(sets[0], None, tokenizer, 10)
 
@@ -346,10 +326,7 @@ def test_another_tokenizer_is_another_set(tmp_path: Path, model: Path) -> None:
     other = write_model(tmp_path / "model", "bert")
     digests = {EncodingPass.of(folder, 9, reads="pieces").tokenizer for folder in (model, other)}
     assert len(digests) == 2
-    keys = {
-        EncodingPass.of(model, 9, reads=reads).key("of the input")
-        for reads in ("pieces", "sentences", "sequence")
-    }
+    keys = {EncodingPass.of(model, 9, reads=reads).key("of the input") for reads in ("pieces", "sentences", "sequence")}
     assert len(keys) == 3
 
 

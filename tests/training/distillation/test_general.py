@@ -60,13 +60,11 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 def make(layout: Layout) -> MakeRow:
     """Return a maker of rows; named arguments change the row of ``encoders``."""
 
-    def make_row(
-        student: dict[str, Any] | None = None, **changes: Any
-    ) -> TrainingRow[GeneralTraining]:
+    def make_row(student: dict[str, Any] | None = None, **changes: Any) -> TrainingRow[GeneralTraining]:
         values = small_params()
         values["students"]["tiny"] = TINY | (student or {})
         values["optimisers"]["general"] = values["optimisers"]["short"] | {
-            **{"batch_size": 16, "epochs": 4, "evaluate_every": None, "learning_rates": [5.0e-3]},
+            **{"batch_size": 16, "epochs": 4, "evaluate_every": None, "learning_rates": [5.0e-3]}
         }
         values["encoders"] = {"general": GENERAL | changes}
         values["wikipedia"] = changed({})["wikipedia"]
@@ -75,9 +73,7 @@ def make(layout: Layout) -> MakeRow:
     return make_row
 
 
-def train(
-    row: TrainingRow[GeneralTraining], on_step: Callable[..., None] | None = None
-) -> Searched:
+def train(row: TrainingRow[GeneralTraining], on_step: Callable[..., None] | None = None) -> Searched:
     def on_progress(_: GeneralTraining, message: Any) -> None:
         if on_step:
             on_step(*message)
@@ -89,9 +85,7 @@ def first_of(row: TrainingRow[GeneralTraining]) -> GeneralTraining:
     return row.spec(row.seeds[0], row.rates[0])
 
 
-def test_it_learns_the_layers_and_is_a_model_to_transformers(
-    make: MakeRow, layout: Layout, tmp_path: Path
-) -> None:
+def test_it_learns_the_layers_and_is_a_model_to_transformers(make: MakeRow, layout: Layout, tmp_path: Path) -> None:
     found = train(make())
     [(own, record)] = found.trainings.values()
     losses = [entry.dev for entry in record.history]
@@ -125,9 +119,7 @@ def test_it_learns_the_layers_and_is_a_model_to_transformers(
     np.testing.assert_allclose(loaded.logits(["a dull film"]), logits, atol=1e-5)
 
 
-def test_a_kill_loses_nothing(
-    make: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_loses_nothing(make: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row = make()
     train(row)
     whole = sha256_folder(first_of(row).result.folder)

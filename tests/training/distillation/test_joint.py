@@ -24,24 +24,13 @@ from pipeline_lib.results.calibration import log_losses
 from pipeline_lib.results.metrics import score
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.engine.local import LocalEngine
-from pipeline_lib.shards.shard_sets import (
-    Manifest,
-    ShardSet,
-    schema_of,
-    write_manifest,
-    write_shard,
-)
+from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.shards.training_records import JointRecord, SearchRecord, StudentRecord
 from pipeline_lib.shards.training_texts import unlabelled_folder
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training import loop as training
 from pipeline_lib.training.distillation.encoded_sets import encode_sets
-from pipeline_lib.training.distillation.joint import (
-    JointTraining,
-    joint_row,
-    write_joint_vocabulary,
-    write_students,
-)
+from pipeline_lib.training.distillation.joint import JointTraining, joint_row, write_joint_vocabulary, write_students
 from pipeline_lib.training.distillation.plans import make_plan
 from pipeline_lib.training.distillation.students import StudentTraining, student_row, take_students
 from pipeline_lib.training.search import TrainingRow, train_rows
@@ -83,9 +72,7 @@ def write_task(layout: Layout, task: str, pair: bool) -> None:
         _write(layout.split(task, split), table)
         if split == "train":
             iterations = pa.array([0] * len(texts), pa.int32())
-            source = _write(
-                layout.transfer(task, "original"), table.append_column("iteration", iterations)
-            )
+            source = _write(layout.transfer(task, "original"), table.append_column("iteration", iterations))
             answers = {"key": keys, "logits": list_column(logits.astype(np.float32))}
             _write(layout.outputs(task, "minilm", "original"), pa.table(answers), source)
 
@@ -105,9 +92,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 def make(layout: Layout) -> MakeRow:
     """Return a maker of rows; named arguments change the row of ``joint``."""
 
-    def make_row(
-        optimiser: dict[str, Any] | None = None, **changes: Any
-    ) -> TrainingRow[JointTraining]:
+    def make_row(optimiser: dict[str, Any] | None = None, **changes: Any) -> TrainingRow[JointTraining]:
         params = make_params(optimiser or {}, changes)
         write_joint_vocabulary(params, "mtl", layout)
         return joint_row(params, "mtl", layout, "cpu")
@@ -174,9 +159,7 @@ def test_every_task_learns_and_has_a_student_of_its_own(make: MakeRow, layout: L
     assert record["rows"] == 480 and record["steps"] == 6 * 30
     own = json.loads((folder / WARMTH / "training.json").read_text())
     assert own["best_dev"] == record["best_dev_by_task"][WARMTH] and own["rows_of_task"] == 240
-    assert [entry["dev"] for entry in own["history"]] == [
-        entry["dev_by_task"][WARMTH] for entry in record["history"]
-    ]
+    assert [entry["dev"] for entry in own["history"]] == [entry["dev_by_task"][WARMTH] for entry in record["history"]]
     assert SENTIMENT not in (folder / WARMTH / "training.json").read_text()
     assert list(found.trainings) == [1, 2]
     assert sha256_folder(layout.joint_students("mtl", 2)) != sha256_folder(folder)
@@ -206,9 +189,7 @@ def test_the_lowest_loss_of_devs_labels_can_select(make: MakeRow, layout: Layout
     assert search.dev_loss_by_rate[f"{searched.rate:g}"] == min(search.dev_loss_by_rate.values())
 
 
-def test_a_row_counts_by_the_weight_of_its_answer(
-    make: MakeRow, layout: Layout, tmp_path: Path
-) -> None:
+def test_a_row_counts_by_the_weight_of_its_answer(make: MakeRow, layout: Layout, tmp_path: Path) -> None:
     shutil.copytree(layout.data, tmp_path / "data")
     own, texts = Layout(tmp_path / "data"), ShardSet.open(layout.transfer(SENTIMENT, "original"))
     outputs = own.outputs(SENTIMENT, "minilm", "original")
@@ -233,9 +214,7 @@ def test_the_encoder_is_one_and_the_same(make: MakeRow, layout: Layout) -> None:
     one, other = (student.encoder.state_dict() for student in students)
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert students[1].hidden[0].in_features == 4 * students[0].hidden[0].in_features
-    vocabularies = [
-        layout.joint_student("mtl", 1, t) / "tokenizer.json" for t in make().spec(1, 0.01).parts
-    ]
+    vocabularies = [layout.joint_student("mtl", 1, t) / "tokenizer.json" for t in make().spec(1, 0.01).parts]
     assert len({path.read_bytes() for path in vocabularies}) == 1
 
 
@@ -243,10 +222,7 @@ def test_what_is_handed_out_predicts_as_the_joint_network(make: MakeRow, tmp_pat
     run = first_of(make()).prepare()
     devs = [encoding.read(content) for encoding, content in first_of(make()).sets[1::2]]
     cpu = torch.device("cpu")
-    together = [
-        predict_sentences(student, dev, cpu)
-        for student, dev in zip(run.model.students, devs, strict=True)
-    ]
+    together = [predict_sentences(student, dev, cpu) for student, dev in zip(run.model.students, devs, strict=True)]
     record = run.finish(tmp_path, training.Progress())
     mean, deviation = (record["by_task"][1]["label_scale"][name] for name in ("mean", "deviation"))
     together[1] = together[1] * deviation + mean
@@ -313,9 +289,7 @@ def test_a_finished_training_is_found_by_content(
     assert len(keys) == 5
 
 
-def test_a_kill_loses_nothing(
-    make: MakeRow, layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_loses_nothing(make: MakeRow, layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = {"epochs": 2, "evaluate_every": 10, "sampling": 0.5}
     sampling = own.pop("sampling")
     train(make(own, sampling=sampling), layout, ignore)

@@ -31,19 +31,8 @@ from pipeline_lib.training import loop
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.runs import train_or_find
 from pipeline_lib.training.search import TrainingRow, train_rows
-from pipeline_lib.training.teachers.finetuning import (
-    Data,
-    TeacherTask,
-    TeacherTraining,
-    teacher_row,
-)
-from pipeline_lib.training.teachers.refining import (
-    ENCODER,
-    HEAD,
-    RefinedTraining,
-    SharedClassifiers,
-    with_answers,
-)
+from pipeline_lib.training.teachers.finetuning import Data, TeacherTask, TeacherTraining, teacher_row
+from pipeline_lib.training.teachers.refining import ENCODER, HEAD, RefinedTraining, SharedClassifiers, with_answers
 from tests.made_up import made_up_task
 from tests.pipeline.corpus import sentences, write_encoder
 from tests.tour import TOUR
@@ -207,15 +196,12 @@ def test_saved_teachers_answer_as_the_joint_model(data: Path, tmp_path: Path) ->
     training = make(data)
     run = training.prepare()
     run.finish(tmp_path, Progress())
-    for number, (task, classifier) in enumerate(
-        zip(TASKS, run.model.eval().classifiers, strict=True)
-    ):
+    for number, (task, classifier) in enumerate(zip(TASKS, run.model.eval().classifiers, strict=True)):
         folder, texts = tmp_path / str(number), Data.read(data / task / "dev").texts
         tokenizer = load_teacher(folder, "cpu", "float32").tokenizer
         plain = AutoModelForSequenceClassification.from_pretrained(folder).eval()
         answers = [
-            Teacher(model, tokenizer, CPU, "float32", "").predict(texts, 32, 4096)
-            for model in (classifier, plain)
+            Teacher(model, tokenizer, CPU, "float32", "").predict(texts, 32, 4096) for model in (classifier, plain)
         ]
         np.testing.assert_allclose(*answers, rtol=0, atol=1e-5)
         assert np.ptp(answers[0]) > 0
@@ -231,9 +217,7 @@ def test_one_encoder_is_trained_by_all_tasks(data: Path) -> None:
         run.model.zero_grad()
         batches = map(run.batches.collate, run.batches.epoch(0))
         run.loss(run.model, next(batch for batch in batches if batch["task"] == task)).backward()
-        own, other = (
-            run.model.heads[number] for number in (TASKS.index(task), 1 - TASKS.index(task))
-        )
+        own, other = (run.model.heads[number] for number in (TASKS.index(task), 1 - TASKS.index(task)))
         assert all(p.grad.abs().sum() > 0 for p in own.parameters())
         assert all(p.grad is None for p in other.parameters())
         encoder = [p.grad for name, p in run.model.encoder.named_parameters() if "query" in name]
@@ -292,9 +276,7 @@ def test_another_seed_gives_another_teacher(data: Path, tmp_path: Path) -> None:
     assert len(digests) == 3
 
 
-def test_killed_it_resumes_to_the_same_bytes(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_it_resumes_to_the_same_bytes(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = train(make(data, epochs=2), tmp_path / "whole")
     monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another home"))
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
@@ -334,10 +316,7 @@ def test_ranked_answers_are_learnt_as_classes(data: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("ranking", "message"),
     [
-        (
-            {"films": "yes"},
-            r"ranking\.films: no such task; there are moods, warmth, answers",
-        ),
+        ({"films": "yes"}, r"ranking\.films: no such task; there are moods, warmth, answers"),
         ({"moods": "yes"}, r"ranking\.moods: only a task of pairs"),
         ({"warmth": "label"}, r"ranking\.warmth: only a task of pairs"),
         ({"answers": "right"}, r"ranking\.answers: no label 'right'; there are no, yes"),
@@ -365,9 +344,7 @@ def single(data: Path, task: str, **changes: Any) -> TeacherTraining:
 
 
 @pytest.mark.parametrize(("task", "epochs"), [("moods", 6), ("warmth", 20)])
-def test_a_teacher_of_one_task_is_a_model_like_any_other(
-    data: Path, tmp_path: Path, task: str, epochs: int
-) -> None:
+def test_a_teacher_of_one_task_is_a_model_like_any_other(data: Path, tmp_path: Path, task: str, epochs: int) -> None:
     training = single(data, task, epochs=epochs)
     row = TrainingRow(task, [3e-3], [1], lambda *_: training)
     [(_, record)] = train_rows([row], LocalEngine(1))[task].trainings.values()

@@ -38,9 +38,7 @@ def run(data: Path) -> MakeRow:
     """
 
     def make(
-        optimiser: dict[str, Any] | None = None,
-        student: dict[str, Any] | None = None,
-        **changes: Any,
+        optimiser: dict[str, Any] | None = None, student: dict[str, Any] | None = None, **changes: Any
     ) -> TrainingRow[EncoderTraining]:
         params = make_params(optimiser or {}, changes, student)
         own = VectorPass.of(params, data / "raw/models/minilm")

@@ -32,9 +32,7 @@ def ignore(*_: Any) -> None:
     """Show no progress."""
 
 
-def train_one(
-    row: TrainingRow[EncoderTraining], target: Path, on_progress: Callable[..., None]
-) -> VectorEncoderRecord:
+def train_one(row: TrainingRow[EncoderTraining], target: Path, on_progress: Callable[..., None]) -> VectorEncoderRecord:
     """Train one encoder into ``target`` and return its record; ``on_progress`` gets messages."""
     found = train_rows([row], LocalEngine(1), lambda _, message: on_progress(*message))[row.name]
     [(training, record)] = found.trainings.values()
@@ -58,17 +56,12 @@ def write_texts(folder: Path, texts: list[str], words: bool = False) -> None:
     table = pa.table(columns)
     half = len(texts) // 2
     shards = [
-        write_shard(folder / f"s{n}.arrow", part)
-        for n, part in enumerate((table.slice(0, half), table.slice(half)))
+        write_shard(folder / f"s{n}.arrow", part) for n, part in enumerate((table.slice(0, half), table.slice(half)))
     ]
     write_manifest(folder, Manifest("sentences", schema_of(table), shards))
 
 
-def make_params(
-    optimiser: dict[str, Any],
-    changes: dict[str, Any],
-    student: dict[str, Any] | None,
-) -> Any:
+def make_params(optimiser: dict[str, Any], changes: dict[str, Any], student: dict[str, Any] | None) -> Any:
     values = small_params()
     bilstm = {"architecture": "bilstm_sra", "hidden": 16, "width": 32, "classifier": 8}
     bilstm |= {"embeddings": "trained", "dropout": 0.1, "max_words": 16}

@@ -23,30 +23,14 @@ from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
 from pipeline_lib.shards.columns import MASKED
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
-from pipeline_lib.shards.shard_sets import (
-    Manifest,
-    ShardSet,
-    schema_of,
-    write_manifest,
-    write_shard,
-)
+from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.shards.training_texts import unlabelled_folder
 from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.training.distillation.corpus import Corpus
 from pipeline_lib.training.distillation.encoders import EncoderTraining, check_vectors, encoder_row
 from tests.pipeline.corpus import write_encoder
 
-from .rows import (
-    HELD_BACK,
-    TASK,
-    TRAIN,
-    MakeRow,
-    first_of,
-    ignore,
-    key_of,
-    train_one,
-    write_texts,
-)
+from .rows import HELD_BACK, TASK, TRAIN, MakeRow, first_of, ignore, key_of, train_one, write_texts
 
 pytestmark = pytest.mark.usefixtures("store_home")
 
@@ -75,19 +59,14 @@ def test_masked_words_are_read_in_each_tokenizers_way(tmp_path: Path) -> None:
         assert found.tolist().count(number) == 1 and number is not None
 
 
-def test_wikipedia_and_tasks_make_corpus_and_vocabulary(
-    run: MakeRow,
-) -> None:
+def test_wikipedia_and_tasks_make_corpus_and_vocabulary(run: MakeRow) -> None:
     few, all_ = run(wikipedia=100, min_count=3), run(min_count=3, tasks={TASK: None})
     joined = run(min_count=3, tasks={TASK: "original"})
     lengths = [
-        sum(s.manifest.rows if n is None else n for s, _, n in first_of(r).train.sets)
-        for r in (few, all_, joined)
+        sum(s.manifest.rows if n is None else n for s, _, n in first_of(r).train.sets) for r in (few, all_, joined)
     ]
     assert lengths == [100, len(TRAIN), len(TRAIN) + 2]
-    assert "zebra" not in first_of(few).words() and {"zebra", "words", "alone", "."} <= set(
-        first_of(all_).words()
-    )
+    assert "zebra" not in first_of(few).words() and {"zebra", "words", "alone", "."} <= set(first_of(all_).words())
     counted = sum("clever" in text for text in TRAIN[:100])
     assert ("clever" in first_of(few).words()) == (counted >= 3)
     assert len({key_of(few), key_of(all_), key_of(joined)}) == 3
@@ -105,15 +84,11 @@ def test_unlabelled_texts_bring_their_words(run: MakeRow, data: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("storage", ["float16", "int8"])
-def test_sentences_without_a_vector_are_left_out(
-    run: MakeRow, data: Path, tmp_path: Path, storage: str
-) -> None:
+def test_sentences_without_a_vector_are_left_out(run: MakeRow, data: Path, tmp_path: Path, storage: str) -> None:
     own = run({"epochs": 1}, centre=True, wikipedia=90, tasks={TASK: "original"})
     # What the model made is given in a file, of all but a few: of these, one is beyond the limit.
     texts, known = [*TRAIN, *HELD_BACK, "More of it."], first_of(own)
-    whole = (
-        VectorPass.of(known.params, data / "raw/models/minilm").teacher().predict(texts, 32, 512)
-    )
+    whole = VectorPass.of(known.params, data / "raw/models/minilm").teacher().predict(texts, 32, 512)
     rows = [n for n, text in enumerate(texts) if text not in (*TRAIN[:5], TRAIN[95], HELD_BACK[7])]
     given = pa.table({"text": [texts[n] for n in rows], "embedding": [whole[n] for n in rows]})
     write_shard(tmp_path / "vectors.arrow", given)

@@ -38,9 +38,7 @@ def student_of(network: StudentNetwork, encoder: SentenceEncoder) -> Student:
     return Student(network, encoder.tokenizer, encoder.device)
 
 
-def test_a_models_name_does_not_count_but_its_weights_do(
-    run: MakeRow, data: Path, tmp_path: Path
-) -> None:
+def test_a_models_name_does_not_count_but_its_weights_do(run: MakeRow, data: Path, tmp_path: Path) -> None:
     first = run(student=LAYER)
     layout = Layout(tmp_path / "data")
     for name in ("raw/vectors", "wikipedia", "tasks", "vectors"):

@@ -63,16 +63,10 @@ def test_the_losses_are_those_of_the_encoder_that_was_kept(
     teacher = VectorPass.of(training.params, training.layout.model("minilm")).teacher()
     wanted = teacher.predict(HELD_BACK, 32, 512) - mean
     trained_to = Targets.read(tmp_path / "sra")
-    assert (trained_to.model, trained_to.pooling, trained_to.max_length) == (
-        teacher.digest,
-        teacher.pooling,
-        32,
-    )
+    assert (trained_to.model, trained_to.pooling, trained_to.max_length) == (teacher.digest, teacher.pooling, 32)
     np.testing.assert_allclose(trained_to.mean, mean, atol=1e-4)
     found = load_encoder(tmp_path / "sra").encode(HELD_BACK)
-    cosines = (
-        (wanted * found).sum(1) / np.linalg.norm(wanted, axis=1) / np.linalg.norm(found, axis=1)
-    )
+    cosines = (wanted * found).sum(1) / np.linalg.norm(wanted, axis=1) / np.linalg.norm(found, axis=1)
     assert record.loss == pytest.approx((1 - cosines).mean() / 2, abs=1e-3)
 
 
@@ -87,9 +81,7 @@ def test_the_best_learning_rate_is_kept(run: MakeRow, tmp_path: Path) -> None:
     assert sorted(steps) == sorted([(n, 24) for n in range(1, 25)] * 2)
 
 
-def test_a_finished_encoder_is_found(
-    run: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_finished_encoder_is_found(run: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = train_one(run({"epochs": 2}), tmp_path / "a", ignore)
     monkeypatch.setattr(EncoderTraining, "prepare", None)
     assert train_one(run({"epochs": 2}), tmp_path / "b", ignore) == first
@@ -105,9 +97,7 @@ def test_names_do_not_count(run: MakeRow, data: Path) -> None:
     assert key_of(run(tasks={TASK: None}, seed=2)) != key_of(first)
 
 
-def test_a_kill_loses_nothing(
-    run: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_loses_nothing(run: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train_one(run({"epochs": 4}), tmp_path / "whole", ignore)
     monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another"))
     monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)

@@ -34,9 +34,7 @@ def test_an_encoder_is_saved_whole(run: MakeRow, tmp_path: Path) -> None:
         load_encoder(tmp_path)
 
 
-def test_encode_writes_what_the_encoder_gives(
-    run: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_encode_writes_what_the_encoder_gives(run: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline_lib.tables.reader.BATCH_ROWS", 7)
     train_one(run({"epochs": 1}), tmp_path / "sra", ignore)
     # U+2028, a carriage return and a form feed end no line.
@@ -62,9 +60,7 @@ def test_encode_writes_what_the_encoder_gives(
 
 
 @pytest.mark.parametrize("student", [None, LAYER])
-def test_to_transformers_an_encoder_is_a_model(
-    run: MakeRow, tmp_path: Path, student: dict[str, Any] | None
-) -> None:
+def test_to_transformers_an_encoder_is_a_model(run: MakeRow, tmp_path: Path, student: dict[str, Any] | None) -> None:
     import pipeline_lib.models.students.huggingface  # noqa: F401  registers it
 
     train_one(run({"epochs": 1}, student), tmp_path / "sra", ignore)

@@ -36,7 +36,7 @@ from harness import (
     write_results,
 )
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import StudentPlace, student_place
 from pipeline_lib.base.text import Text
 from pipeline_lib.exports.numpy_export import export_numpy
@@ -105,7 +105,7 @@ def _forms(student: Path, folder: Path) -> dict[str, Path]:
         try:
             write(student, folder / name)
             forms[name] = folder / name
-        except DistilleryError as error:
+        except PotstillError as error:
             typer.echo(str(error), err=True)
     return forms
 

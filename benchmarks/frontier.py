@@ -35,10 +35,7 @@ from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.params import load_params
 from pipeline_lib.results.calibration import details
 
-PACKAGES = (
-    *("torch", "transformers", "onnxruntime", "numpy", "scikit-learn"),
-    *("fasttext-wheel", "model2vec", "setfit"),
-)
+PACKAGES = ("torch", "transformers", "onnxruntime", "numpy", "scikit-learn", "fasttext-wheel", "model2vec", "setfit")
 
 
 def main(

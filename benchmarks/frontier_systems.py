@@ -200,7 +200,7 @@ def _train_fasttext(train: Rows, dev: Rows, seed: int, out: Path) -> None:
     for epochs in (5, 25):
         for rate in (0.1, 0.5):
             candidate = fasttext.train_supervised(
-                *(str(file), rate), epoch=epochs, wordNgrams=2, dim=100, bucket=200_000,
+                str(file), rate, epoch=epochs, wordNgrams=2, dim=100, bucket=200_000,
                 seed=seed, thread=1, verbose=0,
             )  # fmt: skip
             right = float((_fasttext(candidate)(dev.texts).argmax(1) == dev.labels).mean())
@@ -246,7 +246,7 @@ def _train_model2vec(train: Rows, dev: Rows, seed: int, out: Path) -> None:
     static = distill(model_name=str(Layout().teacher(task, teacher)), pca_dims=256)
     classifier = StaticModelForClassification.from_static_model(model=static)
     classifier.fit(
-        *(train.texts, train.labels.tolist()), X_val=dev.texts, y_val=dev.labels.tolist(),
+        train.texts, train.labels.tolist(), X_val=dev.texts, y_val=dev.labels.tolist(),
         device="cpu",
     )  # fmt: skip
     classifier.to_pipeline().save_pretrained(str(out))

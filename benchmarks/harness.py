@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name
@@ -142,11 +142,10 @@ def evenly(batches: Sequence[np.ndarray], tokens: np.ndarray, size: int, count: 
     """Return ``count`` of the full batches, in their order, evenly from fewest to most tokens.
 
     :param batches: row numbers; :param tokens: of each row; :param size: a full batch's.
-    :raises DistilleryError: if there are not so many.
     """
     full = [rows for rows in batches if len(rows) == size]
     if len(full) < count:
-        raise DistilleryError(
+        raise PotstillError(
             f"{len(tokens):,} texts make {len(full)} batches of {size}, and {count} are to be "
             "timed. Give more texts, or time fewer."
         )

@@ -45,7 +45,7 @@ from harness import (
     write_results,
 )
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.retrieval.approximate import KINDS, open_approximate, write_approximate
 from pipeline_lib.retrieval.building import Form, build
@@ -168,7 +168,7 @@ def _compare(exact: Catalogue, queries: np.ndarray, repeats: int, folder: Path) 
         path, name = folder / f"approximate.{kind}", f"{kind}, {CANDIDATES} scored in float16"
         try:
             taken = seconds(lambda k=kind, p=path: write_approximate(k, p, exact.blocks(ROWS), width))
-        except DistilleryError as error:
+        except PotstillError as error:
             results[name] = {"failed": reason(error)}
             continue
         index = {"bytes": path.stat().st_size, "seconds": round(taken, 1)}

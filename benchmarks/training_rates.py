@@ -71,7 +71,7 @@ from training_peers import grouped_batches, now, random_batches
 from training_works import Work, matrices, some_pairs, student_work, teacher_work
 
 from pipeline_lib.base.devices import resolve_device
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.params import load_params
 from pipeline_lib.text.batches import LengthSorted
@@ -193,10 +193,7 @@ def _product(precision: str, threads: int, device: str) -> float:
 
 
 def _checks(works: Sequence[Work]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the first losses of both loops, by work and precision, and why a peer did not run.
-
-    :raises DistilleryError: if they differ.
-    """
+    """Return the first losses of both loops, by work and precision, and why a peer did not run."""
     torch.set_num_threads(1)  # contestants set their own
     checks: dict[str, Any] = {}
     not_run = {}
@@ -227,7 +224,7 @@ def _compared(work: Work, precision: str) -> dict[str, Any]:
     differences = [abs(a - b) / abs(a) for a, b in zip(losses["ours"], losses["Trainer"], strict=True)]
     say(f"check  {work.name}, {precision}: losses {losses}")
     if max(differences) > TOLERANCES[precision]:
-        raise DistilleryError(
+        raise PotstillError(
             f"{work.name}, {precision}: the losses on equal batches are {losses['ours']} by ours "
             f"and {losses['Trainer']} by the Trainer. They do not do the same work, so their rates "
             "cannot be compared."

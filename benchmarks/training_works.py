@@ -13,7 +13,7 @@ from harness import source_texts
 from training_peers import Peer, student_peer, teacher_peer
 
 from pipeline_lib.base.devices import resolve_training_precision
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.networks.attention import use_training_attention
 from pipeline_lib.models.networks.dropout import replace_dropout
 from pipeline_lib.models.networks.inputs import model_inputs
@@ -50,13 +50,10 @@ class Work:
 
 
 def some_pairs(task: str, path: Path | None, count: int) -> tuple[str, list[Pair]]:
-    """Return a description of the pairs, and the first ``count`` of them.
-
-    :raises DistilleryError: if there are none.
-    """
+    """Return a description of the pairs, and the first ``count`` of them."""
     source, texts = source_texts(task, "train", path)
     if len(texts) < 2:
-        raise DistilleryError(f"{source}: too few to make pairs of. Give another --task or --texts.")
+        raise PotstillError(f"{source}: too few to make pairs of. Give another --task or --texts.")
     if not isinstance(texts[0], str):
         return f"{min(count, len(texts)):,} pairs: {source}", texts[:count]
     pairs = list(pairwise(texts))[:count]
@@ -71,7 +68,7 @@ def student_work(
         (joint for joint in params.joint.values() if params.students[joint.student].architecture == "biattentive"), None
     )
     if row is None:
-        raise DistilleryError(
+        raise PotstillError(
             "no row of `joint` has a student of architecture biattentive. Take another "
             "--params-file, such as benchmarks/mtl.yaml."
         )

@@ -25,14 +25,14 @@ The rooms, from the lowest to the highest; each imports from those before it onl
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.exports.numpy_student import Predictions
     from pipeline_lib.exports.opening import load_encoder, load_student, load_teacher, open_shards
 
 __version__ = "0.1.0"
-__all__ = ["DistilleryError", "Predictions", "load_encoder", "load_student", "load_teacher", "open_shards"]
+__all__ = ["PotstillError", "Predictions", "load_encoder", "load_student", "load_teacher", "open_shards"]
 _MODULES = {
-    "DistilleryError": "base.errors",
+    "PotstillError": "base.errors",
     "Predictions": "exports.numpy_student",
     "load_encoder": "exports.opening",
     "load_student": "exports.opening",

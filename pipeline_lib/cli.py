@@ -40,8 +40,21 @@ app = typer.Typer(
     epilog="Run the pipeline with: distill run, or dvc repro",
 )
 COMMANDS = (
-    *(init, new, plan, run, check, verify, results, account, predict),
-    *(explain, encode, export, search, submit, study),
+    init,
+    new,
+    plan,
+    run,
+    check,
+    verify,
+    results,
+    account,
+    predict,
+    explain,
+    encode,
+    export,
+    search,
+    submit,
+    study,
 )
 for module in COMMANDS:
     name = module.__name__.rpartition(".")[2]

@@ -12,7 +12,7 @@ what the task's transfer sets read of these.
 from pathlib import Path
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import fresh_folder, sha256_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.terminal import say
@@ -29,7 +29,7 @@ def main() -> None:
     fetch_models(params, layout)
     faults = loading_faults(params, layout)
     if faults:
-        raise DistilleryError("\n".join(faults))
+        raise PotstillError("\n".join(faults))
     fetch_vectors(params.vocabulary.vectors, Path(params.inputs), layout.raw_vectors)
     fetch_sentence_vectors(params, layout)
     fresh_folder(layout.all_read_by_augment)

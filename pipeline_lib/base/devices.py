@@ -5,7 +5,7 @@ from functools import cache
 
 import torch
 
-from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.threads import single_thread
 
 # cuDNN's attention, which torch prefers on new cards, compiles a plan for every shape that it has
@@ -17,22 +17,17 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def resolve_device(name: str) -> torch.device:
-    """Return the device called ``name``; ``auto`` is CUDA if available, else the CPU.
-
-    :raises DistilleryError: if the name is unknown or the device is not available.
-    """
+    """Return the device called ``name``; ``auto`` is CUDA if available, else the CPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if not re.fullmatch(r"cpu|mps|cuda(:\d+)?", name):
         # torch accepts more names, such as `meta`, a device that computes nothing.
-        raise DistilleryError(f"device: {name!r} is not one of auto, cpu, cuda, cuda:<number>, mps.")
+        raise PotstillError(f"device: {name!r} is not one of auto, cpu, cuda, cuda:<number>, mps.")
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise DistilleryError(
-            f"device: {name!r} is not available here ({reason_of(error)}). Use auto or cpu."
-        ) from error
+        raise PotstillError(f"device: {name!r} is not available here ({reason_of(error)}). Use auto or cpu.") from error
     return device
 
 
@@ -59,7 +54,6 @@ def resolve_training_precision(name: str, device: torch.device, recurrent: bool 
     in bfloat16.
 
     :param recurrent: whether the model has an LSTM.
-    :raises DistilleryError: if bfloat16 is asked for and the model cannot be trained in it.
     """
     resolved = resolve_precision(name, device)
     if resolved == "float16":
@@ -68,7 +62,7 @@ def resolve_training_precision(name: str, device: torch.device, recurrent: bool 
         return resolved
     if name == "auto":
         return "float32"
-    raise DistilleryError(
+    raise PotstillError(
         f"precision: bfloat16, but torch cannot run an LSTM in it on this machine's "
         f"{device.type}: its processor has no bfloat16 units. Set the optimiser's precision to "
         "auto or float32, or use another device."

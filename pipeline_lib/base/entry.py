@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.interrupts import MESSAGE, STATUS, end_interrupted, interrupted_status, was_interrupted
 from pipeline_lib.base.stage_records import recorded
 from pipeline_lib.base.unicode import printable
@@ -46,7 +46,7 @@ def _interruptible(main: Callable[..., None]) -> Callable[..., None]:
 
 
 def guard(command: Callable[[], None]) -> None:
-    """Call ``command``; print a :class:`DistilleryError` in red and exit with status 1.
+    """Call ``command``; print a :class:`PotstillError` in red and exit with status 1.
 
     Errors of the operating system (path, permission, disk space, memory) are reported likewise, and
     so is an interrupt.
@@ -71,7 +71,7 @@ def guard(command: Callable[[], None]) -> None:
 def _message(error: Exception) -> str | None:
     """Return what is said of an error that the user can act on; None: it has a traceback."""
     match error:
-        case DistilleryError():
+        case PotstillError():
             return str(error)
         case MemoryError():
             return f"out of memory ({error}). {_SMALLER}"

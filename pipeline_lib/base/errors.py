@@ -4,7 +4,7 @@ LONGEST = 200
 """Of another library's reason, in characters."""
 
 
-class DistilleryError(Exception):
+class PotstillError(Exception):
     """An input, a parameter or a file is not usable; the message names it and says what to do."""
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.interrupts import delete_unfinished, unfinished
 
 ABANDONED_SECONDS = 24 * 3600.0
@@ -48,7 +48,6 @@ def atomic_path(path: Path, keep_first: bool = False) -> Iterator[Path]:
 
     :param path: the final file; its folder is created.
     :param keep_first: keep a file that already exists when the block ends.
-    :raises DistilleryError: if the disk is full or the folder is not writable.
     """
     path = Path(path)
     # Renaming a link onto another link to the same file does nothing: both are there then.
@@ -75,19 +74,16 @@ def _linked(private: Path, path: Path) -> bool:
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn whatever libraries raise when ``path`` cannot be written into one clear error.
-
-    :raises DistilleryError: if the disk is full or the folder is not writable.
-    """
+    """Turn whatever libraries raise when ``path`` cannot be written into one clear error."""
     try:
         yield
-    except DistilleryError:
+    except PotstillError:
         raise
     except Exception as error:
         # safetensors and tokenizers are written in Rust and raise their own errors.
         if not (isinstance(error, OSError | SafetensorError) or "(os error " in str(error)):
             raise
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: could not be written ({getattr(error, 'strerror', None) or error}). Free "
             "disk space or make the folder writable, then run again: finished files are kept."
         ) from error
@@ -130,8 +126,6 @@ def sole_writer(folder: Path) -> Iterator[None]:
 
     The system releases it even if this process is killed.  File systems that cannot lock a folder
     let everyone in.
-
-    :raises DistilleryError: if another process is writing to it.
     """
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -140,7 +134,7 @@ def sole_writer(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{folder}: another process is writing to it. Wait until that has finished, then run again."
             ) from error
         except OSError:
@@ -172,33 +166,27 @@ def write_json_lines(path: Path, rows: Iterable[Any]) -> int:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    :raises DistilleryError: if it is missing, torn, or cannot be read.
-    """
+    """Read a JSON file."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise DistilleryError(f"{path}: not found. Run `dvc repro` to make it.") from error
+        raise PotstillError(f"{path}: not found. Run `dvc repro` to make it.") from error
     except OSError as error:
         raise unreadable(path, error) from error
     # Integers of thousands of digits raise a ValueError too.
     except (ValueError, RecursionError) as error:
-        raise DistilleryError(f"{path}: not valid JSON ({error}). Delete it and run again.") from error
+        raise PotstillError(f"{path}: not valid JSON ({error}). Delete it and run again.") from error
 
 
 def read_record(path: Path, *keys: str) -> dict[str, Any]:
-    """Read a JSON object that has all these keys.
-
-    :raises DistilleryError: if it is missing, torn, not an object, or lacks a key.
-    """
+    """Read a JSON object that has all these keys."""
     record, fault = read_json(path), None
     if not isinstance(record, dict):
         fault = "not a JSON object"
     elif lacking := [key for key in keys if key not in record]:
         fault = f"no key {lacking[0]!r}"
     if fault:
-        raise DistilleryError(f"{path}: {fault}. Delete it and run `dvc repro` to make it again.")
+        raise PotstillError(f"{path}: {fault}. Delete it and run `dvc repro` to make it again.")
     return record
 
 
@@ -225,9 +213,9 @@ def _digest_as_read(record: Mapping[str, Any]) -> str:
     return sha256_json(json.loads(json_text(record)))
 
 
-def unreadable(path: Path, error: OSError) -> DistilleryError:
+def unreadable(path: Path, error: OSError) -> PotstillError:
     """Return the error that says why the system cannot read a file."""
-    return DistilleryError(
+    return PotstillError(
         f"{path}: could not be read ({error.strerror or error}). Put a readable file there, then run again."
     )
 
@@ -268,14 +256,11 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 def fresh_folder(folder: Path) -> Path:
-    """Empty ``folder``, creating it if necessary, and return it.
-
-    :raises DistilleryError: if it cannot be emptied or created, or a file is in its place.
-    """
+    """Empty ``folder``, creating it if necessary, and return it."""
     folder = Path(folder)
     for path in (folder, *folder.parents):
         if path.exists() and not path.is_dir():
-            raise DistilleryError(f"{path}: a file, where a folder is needed. Move it away, then run again.")
+            raise PotstillError(f"{path}: a file, where a folder is needed. Move it away, then run again.")
     with disk_errors(folder):
         if folder.exists():
             shutil.rmtree(folder)

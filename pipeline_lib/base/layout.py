@@ -8,7 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 
 HELDOUT, STATES = "heldout", "states"
 """The folders of outputs for held-out splits, and of layers' states, beside those of the teachers;
@@ -248,10 +248,7 @@ def _notice(line: str) -> None:
 
 
 def check_state_folder() -> None:
-    """Create the state folder, and check that it is writable.
-
-    :raises DistilleryError: if it cannot be created or written to.
-    """
+    """Create the state folder, and check that it is writable."""
     folder, variable = state_folder(), _home_variable()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -260,7 +257,7 @@ def check_state_folder() -> None:
         reason = "not writable"
     except OSError as error:
         reason = str(error.strerror or error)
-    raise DistilleryError(
+    raise PotstillError(
         f"{f'{variable}: ' if variable else ''}{folder} cannot be used as a folder ({reason}). "
         + ("Set it to a folder that you may write to, or unset it" if variable else "Move it away")
         + ", then run again."

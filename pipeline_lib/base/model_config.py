@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.probabilities import Kind
 
 COUNTS = (
@@ -30,22 +30,21 @@ def read_config(folder: Path, origin: Path | str | None = None) -> dict[str, Any
     """Return a model folder's config.json.
 
     :param origin: where the model came from, for messages; None: the folder.
-    :raises DistilleryError: if it is missing, not a JSON object, or has a key of a wrong type.
     """
     origin = folder if origin is None else origin
     try:
         config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
     except OSError as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"{origin}: config.json cannot be read ({error.strerror}). Save the model again."
         ) from error
     # Thousands of nested lists raise a RecursionError.
     except (ValueError, RecursionError) as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"{origin}: config.json is not valid JSON ({reason_of(error)}). Save the model again."
         ) from error
     if not isinstance(config, dict):
-        raise DistilleryError(
+        raise PotstillError(
             f"{origin}: config.json holds a {type(config).__name__}, not an object of settings. "
             "Save the model again with save_pretrained."
         )
@@ -53,7 +52,7 @@ def read_config(folder: Path, origin: Path | str | None = None) -> dict[str, Any
         value = config.get(key)
         is_negative = kind is int and key not in SIGNED and _is_of(value, int) and value < 0
         if is_negative or (value is not None and not _is_of(value, kind)):
-            raise DistilleryError(
+            raise PotstillError(
                 f"{origin}: {key} in config.json is {json.dumps(value)[:80]}, not {words}. "
                 "Correct it, or save the model again."
             )
@@ -81,17 +80,14 @@ def kind_of_model(labels: Sequence[str], problem_type: str | None) -> Kind:
 
 
 def output_names(config: dict[str, Any], origin: Path | str) -> list[str]:
-    """Return the names of a model's outputs by number; default ones where it has none.
-
-    :raises DistilleryError: if they are not numbered from 0.
-    """
+    """Return the names of a model's outputs by number; default ones where it has none."""
     names = config.get("id2label") or {}
     if not names:
         # transformers omits both from the file for its default, two labels.
         return [f"LABEL_{number}" for number in range(config.get("num_labels", 2))]
     numbers = [str(number) for number in range(len(names))]
     if sorted(names) != sorted(numbers):
-        raise DistilleryError(
+        raise PotstillError(
             f"{origin}: id2label in config.json has the keys {', '.join(names)}, not the numbers "
             f"from 0 to {len(names) - 1}. Correct it, or take it out to have them by number."
         )
@@ -103,14 +99,12 @@ def check_problem_type(config: dict[str, Any], origin: Path | str, kind: Kind) -
 
     The outputs of a model of several labels per text are no alternatives: their softmax says
     nothing.  A model that does not say what it was trained for is taken for one of alternatives.
-
-    :raises DistilleryError: if config.json says otherwise.
     """
     trained, wanted = config.get("problem_type"), PROBLEM_TYPES[kind]
     if trained is None and kind == "multilabel":
         trained = "missing"
     if trained not in (None, wanted):
-        raise DistilleryError(
+        raise PotstillError(
             f"{origin}: problem_type in config.json is {trained}, and a task of `kind: {kind}` "
             f"needs {wanted}. Give a teacher of that kind, or have one tuned here (`kind: "
             "single`); if its outputs are meant to be read so, set "

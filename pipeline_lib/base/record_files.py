@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.base.seals import check_sealed
 
@@ -30,10 +30,7 @@ class RecordFile(Record):
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read what :meth:`write` wrote.
-
-        :raises DistilleryError: if the file is missing, truncated or altered, or lacks a key.
-        """
+        """Read what :meth:`write` wrote."""
         check_sealed(path)
         content = read_json(path)
         try:
@@ -41,6 +38,6 @@ class RecordFile(Record):
         except ValidationError as error:
             first = error.errors()[0]
             key = ".".join(map(str, first["loc"])) or "the file"
-            raise DistilleryError(
+            raise PotstillError(
                 f"{path}: {key}: {first['msg']}. Delete it and run `dvc repro` to make it again."
             ) from error

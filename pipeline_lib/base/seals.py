@@ -6,7 +6,7 @@ Shard sets have theirs in a manifest, which says more.
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json, sha256_file, write_json
 
 SEAL, SOURCE = RECORDS = "sealed.json", "source.json"
@@ -30,13 +30,10 @@ def write_seal(folder: Path, files: dict[str, str] | None = None) -> None:
 
 
 def sealed_files(record: Path) -> dict[str, str]:
-    """Return the digests that a record lists, by path below its folder.
-
-    :raises DistilleryError: if it cannot be read, or is no such record.
-    """
+    """Return the digests that a record lists, by path below its folder."""
     files = _listed(read_json(record))
     if files is None:
-        raise DistilleryError(f"{record}: no table of digests")
+        raise PotstillError(f"{record}: no table of digests")
     return files
 
 
@@ -44,14 +41,12 @@ def check_sealed(path: Path) -> None:
     """Check the files of a folder, or one file, against the digests beside or above them.
 
     What nobody has sealed, such as an exported student or a model of one's own, is not checked.
-
-    :raises DistilleryError: if one is missing or altered.
     """
     path = Path(path)
     above = [path, *path.parents[: DEPTH + 1]]
     for record in (folder / name for folder in above for name in RECORDS):
         if is_seal(record) and (faults := faults_of(record, path)):
-            raise DistilleryError(f"{faults[0]}. Delete {record.parent} and run `dvc repro` to make it again.")
+            raise PotstillError(f"{faults[0]}. Delete {record.parent} and run `dvc repro` to make it again.")
 
 
 def faults_of(record: Path, only: Path | None = None) -> list[str]:
@@ -61,7 +56,7 @@ def faults_of(record: Path, only: Path | None = None) -> list[str]:
     """
     try:
         files = {record.parent / name: digest for name, digest in sealed_files(record).items()}
-    except DistilleryError as error:
+    except PotstillError as error:
         return [str(error)]
     above = (only or record.parent).absolute()
     inside = {path: files[path] for path in files if path.absolute().is_relative_to(above)}

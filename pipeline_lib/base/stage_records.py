@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.energy import start_meter
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_record, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name, used_accelerators
@@ -95,5 +95,5 @@ def read_stage_record(path: Path) -> dict[str, Any] | None:
         record = read_record(path)
         known = {key: record[key] for key in ("command", "started", "seconds", "counts")}
         return known | {key: record.get(key) for key in later}
-    except (DistilleryError, KeyError, TypeError):
+    except (PotstillError, KeyError, TypeError):
         return None

@@ -2,7 +2,7 @@
 
 import re
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """C0 without tab and line feed, DEL and C1; a terminal takes sequences that begin so as orders."""
@@ -37,10 +37,7 @@ def escaped_json(text: str) -> str:
 
 
 def as_utf8(text: str, where: str) -> str:
-    """Return a text unless it has undecodable bytes, which Python represents as surrogates.
-
-    :raises DistilleryError: naming ``where``, if it has any.
-    """
+    """Return a text unless it has undecodable bytes, which Python represents as surrogates."""
     if has_surrogates(text):
-        raise DistilleryError(f"{where}: not UTF-8 ({text!r:.80}). Convert it.")
+        raise PotstillError(f"{where}: not UTF-8 ({text!r:.80}). Convert it.")
     return text

@@ -10,7 +10,7 @@ import sys
 from configparser import ConfigParser
 from pathlib import Path
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import copy_file
 
 SHIPPED = Path(__file__).parents[1] / "shipped"
@@ -45,7 +45,6 @@ def make_workspace(folder: Path, scm: bool = True, force: bool = False) -> list[
     :param scm: whether to track it by git; it need not be where git is not installed.
     :param force: whether to replace a dvc.yaml that is another.
     :returns: the files that were written.
-    :raises DistilleryError: if there is another dvc.yaml, or git or DVC refuse.
     """
     check_pipeline(folder, force)
     written = []
@@ -59,13 +58,10 @@ def make_workspace(folder: Path, scm: bool = True, force: bool = False) -> list[
 
 
 def check_pipeline(folder: Path, force: bool = False) -> None:
-    """Check that a folder's dvc.yaml, if there is one, is this version's.
-
-    :raises DistilleryError: if it is another, which would not be overwritten.
-    """
+    """Check that a folder's dvc.yaml, if there is one, is this version's."""
     path = folder / PIPELINE
     if path.exists() and not force and path.read_bytes() != shipped("pipeline.yaml").read_bytes():
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: not the pipeline of this version. If an older version wrote it, replace it "
             "with `distill new --force`; if it is another project's, use another folder."
         )
@@ -96,7 +92,7 @@ def _checked(folder: Path, *command: str) -> None:
     if done.returncode:
         reason = (done.stderr or done.stdout).strip().splitlines() or ["no reason was printed"]
         name = " ".join(command).replace(" ".join(DVC), "dvc")
-        raise DistilleryError(f"{folder}: `{name}` failed: {reason[0]} Run it by hand, or use --no-scm.")
+        raise PotstillError(f"{folder}: `{name}` failed: {reason[0]} Run it by hand, or use --no-scm.")
 
 
 def _run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:

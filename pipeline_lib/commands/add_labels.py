@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.profile import profile_in_use, write_params
@@ -25,11 +25,10 @@ def refuse_other_flags(given: dict[str, Any]) -> None:
     """Refuse flags that describe a task.
 
     :param given: the values of flags by name; None or empty if not given.
-    :raises DistilleryError: naming the first that was given.
     """
     for flag, value in given.items():
         if value:
-            raise DistilleryError(f"{flag}: --add-labels adds rows to a task as it is. Leave one of the two out.")
+            raise PotstillError(f"{flag}: --add-labels adds rows to a task as it is. Leave one of the two out.")
 
 
 def add_labels(
@@ -48,7 +47,6 @@ def add_labels(
     :param text: the text columns, if they have other names than the task's; :param label: the
         label column.
     :param replace: whether labels replace others that their texts have.
-    :raises DistilleryError: if a row cannot be used; then nothing was written.
     """
     from pipeline_lib.commands.check import checked_summary
     from pipeline_lib.onboarding.added_labels import PresentRows, added_labels, read_labels
@@ -60,12 +58,12 @@ def add_labels(
     name = _task_of(loaded, name, params)
     task = loaded.task(name)
     if not task.learns_from_labels:
-        raise DistilleryError(
+        raise PotstillError(
             f"tasks.{name}: its training rows have no labels, so none can be added. Describe a "
             "task of labelled rows: distill init FILE."
         )
     if isinstance(task, Multilabel):
-        raise DistilleryError(
+        raise PotstillError(
             f"tasks.{name}: its rows have several labels, and --add-labels takes one class or "
             f"score per row. Put a file like the task's own below {loaded.inputs}/, and name it in "
             f"`tasks.{name}.added_labels` of {params}."
@@ -78,7 +76,7 @@ def add_labels(
         return
     target = Path(loaded.inputs) / name / FILE
     if target.exists() and task.added_labels != f"{name}/{FILE}":
-        raise DistilleryError(
+        raise PotstillError(
             f"{target}: a file is there already, and {params} does not name it. Write "
             f"`added_labels: {name}/{FILE}` under tasks.{name} to go on from it, or move it away."
         )
@@ -113,7 +111,7 @@ def keep_labels(params: Path, name: str, tasks: dict[str, dict[str, Any]]) -> No
 
 def _task_of(params: Params, name: str | None, path: Path) -> str:
     if name is None and len(params.tasks) > 1:
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: there are {len(params.tasks)} tasks, {', '.join(params.tasks)}. Name one "
             f"with --name {next(iter(params.tasks))}."
         )
@@ -134,8 +132,6 @@ def _edit(params: Path, name: str) -> tuple[Path, Callable[[], None]]:
 
     If params.yaml was written from a profile, that is the one that describes the task, or, instead
     of one that travels with the library, a new one.  If people edit params.yaml, it is that file.
-
-    :raises DistilleryError: if a file cannot be edited.
     """
     from pipeline_lib.onboarding.profile_writer import overlay_text, with_added_labels, with_command
     from pipeline_lib.onboarding.proposal import PROFILES
@@ -152,7 +148,7 @@ def _edit(params: Path, name: str) -> tuple[Path, Callable[[], None]]:
     else:
         profile, tasks = PROFILES / f"{name}.yaml", read_values(params)["tasks"]
         if profile.exists():
-            raise DistilleryError(
+            raise PotstillError(
                 f"{profile}: a profile of the task's name is there, but params.yaml was not "
                 f"written from it. Use it (distill profile use {name}), or move it away."
             )

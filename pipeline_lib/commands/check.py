@@ -35,11 +35,8 @@ def check(
 
 
 def checked_summary(params: Path) -> list[str]:
-    """Check a parameter file and the files it names; return what would be trained.
-
-    :raises DistilleryError: with a line per fault.
-    """
-    from pipeline_lib.base.errors import DistilleryError
+    """Check a parameter file and the files it names; return what would be trained."""
+    from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.exports.submission import params_faults
     from pipeline_lib.models.students.check_student import student_faults
@@ -63,7 +60,7 @@ def checked_summary(params: Path) -> list[str]:
     if not faults and loaded.sentence_encoders():
         vectors, faults = vector_findings(loaded)
     if faults:
-        raise DistilleryError("\n".join(faults))
+        raise PotstillError("\n".join(faults))
     return [*summary(loaded), *answers, *vectors]
 
 
@@ -79,7 +76,7 @@ def local_model_faults(params: "Params") -> list[str]:
 
 def answer_findings(params: "Params") -> tuple[list[str], list[str]]:
     """Return a line per task that a teacher's files answer, and why they cannot be used."""
-    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.onboarding.source_texts import source_texts
     from pipeline_lib.outputs.files.answers import Answers
     from pipeline_lib.outputs.files.describe import answer_summary
@@ -93,14 +90,14 @@ def answer_findings(params: "Params") -> tuple[list[str], list[str]]:
         try:
             summary = answer_summary(paths, kind, source_texts(params, name))
             lines.append(f"answers   {teacher} to {name}: {summary}")
-        except DistilleryError as error:
+        except PotstillError as error:
             faults.append(str(error))
     return lines, faults
 
 
 def vector_findings(params: "Params") -> tuple[list[str], list[str]]:
     """Return lines that describe the files of sentence vectors, and why they cannot be used."""
-    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.outputs.files.describe import vector_lines, vectors_of
 
     kind = vectors_of(params)
@@ -109,7 +106,7 @@ def vector_findings(params: "Params") -> tuple[list[str], list[str]]:
     files = [Path(params.inputs) / path for path in kind.settings.files]
     try:
         lines = vector_lines(files, kind, params)
-    except DistilleryError as error:
+    except PotstillError as error:
         return [], [str(error)]
     return [f"vectors   {line}" for line in lines], []
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.options import Encoding, FormatOption, Quoted, input_path, read_options
@@ -68,7 +68,7 @@ def encode(
             yield batch.texts, vectors(batch)
             total += len(batch)
         if faults and len(faults) == total:
-            raise DistilleryError(faults[0])
+            raise PotstillError(faults[0])
 
     write = write_npy if out.suffix == ".npy" else write_table
     rows = write(out, encoded(), encoder.width)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.terminal import say
 from pipeline_lib.base.workspace import shipped
 
@@ -47,7 +47,7 @@ def script(
     from pipeline_lib.shards.engine import CLUSTER
 
     if scheduler == Scheduler.skypilot and gpus_per_node and gpu is None:
-        raise DistilleryError("--gpus-per-node: SkyPilot asks which. Add --gpu, such as --gpu H100.")
+        raise PotstillError("--gpus-per-node: SkyPilot asks which. Add --gpu, such as --gpu H100.")
     templates = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
     templates.filters["quote"] = lambda path: shlex.quote(str(path))
     template = shipped("engine") / SCRIPTS[scheduler]

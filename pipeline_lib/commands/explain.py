@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import student_place
 from pipeline_lib.base.terminal import say, say_json
 from pipeline_lib.base.unicode import printable
@@ -78,9 +78,9 @@ def explain(
 def _check_label(model: Path, student: "Student", label: str | None) -> None:
     names = student.label_names
     if label is not None and student.kind != "multilabel":
-        raise DistilleryError(f"--label: {model} gives a text one answer. Leave it out.")
+        raise PotstillError(f"--label: {model} gives a text one answer. Leave it out.")
     if label is not None and label not in names:
-        raise DistilleryError(f"--label: no label {label!r}; there are {', '.join(names)}.")
+        raise PotstillError(f"--label: no label {label!r}; there are {', '.join(names)}.")
 
 
 def _of_label(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.options import Device, Encoding, FormatOption, Index, Quoted, input_path, read_options
@@ -103,15 +103,15 @@ def build(
     from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
 
     if (encoder is None) == (model is None):
-        raise DistilleryError("give either `--encoder` or `--model`, to embed the sentences.")
+        raise PotstillError("give either `--encoder` or `--model`, to embed the sentences.")
     mean = None
     if model is None:
         if centre is not None:
-            raise DistilleryError("centre: only a model's vectors are centred. Give `--model`.")
+            raise PotstillError("centre: only a model's vectors are centred. Give `--model`.")
         reference = EncoderReference.to(encoder)
         mean = targets_in_files(encoder).mean if vectors else None
     elif vectors:
-        raise DistilleryError("vectors: the queries are embedded by `--encoder`. Give it, not `--model`.")
+        raise PotstillError("vectors: the queries are embedded by `--encoder`. Give it, not `--model`.")
     else:
         if centre is not None and max_length is None:
             max_length = Targets.read(centre).max_length
@@ -119,13 +119,13 @@ def build(
     if centre is not None:
         mean = targets_in_space(centre, reference).mean
         if mean is None:
-            raise DistilleryError(f"{centre}: its targets are not centred. Omit `--centre`.")
+            raise PotstillError(f"{centre}: its targets are not centred. Omit `--centre`.")
     settings = Form(storage.value, normalise, dimensions, mean, approximate and approximate.value)
     where, engine = _engine(device, workers)
     rows = _rows(file, read_options(reads, encoding, quoted), text, ids)
     with _given(vectors, index) as documents:
         catalogue, report = build(
-            *(index, reference, rows, settings, engine, where),
+            index, reference, rows, settings, engine, where,
             ids=ids is not None, segment_rows=segment_rows or SEGMENT_ROWS,
             on_segment=_progress(), documents=documents,
         )  # fmt: skip
@@ -155,7 +155,7 @@ def add(
     rows = _rows(file, read_options(reads, encoding, quoted), text, ids)
     with _given(vectors, index) as documents:
         catalogue, report = add(
-            *(Catalogue.open(index), rows, engine, where, encoder),
+            Catalogue.open(index), rows, engine, where, encoder,
             segment_rows=segment_rows or SEGMENT_ROWS, on_segment=_progress(), documents=documents,
         )  # fmt: skip
     _say_done(catalogue, report)
@@ -196,7 +196,7 @@ def _facts(catalogue: "Catalogue") -> Iterator[tuple[str, str]]:
 def _presence(encoder: "EncoderReference") -> str:
     try:
         encoder.found_in()
-    except DistilleryError:
+    except PotstillError:
         exists = (Path(encoder.folder) / "config.json").exists()
         return "a different one is there now" if exists else "no longer there"
     return "it is there"
@@ -239,7 +239,7 @@ def _rows(file: Path, options: "ReadOptions", text: str, ids: str | None) -> "It
 
     source = input_path(file)
     if source is not None and not source.exists():
-        raise DistilleryError(f"{file}: not found. Give a file of sentences.")
+        raise PotstillError(f"{file}: not found. Give a file of sentences.")
     return read_rows(source, text, ids, options)
 
 

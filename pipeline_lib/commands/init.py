@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.terminal import say
 from pipeline_lib.base.workspace import check_pipeline, make_workspace
 from pipeline_lib.commands.options import PARAMS, Encoding, NoScm, Quoted, WrittenParams, read_options
@@ -101,7 +101,7 @@ def init(
     texts = [column for value in text or () for column in _listed(value)]
     options = replace(read_options(encoding=encoding, quoted=quoted), columns=_listed(columns) or None)
     if replace_labels and not add_labels:
-        raise DistilleryError("--replace: it goes with --add-labels. Leave it out.")
+        raise PotstillError("--replace: it goes with --add-labels. Leave it out.")
     if add_labels:
         described = {"--kind": kind, "--labels": labels, "--metrics": metrics, "--dev": dev}
         described |= {"--positive": positive, "--test": test, "--unlabelled": unlabelled}
@@ -111,12 +111,17 @@ def init(
         return
     dev_share, dev_file = _share_or_file(dev)
     test_share, test_file = _share_or_file(test)
-    overrides = Overrides(
-        *(texts, label, kind and kind.value, labels, _listed(metrics), positive), *(dev_share, test_share)
-    )
+    overrides = Overrides(texts, label, kind and kind.value, labels, _listed(metrics), positive, dev_share, test_share)
     request = proposal.Request(
-        *(files, proposal.name_of(name, files), overrides, architectures(students, purpose)),
-        *(dev_file, test_file, options, unlabelled or (), teacher),
+        files,
+        proposal.name_of(name, files),
+        overrides,
+        architectures(students, purpose),
+        dev_file,
+        test_file,
+        options,
+        unlabelled or (),
+        teacher,
     )
     default = find_profile("default")
     profile = proposal.profile_of(request.name, default)
@@ -158,10 +163,7 @@ def init(
 
 
 def _check_teacher(teacher: "Chosen") -> None:
-    """Check that a user's own model can be loaded, before anything is written.
-
-    :raises DistilleryError: if it cannot.
-    """
+    """Check that a user's own model can be loaded, before anything is written."""
     if teacher.path is None or not teacher.path.is_dir():
         return
     from pipeline_lib.models.loadable import base_faults, finished_faults
@@ -170,7 +172,7 @@ def _check_teacher(teacher: "Chosen") -> None:
     check_model(teacher.path, f"--teacher {teacher.path}")
     of_kind = finished_faults if teacher.kind == "finished" else base_faults
     for fault in of_kind(teacher.path):
-        raise DistilleryError(f"--teacher {fault}")
+        raise PotstillError(f"--teacher {fault}")
 
 
 def _added(
@@ -179,15 +181,13 @@ def _added(
     """Return the profile of the present tasks and a new one, and its sections.
 
     It is the profile that params.yaml was written from, if that is this workspace's own.
-
-    :raises DistilleryError: if there is no params.yaml to add to, or the task is in it.
     """
     from pipeline_lib.commands.profile import profile_in_use
     from pipeline_lib.onboarding.adding import with_task
     from pipeline_lib.params.profiles import read_values
 
     if not params.exists():
-        raise DistilleryError(f"--add: there is no {params} to add to. Run this without --add.")
+        raise PotstillError(f"--add: there is no {params} to add to. Run this without --add.")
     values = with_task(read_values(params), base | sections, task)
     used = profile_in_use(params)
     if used is not None and not used.is_absolute() and used.parent == profile.parent:
@@ -204,10 +204,7 @@ def _profile_text(profile: Path, sections: dict[str, Any], default: Path) -> str
 
 
 def _ask(question: "Question") -> str:
-    """Ask on a terminal.
-
-    :raises DistilleryError: elsewhere, naming the flag that answers it.
-    """
+    """Ask on a terminal."""
     from pipeline_lib.onboarding.questions import refuse
 
     if not sys.stdin.isatty():
@@ -222,10 +219,7 @@ def _ask(question: "Question") -> str:
 
 
 def _ask_to_leave_out(findings: "Findings") -> None:
-    """Ask whether to leave out rows that the pipeline would refuse.
-
-    :raises DistilleryError: if the answer is no.
-    """
+    """Ask whether to leave out rows that the pipeline would refuse."""
     from pipeline_lib.commands.init_findings import named_rows
     from pipeline_lib.onboarding.findings import MISSING
     from pipeline_lib.onboarding.questions import Question
@@ -236,7 +230,7 @@ def _ask_to_leave_out(findings: "Findings") -> None:
     if any(odd.reason == MISSING for odd in findings.stopping):
         flag += "; to use just their texts, give the same file with --unlabelled too"
     if _ask(Question(question, ["yes", "no"], flag)) == "no":
-        raise DistilleryError("nothing was written. Correct the rows, and run this again.")
+        raise PotstillError("nothing was written. Correct the rows, and run this again.")
 
 
 def _share_or_file(value: str | None) -> tuple[float | None, Path | None]:
@@ -248,7 +242,7 @@ def _share_or_file(value: str | None) -> tuple[float | None, Path | None]:
     except ValueError:
         return None, Path(value)
     if not 0.0 <= share < 1.0:
-        raise DistilleryError(f"{value}: a share must be at least 0 and below 1. Or name a file.")
+        raise PotstillError(f"{value}: a share must be at least 0 and below 1. Or name a file.")
     return share, None
 
 
@@ -259,7 +253,7 @@ def _listed(value: str | None) -> list[str]:
 def _refuse_other(profile: Path, text: str, force: bool) -> None:
     """Refuse to overwrite a different profile."""
     if not force and profile.exists() and profile.read_text(encoding="utf-8") != text:
-        raise DistilleryError(
+        raise PotstillError(
             f"{profile}: a different profile is there already. Choose another --name, or overwrite it with --force."
         )
 

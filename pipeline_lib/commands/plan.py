@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.terminal import say
 from pipeline_lib.base.workspace import PIPELINE
@@ -56,7 +56,7 @@ def _offered(params: "Params", stages: Sequence["PlannedStage"]) -> str | None:
 
     try:
         command = offer(params, Layout(), {stage.name for stage in stages if not stage.is_kept})
-    except (DistilleryError, OSError):
+    except (PotstillError, OSError):
         # What they read is not here yet.
         return None
     if command is None:

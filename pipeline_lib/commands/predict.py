@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.terminal import say
 from pipeline_lib.base.unicode import as_utf8
 from pipeline_lib.commands.options import (
@@ -139,7 +139,6 @@ def _answer_all(
 
     :param even_none: whether to write an empty batch if there are no rows.
     :param tells_faults: see :class:`~pipeline_lib.tables.answer_writer.AnsweredBatch`.
-    :raises DistilleryError: if no row can be read.
     """
     counts: dict[str, list[int]] = {UNREADABLE: [], NO_SENTENCE: [], NO_WORD: []}
     written, reason, any_read = False, "", False
@@ -160,7 +159,7 @@ def _answer_all(
             counts[NO_WORD] += [rows[row][0] for row in unknown.nonzero()[0]]
         written = True
     if reason and not any_read:
-        raise DistilleryError(reason)
+        raise PotstillError(reason)
     if even_none and not written:
         nothing = _answer(TextBatch({}, [], []), student, router)
         write(replace(nothing, tells_faults=tells_faults))
@@ -187,7 +186,7 @@ def _answer(batch: TextBatch, student: "Predictor", router: "Router | None") -> 
 
 def _columns(of_lines: bool, text: str | None, second: str | None, keep: list[str] | None) -> Columns:
     if of_lines and (text or second or keep):
-        raise DistilleryError(
+        raise PotstillError(
             "--text, --text2 and --keep name columns of a table: give one with --file, or set --input-format."
         )
     return Columns(text or LINES_COLUMN, second, tuple(keep or ()))
@@ -198,7 +197,7 @@ def _for_student(columns: Columns, student: "Predictor") -> Columns:
     if student.is_pair:
         return Columns(columns.text, columns.second or SECOND_COLUMN, columns.keep)
     if columns.second is not None:
-        raise DistilleryError("--text2: this student reads one sentence. Leave it out.")
+        raise PotstillError("--text2: this student reads one sentence. Leave it out.")
     return columns
 
 
@@ -208,15 +207,13 @@ def _router(
     """Return the student with its teacher, or None if no rows are routed."""
     if route is None and threshold is None:
         if teacher is not None:
-            raise DistilleryError("--teacher: no rows are passed on to it. Give --route or --threshold.")
+            raise PotstillError("--teacher: no rows are passed on to it. Give --route or --threshold.")
         return None
     if route is not None and threshold is not None:
-        raise DistilleryError("--route and --threshold both set what is passed on to the teacher: give one of them.")
+        raise PotstillError("--route and --threshold both set what is passed on to the teacher: give one of them.")
     if student.kind != "classification":
         what = "a regression" if student.kind == "regression" else "several labels a text"
-        raise DistilleryError(
-            f"{model}: {what}, which has no confidence to route by. Leave out --route and --threshold."
-        )
+        raise PotstillError(f"{model}: {what}, which has no confidence to route by. Leave out --route and --threshold.")
     from pipeline_lib.models import serving
 
     if threshold is None:
@@ -227,7 +224,7 @@ def _router(
 
         answering = serving.teacher_of(model, load_params(params))
         if answering is None:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{model}: its teacher is answers in files or an average, and cannot answer new "
                 "texts. Name a model's folder with --teacher."
             )
@@ -240,9 +237,9 @@ def _check_input(texts: list[str], file: Path | None, out: Path | None) -> None:
     from pipeline_lib.tables.writer import require_other
 
     if texts and file:
-        raise DistilleryError("sentences on the command line and --file: give one of them.")
+        raise PotstillError("sentences on the command line and --file: give one of them.")
     if not texts and file is None and sys.stdin.isatty():
-        raise DistilleryError("no sentences: give them as arguments, by --file or by a pipe.")
+        raise PotstillError("no sentences: give them as arguments, by --file or by a pipe.")
     require_other(out, file)
 
 

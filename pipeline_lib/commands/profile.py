@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path, sha256_file
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.base.terminal import say
@@ -58,13 +58,11 @@ def keep_own_changes(target: Path) -> None:
     """Check that a parameter file is as :func:`write_params` left it, or that of some profile.
 
     The profile that it was written from may have been edited since.
-
-    :raises DistilleryError: if not, since changes made by hand would be lost.
     """
     if not target.exists() or sha256_file(target) in _digests(target):
         return
     if profile_in_use(target) is None:
-        raise DistilleryError(
+        raise PotstillError(
             f"{target}: it was changed by hand, and the changes would be lost. Move it away, or give --force."
         )
 
@@ -115,14 +113,11 @@ def _known() -> list[Path]:
 
 
 def find_profile(name: str) -> Path:
-    """Return the file of a profile: of this folder, or else the library's.
-
-    :raises DistilleryError: if no profile has that name.
-    """
+    """Return the file of a profile: of this folder, or else the library's."""
     if Path(name).is_file():
         return Path(name)
     for path in _known():
         if path.stem == name:
             return path
     names = ", ".join(dict.fromkeys(path.stem for path in _known()))
-    raise DistilleryError(f"no profile {name!r}; there are {names}.")
+    raise PotstillError(f"no profile {name!r}; there are {names}.")

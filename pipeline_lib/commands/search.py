@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.terminal import say, say_json
 from pipeline_lib.base.unicode import as_utf8
 from pipeline_lib.commands.options import Device, Encoding, Index, InputFormat, Quoted, input_path, read_options
@@ -156,7 +156,7 @@ def _candidates(first: str | None) -> int | None:
         return None
     way, _, count = first.partition(":")
     if way != "approximate" or not count.isdigit() or int(count) < 1:
-        raise DistilleryError(f"first: {first!r}. Write `--first approximate:100`, for instance.")
+        raise PotstillError(f"first: {first!r}. Write `--first approximate:100`, for instance.")
     return int(count)
 
 
@@ -166,23 +166,20 @@ def _queries(
     from pipeline_lib.retrieval.sentence_rows import Rows, read_rows
 
     if queries and file:
-        raise DistilleryError("queries on the command line and --queries: give one of them.")
+        raise PotstillError("queries on the command line and --queries: give one of them.")
     if queries and not all(query.strip() for query in queries):
-        raise DistilleryError("a query is empty: give words to look for.")
+        raise PotstillError("a query is empty: give words to look for.")
     if queries:
         return [Rows([as_utf8(query, f"query {number}") for number, query in enumerate(queries, 1)])]
     if file is None and sys.stdin.isatty():
-        raise DistilleryError("no queries: give them as arguments, by --queries or by a pipe.")
+        raise PotstillError("no queries: give them as arguments, by --queries or by a pipe.")
     if file is not None and not file.exists():
-        raise DistilleryError(f"{file}: not found. Give a file of queries.")
+        raise PotstillError(f"{file}: not found. Give a file of queries.")
     return read_rows(file, text, ids, options)
 
 
 def _batches(queries: "Iterable[Rows]") -> "Iterator[Rows]":
-    """Yield queries in batches, without empty ones: the input may not fit into memory.
-
-    :raises DistilleryError: if all are empty.
-    """
+    """Yield queries in batches, without empty ones: the input may not fit into memory."""
     there_are = False
     for rows in queries:
         filled = rows.filled()
@@ -190,7 +187,7 @@ def _batches(queries: "Iterable[Rows]") -> "Iterator[Rows]":
             there_are = True
             yield filled[start : start + BATCH]
     if not there_are:
-        raise DistilleryError("all queries are empty: give words to look for.")
+        raise PotstillError("all queries are empty: give words to look for.")
 
 
 def _print_lines(catalogue: "Catalogue", query: str, name: str | None, hits: "list[Hit]") -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_record
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.terminal import say
@@ -35,7 +35,7 @@ def study(
     from pipeline_lib.params.profiles import read_values
 
     if name not in SWEEPS:
-        raise DistilleryError(f"no study {name!r}; there are {', '.join(SWEEPS)}.")
+        raise PotstillError(f"no study {name!r}; there are {', '.join(SWEEPS)}.")
     loaded = load_params(params)
     task = task or next(iter(loaded.tasks))
     raw = read_values(params)

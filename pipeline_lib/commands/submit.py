@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.options import PARAMS, ParamsFile
@@ -36,7 +36,7 @@ def submit(
 
     loaded = load_params(params)
     if faults := params_faults(loaded):
-        raise DistilleryError("\n".join(f"{params}: {fault}" for fault in faults))
+        raise PotstillError("\n".join(f"{params}: {fault}" for fault in faults))
     for system in systems:
         if system not in loaded.teachers:
             loaded.method(system)  # raises an error that lists the methods, if there is none
@@ -58,7 +58,7 @@ def _system(params: "Params", task: str, systems: list[str]) -> str:
     known = [*params.teachers_of(task), *params.scored_methods_of(task)]
     name = next((system for system in systems if system in known), None)
     if name is None:
-        raise DistilleryError(
+        raise PotstillError(
             f"tasks.{task}: no row {' or '.join(systems)}; there are {', '.join(known)}. Name one of these too."
         )
     return name
@@ -79,12 +79,12 @@ def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.
         column = f"{system}-{_best_seed(scores, system, folder)}"
     rows = read_predictions(layout, task, split)
     if not rows.num_rows:
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: no predictions for the split {split!r}. Name it in the task's source, and run `dvc repro`."
         )
     outputs = matrix(rows[column])
     if np.isnan(outputs).any():
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: {column} did not answer {int(np.isnan(outputs).any(1).sum()):,} rows of "
             f"{split}. Submit a method, or have these answered (`distill teacher requests`)."
         )
@@ -93,6 +93,6 @@ def _outputs(params: "Params", task: str, split: str, system: str) -> tuple["np.
 
 def _best_seed(scores: "TaskScores", method: str, folder: Path) -> str:
     if method not in scores.methods:
-        raise DistilleryError(f"{folder}: {method} was not evaluated. Run `dvc repro`.")
+        raise PotstillError(f"{folder}: {method} was not evaluated. Run `dvc repro`.")
     by_seed = scores.methods[method].scores["dev"][scores.metric].by_seed
     return max(by_seed, key=by_seed.__getitem__)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.file_formats import format_of as format_of_name
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.terminal import say
@@ -162,7 +162,7 @@ def _asked(model: str | None, provenance: "Mapping[str, str]", section: str) -> 
     """Return the model that a batch is for: the one named, or the one in the provenance."""
     asked = model or provenance.get("model")
     if asked is None:
-        raise DistilleryError(
+        raise PotstillError(
             f"--model: missing, and {section}.provenance names no `model`. Name the model to send the batch to."
         )
     return asked
@@ -179,7 +179,7 @@ def _settings(params: "Params", teacher: str | None) -> "AnswerFiles":
     row = params.teachers.get(teacher)
     if row is None or row.tuning.kind != "answers":
         named = [n for n, other in params.teachers.items() if other.tuning.kind == "answers"]
-        raise DistilleryError(
+        raise PotstillError(
             f"teachers: {teacher!r} has no answers in files; there are {', '.join(named) or 'none'}"
             ". Name one, or give it a `tuning` of kind answers."
         )

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.terminal import say
 
 EXAMPLE = "Example: distill verify data/students data/outputs"
@@ -36,21 +36,18 @@ def verify(
         faults += new
         remedies |= {remedy: None} if new else {}
     if faults:
-        raise DistilleryError("\n".join([*faults, *remedies]))
+        raise PotstillError("\n".join([*faults, *remedies]))
 
 
 def _records(above: Path) -> list[Path]:
-    """Return the files with digests at or below a folder, sorted.
-
-    :raises DistilleryError: if there are none.
-    """
+    """Return the files with digests at or below a folder, sorted."""
     from pipeline_lib.base.seals import RECORDS, is_seal
     from pipeline_lib.shards.shard_sets import MANIFEST
 
     records = [path for name in RECORDS for path in above.rglob(name) if is_seal(path)]
     records += above.rglob(MANIFEST)
     if not records:
-        raise DistilleryError(
+        raise PotstillError(
             f"{above}: nothing here has digests. Name a folder that a stage or `distill index "
             "build` has written, such as data."
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_record, sha256_folder, sha256_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.seals import SEAL
@@ -38,7 +38,6 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
     The files are ``results/<task>/scores.json`` and ``predictions.arrow``, in the layout.
 
     :param layout: of all artifacts.
-    :raises DistilleryError: if a student is missing, or its classes are not the task's.
     """
     settings = params.task(task)
     teachers = params.teachers_of(task)
@@ -85,7 +84,6 @@ def run_methods(params: Params, task: str, heldout: dict[str, Heldout], folder: 
     """Run every seed of every method of the task over the held-out splits, in parallel.
 
     :param folder: the task's students.
-    :raises DistilleryError: if one is missing, has other classes, or returns NaN or infinity.
     """
     texts = {split: part.texts for split, part in heldout.items()}
     names = params.task(task).label_names
@@ -242,13 +240,13 @@ def _label_column(labels: np.ndarray, label: pa.DataType) -> pa.Array:
 
 def _check_answers(folder: Path, split: str, logits: np.ndarray, shape: tuple[int, int]) -> None:
     if logits.shape != shape:
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: logits of shape {logits.shape} for the {split} split, {shape} expected. "
             "Train it again: delete the folder and run `dvc repro`."
         )
     if not np.isfinite(logits).all():
         row = int(np.flatnonzero(~np.isfinite(logits).all(axis=1))[0])
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: not a number in the logits of row {row} of {split}. Its training diverged: "
             "lower the learning rate or set `clip_norm`, and run `dvc repro`."
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import Text
 from pipeline_lib.results.metrics import label_array
@@ -34,15 +34,13 @@ def read_heldout(layout: Layout, task: str, teachers: Iterable[str], labelled: b
 
     :param layout: of all artifacts; :param teachers: the names of the task's.
     :param labelled: whether dev must have labels.
-    :raises DistilleryError: if dev's labels are hidden, or teacher outputs are missing or belong to
-        other rows.
     """
     # dev is required; a task can do without a test split.
     splits = dict.fromkeys(["dev", *layout.heldout_splits(task)])
     names = list(teachers)
     heldout = {split: _read(layout, task, split, names) for split in splits}
     if labelled and heldout["dev"].labels is None:
-        raise DistilleryError(
+        raise PotstillError(
             f"{layout.split(task, 'dev')}: no labelled dev split, so nothing to score. Name a "
             "labelled dev file in params.yaml, or let `split` draw one, and run `dvc repro`."
         )
@@ -67,8 +65,8 @@ def _read(layout: Layout, task: str, split: str, teachers: list[str]) -> Heldout
         outputs = ShardSet.open(layout.heldout_outputs(task, name, split))
         try:
             check_answers(inputs.manifest, outputs.manifest)
-        except DistilleryError as error:
-            raise DistilleryError(f"{outputs.folder}: {error}") from error
+        except PotstillError as error:
+            raise PotstillError(f"{outputs.folder}: {error}") from error
         logits[name] = matrix(outputs.table()["logits"])
         precision[name] = str(outputs.manifest.made_from.get("precision", "unknown"))
     table = inputs.table()

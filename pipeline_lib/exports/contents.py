@@ -4,7 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.exports.folders import CONFIG, FORM
 from pipeline_lib.models.students.folders import ENCODER_TYPE, MODEL_TYPE
@@ -47,19 +47,18 @@ def require_content(folder: Path, *accepted: Content) -> Content:
     """Return what ``folder`` holds.
 
     :param accepted: what it may hold, the usual first.
-    :raises DistilleryError: if it holds something else, saying what, or nothing.
     """
     content = content_of(folder)
     if content in accepted:
         return content
     if content is not None:
-        raise DistilleryError(f"{folder}: {content}, not {accepted[0]}. {_REMEDIES[content]}")
+        raise PotstillError(f"{folder}: {content}, not {accepted[0]}. {_REMEDIES[content]}")
     inner = [path for path in sorted(folder.glob("*/")) if content_of(path) in accepted]
     if inner:
         names = ", ".join(path.name for path in inner)
-        raise DistilleryError(f"{folder}: not {accepted[0]}, but it contains {names}. Give one of these.")
+        raise PotstillError(f"{folder}: not {accepted[0]}, but it contains {names}. Give one of these.")
     reason = f"not {accepted[0]}" if folder.is_dir() else "no such folder"
-    raise DistilleryError(f"{folder}: {reason}. Run `dvc repro`, or give {_PLACES[accepted[0]]}.")
+    raise PotstillError(f"{folder}: {reason}. Run `dvc repro`, or give {_PLACES[accepted[0]]}.")
 
 
 def content_of(folder: Path) -> Content | None:

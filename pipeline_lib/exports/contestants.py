@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pipeline_lib.base.devices import resolve_device, resolve_precision
-from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import sha256_folder, sha256_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import Kind
@@ -98,7 +98,7 @@ def _export(student: System, out: Path) -> None:
     (in_torch,) = student.forms
     try:
         export_onnx_int8(in_torch.folder, out)
-    except DistilleryError as error:
+    except PotstillError as error:
         student.not_timed[INT8] = str(error)
     else:
         write_seal(out)
@@ -126,7 +126,7 @@ def add_onnx(teacher: System, pair: bool, out: Path) -> None:
     (in_torch,) = teacher.forms
     try:
         require_packages("onnx", "onnxruntime")
-        folders = export_teacher(*(in_torch.folder, [*in_torch.names], in_torch.max_length, pair, out))
+        folders = export_teacher(in_torch.folder, [*in_torch.names], in_torch.max_length, pair, out)
     except Exception as error:  # torch's exporter raises anything for a model that it cannot write
         teacher.not_timed["onnx"] = reason_of(error)
     else:

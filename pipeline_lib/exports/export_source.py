@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_record
 from pipeline_lib.base.model_config import kind_of_model
 from pipeline_lib.models.checks import check_outputs
@@ -72,13 +72,10 @@ class Subject:
 
 
 def read_subject(folder: Path) -> Subject:
-    """Load a trained student or a sentence encoder.
-
-    :raises DistilleryError: if there is neither in ``folder``.
-    """
+    """Load a trained student or a sentence encoder."""
     config = read_record(folder / "config.json")
     if not isinstance(config, dict):
-        raise DistilleryError(f"{folder}: config.json does not describe a student. Name a student's folder.")
+        raise PotstillError(f"{folder}: config.json does not describe a student. Name a student's folder.")
     if config.get("model_type") == ENCODER_TYPE:
         encoder = load_encoder(folder)
         reads = student_settings(config["architecture"]).reads

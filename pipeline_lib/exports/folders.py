@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokenizers import Tokenizer
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path, copy_file, read_record, write_json
 from pipeline_lib.base.text import MASK
 from pipeline_lib.exports.portable_words import make_portable, make_quick
@@ -29,21 +29,15 @@ READS = "reads"
 
 
 def require_new_folder(out: Path) -> None:
-    """Check that nothing would be overwritten.
-
-    :raises DistilleryError: if ``out`` is not empty.
-    """
+    """Check that nothing would be overwritten."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise DistilleryError(f"{out}: not empty. Name a new folder.")
+        raise PotstillError(f"{out}: not empty. Name a new folder.")
 
 
 def require_own_code(folder: Path, encoder: "nn.Module") -> None:
-    """Check that the library has the code of a student's encoder, which :func:`copy_code` copies.
-
-    :raises DistilleryError: if its architecture was registered from outside the library.
-    """
+    """Check that the library has the code of a student's encoder, which :func:`copy_code` copies."""
     if type(encoder).__module__.rpartition(".")[0] != networks.__name__:
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: {type(encoder).__name__} is from outside the library, so its code cannot "
             "be exported. Use the student's own folder."
         )

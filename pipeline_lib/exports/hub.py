@@ -11,7 +11,7 @@ from typing import Any
 from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path, copy_file, read_record, write_json
 from pipeline_lib.base.model_config import PROBLEM_TYPES
 from pipeline_lib.exports.card.card import model_card
@@ -37,15 +37,12 @@ def export_hub(folder: Path, out: Path) -> str:
 
     If it is in its place below ``data/students``, its temperature is included, and its scores are
     in the card.
-
-    :raises DistilleryError: if there is no student in ``folder``, its architecture cannot be
-        exported in this format, or ``out`` is not empty.
     """
     from pipeline_lib.models.networks import distilled_student
 
     config = read_record(folder / "config.json")
     if isinstance(config, dict) and config.get("model_type") == ENCODER_TYPE:
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: a sentence encoder, which has no classes. Export it with --to sentence-transformers."
         )
     student = load_student(folder)

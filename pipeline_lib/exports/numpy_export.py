@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import copy_file
 from pipeline_lib.exports import numpy_student
 from pipeline_lib.exports.export_source import read_subject
@@ -12,14 +12,11 @@ MODULE = "student.py"
 
 
 def export_numpy(folder: Path, out: Path) -> str:
-    """Write the student in ``folder`` to the new folder ``out``; return a one-line summary.
-
-    :raises DistilleryError: if there is none, it is a transformers model, or ``out`` is not empty.
-    """
+    """Write the student in ``folder`` to the new folder ``out``; return a one-line summary."""
     require_new_folder(out)
     subject = read_subject(folder)
     if subject.architecture not in numpy_student.ARCHITECTURES:
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: a {subject.architecture} student cannot be exported to numpy. Export one "
             f"of {', '.join(numpy_student.ARCHITECTURES)}, or this one with --to onnx."
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.model_config import kind_of_model
 from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.base.seals import check_sealed
@@ -56,8 +56,6 @@ class Predictor:
 
         :param batch_size: the most texts computed at once, in the given order; None: as many as are
             fastest, by length. With 1 no answer depends on another text, not even by rounding.
-        :raises DistilleryError: if something in ``texts`` is not a text, or not a pair, naming its
-            index.
         """
         rows = _checked(texts, self.is_pair, self.folder)
         logits = _in_batches(self.logits, rows, batch_size, len(self.labels))
@@ -80,17 +78,13 @@ class Encoder:
         """Return each sentence's vector, float32 (texts, width), in their order.
 
         :param batch_size: see :meth:`Predictor.predict`.
-        :raises DistilleryError: if something in ``texts`` is not a text, naming its index.
         """
         rows = _checked(texts, False, self.folder)
         return _in_batches(self.vectors, rows, batch_size, self.width)
 
 
 def load_student(folder: Path | str) -> Predictor:
-    """Open a student: its folder below data/students, or what ``distill export`` wrote.
-
-    :raises DistilleryError: if the folder has none, naming what it has, or a package is missing.
-    """
+    """Open a student: its folder below data/students, or what ``distill export`` wrote."""
     folder = Path(folder)
     if require_content(folder, *STUDENTS) is Content.exported_student:
         return _load_exported(folder)
@@ -107,7 +101,6 @@ def load_teacher(folder: Path | str) -> Predictor:
     """Open a fine-tuned teacher, on the fastest device here.
 
     :param folder: below data/teachers, or of any classifier of transformers.
-    :raises DistilleryError: if the folder has none, naming what it has.
     """
     folder = Path(folder)
     require_content(folder, Content.teacher)
@@ -121,7 +114,6 @@ def load_encoder(folder: Path | str) -> Encoder:
     """Open a sentence encoder, an exported one, or the encoder of a student.
 
     :param folder: below data/encoders or data/students, or what ``distill export`` wrote.
-    :raises DistilleryError: if the folder has none, naming what it has, or a package is missing.
     """
     folder = Path(folder)
     if require_content(folder, *ENCODERS, Content.student) is Content.exported_encoder:
@@ -134,10 +126,7 @@ def load_encoder(folder: Path | str) -> Encoder:
 
 
 def open_shards(folder: Path | str) -> "ShardSet":
-    """Open a finished shard set.
-
-    :raises DistilleryError: if the folder has none, naming what it has, or another version's.
-    """
+    """Open a finished shard set."""
     require_content(Path(folder), Content.shards)
     from pipeline_lib.shards.shard_sets import ShardSet
 
@@ -166,7 +155,7 @@ def _load_numpy(folder: Path) -> Predictor:
         student = Student(folder)
     except Exception as error:  # tokenizers raises bare Exceptions
         reason = reason_of(error)
-        raise DistilleryError(f"{folder}: the numpy student cannot be opened ({reason}). Export it again.") from error
+        raise PotstillError(f"{folder}: the numpy student cannot be opened ({reason}). Export it again.") from error
     check_finite(folder, student.weights)
     words = KnownWords(student.tokenizer, student.config["unknown"], student.own["max_words"])
     outputs = finite(folder, student.logits if student.label_names else student.encode)
@@ -176,7 +165,7 @@ def _load_numpy(folder: Path) -> Predictor:
 
 def _in_batches(predict: Predict, rows: list[Text], batch_size: int | None, width: int) -> np.ndarray:
     if batch_size is not None and batch_size < 1:
-        raise DistilleryError(f"batch_size: {batch_size}. Give at least 1, or None.")
+        raise PotstillError(f"batch_size: {batch_size}. Give at least 1, or None.")
     if not rows:
         return np.empty((0, width), np.float32)
     size = batch_size or len(rows)
@@ -189,7 +178,7 @@ def _checked(texts: Sequence[Text], is_pair: bool | None, folder: Path) -> list[
     :param is_pair: what the model reads; None: either, but not both at once.
     """
     if isinstance(texts, str):
-        raise DistilleryError("texts: a single text. Give a list of texts.")
+        raise PotstillError("texts: a single text. Give a list of texts.")
     rows = [tuple(text) if isinstance(text, list) else text for text in texts]
     if is_pair is None and rows:
         is_pair = isinstance(rows[0], tuple)
@@ -205,10 +194,10 @@ def _check(text: object, is_pair: bool, where: str, folder: Path) -> None:
             as_utf8(side, where)
         elif paired or not isinstance(side, tuple):
             kind = type(side).__name__
-            raise DistilleryError(f"{where}: {side!r:.80} is not a text, but of type {kind}. Give strings.")
+            raise PotstillError(f"{where}: {side!r:.80} is not a text, but of type {kind}. Give strings.")
     if is_pair and not paired:
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: {text!r:.80} is not a pair, but {folder} compares two sentences. Give tuples: (first, second)."
         )
     if not is_pair and isinstance(text, tuple):
-        raise DistilleryError(f"{where}: {text!r:.80} is not one text, but {folder} reads one. Give strings.")
+        raise PotstillError(f"{where}: {text!r:.80} is not one text, but {folder} reads one. Give strings.")

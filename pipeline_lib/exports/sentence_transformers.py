@@ -28,11 +28,7 @@ Modules = list[tuple[str, str]]
 
 
 def export_sentence_transformers(folder: Path, out: Path) -> int:
-    """Write the encoder in ``folder`` to the new folder ``out``; return its vectors' width.
-
-    :raises DistilleryError: if there is no sentence encoder in ``folder``, its architecture cannot
-        be exported in this format, or ``out`` is not empty.
-    """
+    """Write the encoder in ``folder`` to the new folder ``out``; return its vectors' width."""
     encoder = load_encoder(folder)
     config = read_record(folder / "config.json")
     require_own_code(folder, encoder.model)

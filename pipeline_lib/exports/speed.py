@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from pipeline_lib.base.devices import resolve_device
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import fresh_folder, sha256_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name
@@ -75,8 +75,6 @@ def measure_task(params: Params, task: str, layout: Layout) -> TaskSpeed:
 
     What was timed before, under the same conditions, is found in the store.  If the student cannot
     be exported, the folder is empty and the timings say why.
-
-    :raises DistilleryError: if the task has no scores yet, or a model is missing.
     """
     settings, device = params.task(task), str(resolve_device(params.device))
     rows, scores = params.scored_methods_of(task), TaskScores.read(layout.scores(task))
@@ -196,7 +194,7 @@ def cold_start(folder: Path, pair: bool) -> ColdStart:
     processor, wall = _processor_seconds(), time.perf_counter()
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode:
-        raise DistilleryError(f"{folder}: `distill predict` fails on it: {run.stderr.strip()}")
+        raise PotstillError(f"{folder}: `distill predict` fails on it: {run.stderr.strip()}")
     return ColdStart(wall=time.perf_counter() - wall, processor=_processor_seconds() - processor)
 
 

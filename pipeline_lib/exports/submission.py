@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.params import HubDataset, Params, Range, Task
 from pipeline_lib.results.metrics import decide
@@ -66,11 +66,10 @@ def answers(task: Task, name: str, outputs: np.ndarray) -> list[str]:
     """Return each row's answer as it is written into the official file ``name``.
 
     :param outputs: float, shape (rows, classes), or (rows, 1) for a regression.
-    :raises DistilleryError: if the file does not accept the task's answers.
     """
     problems = task_faults(task, name)
     if problems:
-        raise DistilleryError("\n".join(problems))
+        raise PotstillError("\n".join(problems))
     decided = decide(outputs, task.kind)
     if task.is_regression:
         clipped = np.clip(decided, task.labels.min, task.labels.max)
@@ -166,7 +165,6 @@ def write_submission(path: Path, files: Mapping[str, Sequence[str]], fill: bool)
     :param files: maps file names to answers in the order of the test rows.
     :param fill: fill missing official files with a constant answer; the benchmark only accepts
         complete submissions.
-    :raises DistilleryError: naming every fault, if a rule is broken; then nothing is written.
     """
     missing = [name for name in FILES if name not in files]
     problems = [fault for name, values in files.items() for fault in faults(name, values)]
@@ -176,7 +174,7 @@ def write_submission(path: Path, files: Mapping[str, Sequence[str]], fill: bool)
             "fill them with a constant answer (--fill)."
         )
     if problems:
-        raise DistilleryError("\n".join(f"{path}: {fault}" for fault in problems))
+        raise PotstillError("\n".join(f"{path}: {fault}" for fault in problems))
     constants = {name: [FILES[name].constant] * FILES[name].rows for name in missing}
     with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         for name, values in sorted({**files, **constants}.items()):

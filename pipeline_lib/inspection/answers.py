@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.joined import RowBatch
 from pipeline_lib.params import Params
@@ -40,7 +40,6 @@ def chosen_student(layout: Layout, params: Params, task: str, method: str | None
     If dev has no labels, it is the one that agrees best with its teacher.
 
     :param method: only consider this row.
-    :raises DistilleryError: if the task has no such row.
     """
     path = layout.scores(task)
     if not path.exists():
@@ -48,7 +47,7 @@ def chosen_student(layout: Layout, params: Params, task: str, method: str | None
     scores = TaskScores.read(path)
     rows = scores.methods if method is None else {method: scores.methods.get(method)}
     if None in rows.values():
-        raise DistilleryError(f"{path}: no row {method!r}; there are {', '.join(scores.methods)}. Name one of them.")
+        raise PotstillError(f"{path}: no row {method!r}; there are {', '.join(scores.methods)}. Name one of them.")
     if not rows:
         return None
     best = scores.best_on_dev(rows)
@@ -66,16 +65,15 @@ class StoredAnswers:
         """Open ``predictions.arrow``.
 
         :param rows: how many rows the split has.
-        :raises DistilleryError: if the file has other rows, or the student did not answer them.
         """
         table = read_shard(path)
         # The rows of a split are contiguous and in its order.
         start = pc.index(table["split"], pa.scalar(split)).as_py()
         answers = table.slice(max(start, 0), rows)
         if len(answers) != rows or pc.any(pc.not_equal(answers["split"], split)).as_py():
-            raise DistilleryError(f"{path}: its rows of {split} are not the {rows} of the split. Run `dvc repro`.")
+            raise PotstillError(f"{path}: its rows of {split} are not the {rows} of the split. Run `dvc repro`.")
         if student.name not in answers.column_names:
-            raise DistilleryError(f"{path}: no answers of {student.name}. Run `dvc repro`.")
+            raise PotstillError(f"{path}: no answers of {student.name}. Run `dvc repro`.")
         self._table, self._student = answers, student
         start = f"{student.method}-"
         ends = [n.removeprefix(start) for n in answers.column_names if n.startswith(start)]

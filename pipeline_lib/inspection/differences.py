@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.probabilities import Kind, answered
 from pipeline_lib.inspection.distances import moved
 from pipeline_lib.inspection.joined import JoinedRows
@@ -62,13 +62,11 @@ def difference(before: JoinedRows, after: JoinedRows, limit: int) -> Difference:
     """Compare two sets.
 
     :param limit: how many of the added, removed and moved rows to list.
-    :raises DistilleryError: if a set's rows have neither keys nor texts, or the sets' answers are
-        of different kinds.
     """
     with tempfile.TemporaryDirectory() as folder:
         matches = match(before, after, Path(folder), limit)
         result = Difference(
-            *(matches.gone, matches.added, matches.rows + matches.untouched), *(matches.untouched, matches.relabelled)
+            matches.gone, matches.added, matches.rows + matches.untouched, matches.untouched, matches.relabelled
         )
         logits = _stored(before, after, "logits", FIRST)
         if logits:
@@ -92,7 +90,7 @@ def _stored(
         return None
     here, there = (vectors.shape[1] if len(vectors) else 0 for vectors in stored)
     if here and there and here != there:
-        raise DistilleryError(
+        raise PotstillError(
             f"{before.name}, {after.name}: `{column}` of {here} and of {there} numbers cannot be "
             "compared. Name sets of the same task and teacher."
         )

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 import pyarrow.compute as pc
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.inspection.changes import WORD_RULES, RuleName
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.rows import Names
@@ -33,17 +33,16 @@ class Filter:
         """Return a filter for a set.
 
         :param label: a class's name or its number; ``none`` for rows without a label.
-        :raises DistilleryError: if the set has no rules or no such label.
         """
         if rule is not None and not rows.is_transfer:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{rows.name}: --rule needs a transfer set, whose rows record how they were made. "
                 "Name one, such as data/transfer/<task>/<recipe>."
             )
         if label is None or label == UNLABELLED:
             return cls(rule, None if label is None else np.nan)
         if "label" not in rows.schema or rows.is_regression:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{rows.name}: --label: its rows have no classes. Leave it out, or give "
                 f"{UNLABELLED!r} for rows without a label."
             )
@@ -52,7 +51,7 @@ class Filter:
         if not names and label.isdecimal():
             return cls(rule, float(label))
         known = ", ".join([*(names or ["the classes' numbers"]), UNLABELLED])
-        raise DistilleryError(f"{rows.name}: no label {label!r}; there are {known}.")
+        raise PotstillError(f"{rows.name}: no label {label!r}; there are {known}.")
 
     def wants(self, batch: RowBatch) -> np.ndarray:
         """Return which rows of a batch are selected, bool (rows,)."""

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout, pair_of
 from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.shards.columns import FIRST, SECOND, kind_of_labels, matrix
@@ -118,7 +118,6 @@ class JoinedRows:
         :param folder: inputs, or outputs, whose inputs are then looked up.
         :param outputs: a teacher's outputs; by default those of the layout, if they exist.
         :param name: the name to display.
-        :raises DistilleryError: if a set is incomplete, or outputs belong to other inputs.
         """
         pair = pair_of(folder)
         if pair is None or not _is_set(pair.inputs):
@@ -131,8 +130,8 @@ class JoinedRows:
         for shard_set in answers:
             try:
                 check_answers(inputs.manifest, shard_set.manifest)
-            except DistilleryError as error:
-                raise DistilleryError(f"{shard_set.folder}: {error}") from error
+            except PotstillError as error:
+                raise PotstillError(f"{shard_set.folder}: {error}") from error
         return cls(inputs, tuple(answers), name or pair.inputs.as_posix())
 
     def __len__(self) -> int:
@@ -183,26 +182,20 @@ class JoinedRows:
         return StoredVectors([(table, side) for table in shard_set.tables()], column)
 
     def shard_number(self, name: str) -> int:
-        """Return the number of the shard with this name, with or without its ending.
-
-        :raises DistilleryError: if there is none.
-        """
+        """Return the number of the shard with this name, with or without its ending."""
         names = [shard.name for shard in self.inputs.manifest.shards]
         for number, known in enumerate(names):
             if name in (known, known.removesuffix(".arrow")):
                 return number
         known = f"the shards are {names[0]} to {names[-1]}" if names else "the set is empty"
-        raise DistilleryError(f"{self.name}: no shard {name!r}; {known}.")
+        raise PotstillError(f"{self.name}: no shard {name!r}; {known}.")
 
     def place(self, shard: int, row: int) -> str:
         """Return ``shard:row``, as `distill shards show` prints it."""
         return f"{self.inputs.manifest.shards[shard].name.removesuffix('.arrow')}:{row}"
 
     def batches(self, rows: int = BATCH) -> Iterator[RowBatch]:
-        """Yield all rows in order.
-
-        :raises DistilleryError: if a shard is missing, damaged, or has the wrong number of rows.
-        """
+        """Yield all rows in order."""
         first = 0
         for number, shard in enumerate(self.inputs.manifest.shards):
             opened = self._open(number)

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import salt, uniform
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import softmax
@@ -46,17 +46,15 @@ def label_next(layout: Layout, params: Params, task: str, limit: int, method: st
     answer.  The teacher's answers are included if a transfer set has them.
 
     :param method: the row whose student answers; by default the best on dev.
-    :raises DistilleryError: if the task or the row is unknown, its training rows have no labels, or
-        a set is damaged.
     """
     settings = params.task(task)
     if not settings.learns_from_labels:
-        raise DistilleryError(
+        raise PotstillError(
             f"tasks.{task}: its training rows have no labels, so none are added to them. Name a "
             "task whose students learn from labels, or leave out --kind label-next."
         )
     if isinstance(settings, Multilabel):
-        raise DistilleryError(
+        raise PotstillError(
             f"tasks.{task}: its rows have several labels, and --kind label-next is for classes and "
             "scores. Leave it out."
         )
@@ -116,7 +114,7 @@ def listed_next(
         for number in picked
     ]
     return WorkList(
-        *(NEXT, caption.title, caption.explanation, caption.measure, inspected), *(len(candidates.keys), student_name)
+        NEXT, caption.title, caption.explanation, caption.measure, inspected, len(candidates.keys), student_name
     )
 
 

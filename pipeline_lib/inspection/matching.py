@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.inspection.joined import BATCH, JoinedRows, RowBatch
 from pipeline_lib.shards.columns import texts
@@ -79,7 +79,6 @@ def match(before: JoinedRows, after: JoinedRows, folder: Path, limit: int) -> Ma
     :param folder: an empty folder, for files of 25 bytes per row of either set and 16 per common
         row.
     :param limit: how many of the rows that are in only one set to list.
-    :raises DistilleryError: if a set's rows have neither keys nor texts.
     """
     matches = Matches(folder / "common")
     matches.path.touch()
@@ -139,7 +138,7 @@ def _keys(rows: JoinedRows, batch: RowBatch) -> np.ndarray:
     if "key" in names:
         return batch.table["key"].to_numpy()
     if "text" not in names:
-        raise DistilleryError(
+        raise PotstillError(
             f"{rows.name}: its rows have neither keys nor texts to identify them. Name a set of "
             "inputs, or outputs whose inputs exist."
         )

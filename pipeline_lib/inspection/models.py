@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.text import Text
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.rows import Answering, Embed, Names
@@ -28,7 +28,6 @@ def running_student(folder: Path, rows: JoinedRows, names: Names) -> Answering:
     """Load a student, with its temperature, to answer any batch of a set.
 
     :param names: the task's classes, which must match the student's; None if unknown.
-    :raises DistilleryError: if there is no student, or it answers a different kind of rows.
     """
     student = _fitting(folder, rows, names)
     predict, sign = student_in_use(folder, student)
@@ -36,10 +35,7 @@ def running_student(folder: Path, rows: JoinedRows, names: Names) -> Answering:
 
 
 def running_features(folder: Path, rows: JoinedRows, names: Names) -> Features:
-    """Load a student, with its temperature, to answer rows and return its features.
-
-    :raises DistilleryError: see :func:`running_student`.
-    """
+    """Load a student, with its temperature, to answer rows and return its features."""
     student = _fitting(folder, rows, names)
     _, sign = student_in_use(folder, student)
     temperature = temperature_of(folder)
@@ -57,14 +53,14 @@ def _fitting(folder: Path, rows: JoinedRows, names: Names) -> Student:
     student = load_student(folder)
     if student.is_pair != rows.is_pair:
         kinds = ("sentences", "pairs of sentences")
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: a student of {kinds[student.is_pair]}; {rows.name} holds "
             f"{kinds[rows.is_pair]}. Name a student of its task."
         )
     if names is not None:
         check_names(folder, student.label_names, list(names))
     if rows.classes is not None and rows.classes != len(student.label_names):
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: answers with {len(student.label_names)} numbers, the teacher of "
             f"{rows.name} with {rows.classes}. Name a student of its task."
         )
@@ -78,10 +74,7 @@ def _texts(table: pa.Table, sign: str) -> list[Text]:
 
 
 def running_encoder(folder: Path) -> Embed:
-    """Load an encoder, or that of a student, to embed any sentences.
-
-    :raises DistilleryError: if there is none.
-    """
+    """Load an encoder, or that of a student, to embed any sentences."""
     require_model(folder)
     return partial(_embed, load_encoder(folder))
 

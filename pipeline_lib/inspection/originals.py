@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.shards.columns import matrix
 
@@ -56,7 +56,7 @@ class Originals:
         number = self._of[shard]
         if number is None:
             name = self._set.inputs.manifest.shards[shard].name
-            raise DistilleryError(
+            raise PotstillError(
                 f"{self._set.name}: {name}: the shard of its originals is not in the set. Run `dvc repro`."
             )
         return number
@@ -78,8 +78,8 @@ class Originals:
                     at, turned = 0, True
         return positions
 
-    def _lost(self, batch: RowBatch, key: pa.Scalar) -> DistilleryError:
-        return DistilleryError(
+    def _lost(self, batch: RowBatch, key: pa.Scalar) -> PotstillError:
+        return PotstillError(
             f"{self._set.name}: {self._set.place(batch.shard, batch.start)}: its original "
             f"{key.as_py():016x} is not in the set. Run `dvc repro`."
         )

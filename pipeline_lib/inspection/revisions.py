@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json
 
 _AT = re.compile(r"(?P<path>[^@]+)@(?P<revision>[^@].*)")
@@ -22,7 +22,6 @@ def set_at(name: str) -> Iterator[Path]:
 
     :param name: the revision is a git revision (a commit, tag or branch); the path is relative to
         the root of the repository, where the command must be run.
-    :raises DistilleryError: if there is no such revision, or its shards are not in the cache.
     """
     match = _AT.fullmatch(name)
     if Path(name).exists() or match is None:
@@ -35,7 +34,7 @@ def set_at(name: str) -> Iterator[Path]:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.symlink_to(cached)
         if not (Path(folder) / path / "manifest.json").exists():
-            raise DistilleryError(
+            raise PotstillError(
                 f"{name}: no shard set of this path and revision in DVC's cache. Check the path in "
                 "that revision's dvc.lock, check the revision out and `dvc fetch`."
             )
@@ -53,7 +52,7 @@ def _cached(revision: str) -> Iterator[tuple[Path, Path]]:
             cache, root = repository.cache.local, repository.root_dir
             outs = list(repository.index.outs)
     except (DvcException, SCMError) as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"{revision}: no such revision here ({error}). Run the command at the root of the "
             "repository, with a commit, tag or branch of its own."
         ) from error

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import salt, uniform
 from pipeline_lib.inspection.distances import entropies
 from pipeline_lib.inspection.filters import Filter
@@ -32,15 +32,14 @@ def leading(rows: JoinedRows, size: int, wanted: Filter, uncertain: bool) -> lis
     Equally uncertain rows keep their order, and rows without an answer come last.
 
     :return: (shard, row).
-    :raises DistilleryError: if the teacher's outputs have no entropy, or are missing.
     """
     if uncertain and rows.classes is None:
-        raise DistilleryError(
+        raise PotstillError(
             f"{rows.name}: --uncertain needs the teacher's outputs for this set; there are none. "
             "Run `dvc repro`, or name a transfer set that has them (`distill shards ls`)."
         )
     if uncertain and rows.is_regression:
-        raise DistilleryError(
+        raise PotstillError(
             f"{rows.name}: --uncertain sorts by the entropy over classes; this is a regression. Leave it out."
         )
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import pair_of
 from pipeline_lib.shards.shard_sets import ShardSet, check_answers
 
@@ -11,7 +11,7 @@ def faults_of_set(folder: Path) -> list[str]:
     """Return one line per fault of the set in ``folder``; none if it is sound."""
     try:
         shard_set = ShardSet.open(folder)
-    except DistilleryError as error:
+    except PotstillError as error:
         return [str(error)]
     return shard_set.verify() + _mixed_up(folder, shard_set)
 
@@ -25,6 +25,6 @@ def _mixed_up(folder: Path, outputs: ShardSet) -> list[str]:
         return [f"{folder}: its inputs {pair.inputs} are missing"]
     try:
         check_answers(ShardSet.open(pair.inputs).manifest, outputs.manifest)
-    except DistilleryError as error:
+    except PotstillError as error:
         return [f"{folder}: {error}"]
     return []

@@ -87,7 +87,6 @@ def work_lists(
     :param wanted: which lists.
     :param cleanlab: whether cleanlab counts label errors if it is installed, with the same result;
         leave it off for output that must be the same on every machine.
-    :raises DistilleryError: if the task or the row is unknown, or a set is damaged.
     """
     settings = params.task(task)
     student = chosen_student(layout, params, task, method)
@@ -215,6 +214,12 @@ def _written(
     words = (SCORES if regression else CLASSES)[name]
     ranked = f" {errors.summary()}" if name == "labels" and rows and errors else ""
     return WorkList(
-        *(name, words.title, words.explanation + ranked, words.measure, rows, kept.seen),
-        *(student, None if rows else words.missing),
+        name,
+        words.title,
+        words.explanation + ranked,
+        words.measure,
+        rows,
+        kept.seen,
+        student,
+        None if rows else words.missing,
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
 
@@ -20,8 +20,6 @@ def check_loaded(folder: Path, model: Any, info: Mapping[str, Any], new_head: bo
     :param info: what transformers says of the loading: missing, unexpected and mismatched keys.
     :param new_head: whether the head is to be tuned, and may be new.
     :param pooled: whether the pooler's output is used.
-    :raises DistilleryError: if tensors are missing, of another shape, or of layers that the
-        configuration does not have.
     """
     prefix = f"{model.base_model_prefix}."
     is_encoder = model.base_model is model
@@ -35,14 +33,14 @@ def check_loaded(folder: Path, model: Any, info: Mapping[str, Any], new_head: bo
     if missing:
         there = _some(info["unexpected_keys"])
         instead = f", but {there}" if there else ""
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: its weights lack {_some(missing)}{instead}. The file is another model's, "
             "or was saved by another library: save it again with save_pretrained."
         )
     others = [(name, *shapes) for name, *shapes in info["mismatched_keys"] if not may_be_new(name)]
     if others:
         name, stored, configured = sorted(others, key=str)[0]
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: {name} has the shape {tuple(stored)} in its weights, and "
             f"{tuple(configured)} by config.json ({len(others):,} such tensors). Put the "
             "config.json there that the weights were saved with."
@@ -54,7 +52,7 @@ def check_loaded(folder: Path, model: Any, info: Mapping[str, Any], new_head: bo
         if (pattern := _NUMBER.sub("#", name.removeprefix(prefix))) in known and "#" in pattern
     ]
     if surplus:
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: its weights have {_some(surplus)}, for which config.json has no layer. Put "
             "the config.json there that the weights were saved with."
         )
@@ -65,7 +63,6 @@ def check_finite(folder: Path, weights: Mapping[str, Any]) -> None:
     """Check that no weight is NaN or infinite.
 
     :param weights: arrays of numpy or torch, by name.
-    :raises DistilleryError: naming the folder and the arrays in which one is.
     """
     broken = [
         name
@@ -73,7 +70,7 @@ def check_finite(folder: Path, weights: Mapping[str, Any]) -> None:
         if 0 not in values.shape and not math.isfinite(abs(values).max().item())
     ]
     if broken:
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: its weights have NaN or infinite values, in {_some(broken)}. Put an intact "
             "model.safetensors there; `dvc repro` does that for one below data/."
         )

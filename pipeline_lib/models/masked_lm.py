@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from pipeline_lib.base.devices import DTYPES
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.model_config import read_config
 from pipeline_lib.models.students.vocabulary import is_one_word
 from pipeline_lib.models.students.word_vectors import model_pieces
@@ -61,7 +61,6 @@ class MaskedLanguageModel(Transformer):
         :returns: indices into ``words``, the most likely first, int32 (words of all sentences,
             width), -1 for a word of several pieces, or none that is read, and for punctuation; and
             how many tokens were read.
-        :raises DistilleryError: if the model computes NaN or infinity.
         """
         read = [*self._read(sentences, max_length)]
         starts = np.cumsum([0, *(len(places) for _, places in read)])
@@ -77,7 +76,7 @@ class MaskedLanguageModel(Transformer):
 
     def _finite(self, outputs: np.ndarray) -> np.ndarray:
         if not np.isfinite(outputs).all():
-            raise DistilleryError(
+            raise PotstillError(
                 f"{self.model.name_or_path}: what the model predicts in {self.precision} is not "
                 "finite. Set `precompute.precision` in params.yaml to float32."
             )
@@ -134,17 +133,14 @@ class MaskedLanguageModel(Transformer):
 
 
 def load_masked_lm(folder: Path, device: str, precision: str, count: int) -> MaskedLanguageModel:
-    """Load a masked language model from a transformers model folder; safetensors only.
-
-    :raises DistilleryError: if the folder is not such a model.
-    """
+    """Load a masked language model from a transformers model folder; safetensors only."""
     from pipeline_lib.models.networks.attention import use_short_attention
     from pipeline_lib.models.trial import can_pack
 
     _check_head(folder)
     model, tokenizer = load_pretrained(folder, "AutoModelForMaskedLM", {})
     if tokenizer.mask_token_id is None:
-        raise DistilleryError(f"{folder}: its tokenizer has no mask token. {_remedy()}")
+        raise PotstillError(f"{folder}: its tokenizer has no mask token. {_remedy()}")
     use_short_attention(model)
     packs = can_pack(model.base_model.eval(), Pieces.of(tokenizer, model.config))
     for name, module in model.named_children():
@@ -172,7 +168,7 @@ def load_masked_lm(folder: Path, device: str, precision: str, count: int) -> Mas
 def _check_head(folder: Path) -> None:
     heads = read_config(folder).get("architectures") or []
     if not any(head.endswith(HEADS) for head in heads):
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: architectures in config.json is {heads}: a model without the head that "
             f"predicts masked words. {_remedy()}"
         )

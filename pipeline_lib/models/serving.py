@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_device, resolve_precision
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import StudentPlace, student_place
 from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.probabilities import confidence, threshold_at
@@ -65,18 +65,17 @@ def threshold_of(folder: Path, share: float) -> float:
     """Return the confidence at or below which the given share of the task's dev rows is routed.
 
     :param folder: of a student that has been evaluated.
-    :raises DistilleryError: if it has not.
     """
     location = student_place(folder)
     path = None if location is None else location.layout.predictions(location.task)
     if path is None or not path.exists():
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: no answers on dev, which routing a share requires. Evaluate it with "
             "`dvc repro`, or give the confidence itself with --threshold."
         )
     table, column = read_shard(path), f"{location.method}-{location.seed}"
     if column not in table.column_names:
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: no answers of {column}. Run `dvc repro`, or give the confidence with --threshold."
         )
     logits = matrix(table.filter(pc.equal(table["split"], "dev"))[column])
@@ -87,8 +86,6 @@ def teacher_of(folder: Path, params: Params) -> tuple[Path, int] | None:
     """Return the folder of a student's teacher, and its word-piece limit.
 
     None if no model can answer: the teacher is answers in files, or an average.
-
-    :raises DistilleryError: if the student's path does not tell which row it belongs to.
     """
     location = _place(folder, "--teacher")
     name = params.teacher_of(location.task, params.method(location.method))
@@ -97,10 +94,7 @@ def teacher_of(folder: Path, params: Params) -> tuple[Path, int] | None:
 
 
 def baseline_of(folder: Path, params: Params) -> Path | None:
-    """Return the undistilled student of the same seed, or None if the row has no baseline.
-
-    :raises DistilleryError: if the student's path does not tell which row it belongs to.
-    """
+    """Return the undistilled student of the same seed, or None if the row has no baseline."""
     location = _place(folder, "--baseline")
     baseline = params.method(location.method).baseline
     if baseline is None:
@@ -116,7 +110,6 @@ def open_teacher(
     :param names: the student's classes, which must be the teacher's; None: no student is beside it.
     :param max_length: its word-piece limit; None: that of its fine-tuning, or if its folder doesn't
         say, the model's, at most :data:`MAX_PIECES`.
-    :raises DistilleryError: if there is none, or it has other classes.
     """
     require_model(folder)
     where = resolve_device(device)
@@ -136,5 +129,5 @@ def longest_of(teacher: Teacher, folder: Path, max_length: int | None) -> int:
 def _place(folder: Path, option: str) -> StudentPlace:
     location = student_place(folder)
     if location is None:
-        raise DistilleryError(f"{folder}: not below data/students, so its teacher is not known. Name it with {option}.")
+        raise PotstillError(f"{folder}: not below data/students, so its teacher is not known. Name it with {option}.")
     return location

@@ -18,7 +18,7 @@ import pyarrow as pa
 import torch
 
 from pipeline_lib.base.devices import DTYPES
-from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.model_config import PROBLEM_TYPES, kind_of_model
@@ -78,13 +78,10 @@ class Transformer(ABC):
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
     def encode(self, texts: Sequence[Text], max_length: int) -> Sentences:
-        """Return the token ids of each text or pair, special tokens included; see :class:`Pieces`.
-
-        :raises DistilleryError: if the model has fewer positions than ``max_length``.
-        """
+        """Return the token ids of each text or pair, special tokens included; see :class:`Pieces`."""
         positions = position_count(self.model.config.to_dict())
         if positions is not None and max_length > positions:
-            raise DistilleryError(
+            raise PotstillError(
                 f"max_length: {max_length}, but the model has {positions} positions. Set it to at "
                 f"most {positions} in params.yaml."
             )
@@ -177,10 +174,7 @@ class Teacher(Transformer):
 
 
 def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Teacher:
-    """Load a fine-tuned teacher from a transformers model folder; safetensors only.
-
-    :raises DistilleryError: if the folder is not such a model.
-    """
+    """Load a fine-tuned teacher from a transformers model folder; safetensors only."""
     from pipeline_lib.models.networks.attention import use_short_attention
     from pipeline_lib.models.trial import can_pack
 
@@ -228,7 +222,6 @@ def load_classifier(
     keeps its head.  A single label name means a regression with one output.
 
     :param kind: what the outputs are to be; None: a score, or alternatives.
-    :raises DistilleryError: if the folder has no model that transformers can load.
     """
     head: dict[str, Any] = {}
     if label_names is not None:
@@ -243,8 +236,6 @@ def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any], pool
 
     :param head: the settings of a new head; empty: everything is to come from the folder.
     :param pooled: whether the pooler's output is used.
-    :raises DistilleryError: if the folder has no model that transformers can load, it was altered,
-        its weights are not all the model's, or it cannot answer the texts that its tokenizer makes.
     """
     import transformers
 
@@ -285,8 +276,8 @@ def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any], pool
     return model, tokenizer
 
 
-def _not_a_model(folder: Path, reason: str) -> DistilleryError:
-    return DistilleryError(
+def _not_a_model(folder: Path, reason: str) -> PotstillError:
+    return PotstillError(
         f"{folder}: not a model that transformers can load ({reason}). It needs config.json, "
         "*.safetensors and tokenizer files, as save_pretrained writes them."
     )

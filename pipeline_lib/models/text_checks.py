@@ -104,10 +104,7 @@ class PieceCounts:
 
 
 def count_pieces(folder: Path, texts: Sequence[Text]) -> PieceCounts:
-    """Return what the tokenizer of a model's folder makes of texts.
-
-    :raises DistilleryError: if the folder has no tokenizer.
-    """
+    """Return what the tokenizer of a model's folder makes of texts."""
     pieces = Pieces.of(load_fast_tokenizer(folder), load_config(folder))
     backend = pieces.tokenizer
     backend.no_truncation()

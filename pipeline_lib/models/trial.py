@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.networks.inputs import inside, model_inputs
@@ -23,11 +23,7 @@ MOST = 16
 
 
 def check_answers(folder: Path, model: Any, pieces: Pieces) -> None:
-    """Try a model, in evaluation mode on a CPU, on two texts and on two pairs.
-
-    :raises DistilleryError: if it cannot read them, or a text's answer depends on the one beside
-        it, or is not finite.
-    """
+    """Try a model, in evaluation mode on a CPU, on two texts and on two pairs."""
     check_vocabulary(folder, model, pieces)
     limit = min(position_count(model.config.to_dict()) or MOST, MOST)
     pairs: list[Text] = [(SHORT, SHORT), (LONG, LONG)]
@@ -37,14 +33,14 @@ def check_answers(folder: Path, model: Any, pieces: Pieces) -> None:
         except MemoryError:
             raise
         except Exception as error:  # each architecture and tokenizer fails in its own way
-            raise DistilleryError(_unable(folder, model, pieces, reason_of(error))) from error
+            raise PotstillError(_unable(folder, model, pieces, reason_of(error))) from error
         if not alone.isfinite().all():
-            raise DistilleryError(
+            raise PotstillError(
                 f"{folder}: the model's answer to a text is no finite number, so its weights are "
                 "damaged. Get them again."
             )
         if not torch.allclose(alone, beside, rtol=0.0, atol=1e-5 + 0.01 * float(alone.abs().max())):
-            raise DistilleryError(_padded(folder, model, pieces))
+            raise PotstillError(_padded(folder, model, pieces))
 
 
 def can_pack(model: Any, pieces: Pieces) -> bool:
@@ -68,14 +64,11 @@ def can_pack(model: Any, pieces: Pieces) -> bool:
 
 
 def check_vocabulary(folder: Path, model: Any, pieces: Pieces) -> None:
-    """Check that a model has an embedding for each of its tokenizer's word pieces.
-
-    :raises DistilleryError: if it has not.
-    """
+    """Check that a model has an embedding for each of its tokenizer's word pieces."""
     rows = model.get_input_embeddings().weight.shape[0]
     piece, number = max(pieces.tokenizer.get_vocab().items(), key=lambda item: item[1])
     if number >= rows:
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: its tokenizer counts pieces up to {number:,} ({piece!r}), its weights have "
             f"{rows:,} embeddings (vocab_size in config.json). Put the tokenizer files there that "
             "the model was trained with, or train it after "

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from pipeline_lib.base.devices import DTYPES
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.networks.inputs import inside
 from pipeline_lib.models.teacher import Transformer, digest_model, load_pretrained
 from pipeline_lib.text.pieces import Pieces
@@ -45,16 +45,13 @@ class VectorModel(Transformer):
 
 
 def load_vector_model(folder: Path, device: str, precision: str, pooling: str) -> VectorModel:
-    """Load an encoder from a transformers model folder; safetensors only.
-
-    :raises DistilleryError: if the folder is not such a model, or lacks a pooler that is needed.
-    """
+    """Load an encoder from a transformers model folder; safetensors only."""
     from pipeline_lib.models.networks.attention import use_short_attention
     from pipeline_lib.models.trial import can_pack
 
     model, tokenizer = load_pretrained(folder, "AutoModel", {}, pooling == "pooler")
     if pooling == "pooler" and getattr(model, "pooler", None) is None:
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: the model has no pooler. Set sentence_vectors.pooling in params.yaml to cls or mean."
         )
     use_short_attention(model)

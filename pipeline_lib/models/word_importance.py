@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.probabilities import entropy_bits, of_two, softmax
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.students.folders import Predict
@@ -83,12 +83,11 @@ def word_importance(
     :param predict: texts to logits, float (texts, classes), for a regression to scores (texts, 1).
     :param mask: what the model reads for a masked word.
     :param read: how many words of each sentence are masked, from its start; None: all of them.
-    :raises DistilleryError: if there is no word.
     """
     sentences = (text,) if isinstance(text, str) else text
     words = tuple(split_words(sentence)[0] for sentence in sentences)
     if not any(words):
-        raise DistilleryError(f"{text!r:.80}: no word to mask.")
+        raise PotstillError(f"{text!r:.80}: no word to mask.")
     counts = list(map(len, words)) if read is None else read
     masked = [
         variant if isinstance(text, str) else (*text[:side], variant, *text[side + 1 :])

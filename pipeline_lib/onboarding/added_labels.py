@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.tasks.added import with_added
 from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import Example, LabelMap, ScoreRange, added_meaning, read_examples
@@ -49,10 +49,7 @@ class PresentRows:
 
     @classmethod
     def read(cls, params: Params, name: str) -> "PresentRows":
-        """Read a task's source, and draw its splits, as the pipeline will.
-
-        :raises DistilleryError: if the source cannot be read.
-        """
+        """Read a task's source, and draw its splits, as the pipeline will."""
         task, inputs = params.task(name), Path(params.inputs)
         path = None if task.added_labels is None else inputs / task.added_labels
         with tempfile.TemporaryDirectory() as folder:
@@ -70,7 +67,9 @@ class PresentRows:
         for key, label in zip(keys_of(train).tolist(), train["label"].to_pylist(), strict=True):
             labels.setdefault(key, set()).add(label)
         return cls(
-            *(texts, np.concatenate(scored), labels),
+            texts,
+            np.concatenate(scored),
+            labels,
             {} if path is None else dict(_stored(path, task)),
             np.empty(0, np.uint64) if unlabelled is None else keys_of(unlabelled),
         )
@@ -106,7 +105,6 @@ def read_labels(
     """Read files of labelled rows, under the names of the task's columns.
 
     :param text: the text columns that the user named, if any; :param label: the label column.
-    :raises DistilleryError: if a file cannot be read, or lacks a column.
     """
     content, column = read_content(paths, options), task.label_of("train")
     parts = {"all": content}
@@ -119,12 +117,12 @@ def read_labels(
     label = choose_label(columns, parts, texts, label, True, ask)
     names = ", ".join(task.text)
     if len(texts) != len(task.text):
-        raise DistilleryError(
+        raise PotstillError(
             f"{paths[0]}: {len(texts)} text columns ({', '.join(texts)}), but the task reads "
             f"{len(task.text)}. Give them the task's names: {names}."
         )
     if label not in content.names:
-        raise DistilleryError(f"{paths[0]}: no column of labels. Name it with --label.")
+        raise PotstillError(f"{paths[0]}: no column of labels. Name it with --label.")
     table = content.table.select([*texts, label]).rename_columns([*task.text, column])
     return Content(content.paths, table, content.numbers, content.files, None)
 
@@ -134,13 +132,11 @@ def added_labels(content: Content, task: Task, present: PresentRows, replace: bo
 
     :param content: the file, under the names of the task's columns.
     :param replace: whether its labels replace others that its texts have.
-    :raises DistilleryError: naming the rows with a label that is none, or another than their text
-        has already.
     """
     rows = _Rows(content, task, present)
     column = task.label_of("train")
     if not rows.labelled:
-        raise DistilleryError(f"{content.paths[0]}: no row has a label in column {column!r}.")
+        raise PotstillError(f"{content.paths[0]}: no row has a label in column {column!r}.")
     rows.refuse(replace)
     kept = present.added | {key: (rows.texts[n], rows.raws[n]) for key, n in rows.new.items()}
     table = {name: [t[side] for t, _ in kept.values()] for side, name in enumerate(task.text)}
@@ -148,7 +144,10 @@ def added_labels(content: Content, task: Task, present: PresentRows, replace: bo
     texts = {*present.labels} | {*rows.new}
     return AddedLabels(
         pa.table({name: pa.array(values, pa.string()) for name, values in table.items()}),
-        *(len(rows.new), len(rows.other), rows.skipped, len(texts)),
+        len(rows.new),
+        len(rows.other),
+        rows.skipped,
+        len(texts),
         present.left - len({*rows.new} & {*present.unlabelled.tolist()} - {*present.labels}),
     )
 
@@ -218,10 +217,7 @@ class _Rows:
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
 
     def refuse(self, replace: bool) -> None:
-        """Refuse rows that cannot be used.
-
-        :raises DistilleryError: naming them.
-        """
+        """Refuse rows that cannot be used."""
         faults = []
         if self.unknown:
             faults.append(
@@ -238,7 +234,7 @@ class _Rows:
                 "Correct them, leave them empty, or give --replace, so that these labels count."
             )
         if faults:
-            raise DistilleryError("\n".join(faults))
+            raise PotstillError("\n".join(faults))
 
     def _named(self, rows: list[int]) -> str:
         """List the first rows by file, number and label, and count the rest."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 
 SHARED = ("models", "transfer", "students", "optimisers", "encoders", "teachers", "methods")
 """Sections with rows, each after those that it refers to."""
@@ -32,10 +32,9 @@ def with_task(current: Mapping[str, Any], new: Mapping[str, Any], task: str) -> 
     """Return the values of a parameter file with one more task.
 
     :param current: those that are there; :param new: those that `init` would write for the task.
-    :raises DistilleryError: if a task of that name is there.
     """
     if task in current["tasks"]:
-        raise DistilleryError(
+        raise PotstillError(
             f"--add: there is a task {task} already. Choose another --name, or run this without "
             "--add to describe it anew."
         )

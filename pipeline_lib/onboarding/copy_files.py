@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.file_formats import suffix_of
 from pipeline_lib.base.files import atomic_path, copy_file, sha256_file
 from pipeline_lib.tables.contents import Content
@@ -36,7 +36,6 @@ class Placement:
         """Write the files.
 
         :param force: whether to overwrite different files that exist.
-        :raises DistilleryError: if different files exist; then nothing was written.
         """
         for target, path in self.copies.items():
             if target.exists() and not force and sha256_file(target) != sha256_file(path):
@@ -122,7 +121,7 @@ def _holds(path: Path, table: pa.Table) -> bool:
         return False
 
 
-def _other(path: Path) -> DistilleryError:
-    return DistilleryError(
+def _other(path: Path) -> PotstillError:
+    return PotstillError(
         f"{path}: a different file is there already. Choose another --name, or overwrite it with --force."
     )

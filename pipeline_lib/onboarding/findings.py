@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import TypeAdapter, ValidationError
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.tasks.labelled import (
     Example,
     LabelMap,
@@ -121,8 +121,6 @@ def find(understood: TaskGuess, unlabelled: Content | None = None) -> Findings:
     """Examine all rows; those that the pipeline would leave out or refuse are not counted.
 
     :param unlabelled: texts besides the splits, under the task's column names.
-    :raises DistilleryError: if the rows cannot be split, a class has no training row, or no
-        unlabelled text is new.
     """
     task = _task(understood)
     meaning = meaning_of(task)
@@ -180,7 +178,7 @@ def _task(understood: TaskGuess) -> Task:
         return _TASK.validate_python(understood.task(source, n_iter=0))
     except ValidationError as error:
         faults = "; ".join(fault["msg"].removeprefix("Value error, ") for fault in error.errors())
-        raise DistilleryError(f"{faults}. Correct the flag that sets it.") from error
+        raise PotstillError(f"{faults}. Correct the flag that sets it.") from error
 
 
 class _Rows:
@@ -249,7 +247,7 @@ def _check_classes(understood: TaskGuess, examples: dict[str, list[Example]], la
     missing = missing_classes(examples[understood.examples], labels)
     if missing:
         path = understood.contents[understood.examples].paths[0]
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: no row has the label {', '.join(missing)}, so it cannot be learned. Add rows "
             "of it, or name only the other classes with --labels."
         )
@@ -259,15 +257,15 @@ def _texts(unlabelled: Content, task: Task) -> list[Example]:
     texts = zip(*(unlabelled.values(name) for name in task.text), strict=True)
     examples = [Example(text, None) for text in texts if all(text)]
     if not examples:
-        raise DistilleryError(f"{unlabelled.paths[0]}: all texts are empty. Give other files.")
+        raise PotstillError(f"{unlabelled.paths[0]}: all texts are empty. Give other files.")
     return examples
 
 
 def _further(texts: pa.Table, splits: dict[str, pa.Table], unlabelled: Content) -> Further:
     try:
         kept, left_out = texts_of_no_split(texts, splits.values(), UNLABELLED)
-    except DistilleryError as error:
-        raise DistilleryError(
+    except PotstillError as error:
+        raise PotstillError(
             f"--unlabelled: all {texts.num_rows:,} texts are among the task's rows already. Give other files."
         ) from error
     empty = unlabelled.table.num_rows - texts.num_rows

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from itertools import combinations
 from shlex import quote
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.onboarding.columns import FEW, MAX_CLASSES, NEARLY_ALL, Column, notation
 from pipeline_lib.onboarding.labels import with_label
 from pipeline_lib.onboarding.names import (
@@ -43,14 +43,13 @@ def choose_texts(
 
     :param named: the columns that the user named; :param label: the label that the user named.
     :param flag: how a user names them, instead of with ``--text``.
-    :raises DistilleryError: if a file lacks one, or no column can be a text.
     """
     if named:
         named = _whole_names(named, contents)
         for name in named:
             _check_there(name, contents, "--text")
         if len(named) > 2:
-            raise DistilleryError(f"--text: {len(named)} columns. Name one for texts, or two for pairs.")
+            raise PotstillError(f"--text: {len(named)} columns. Name one for texts, or two for pairs.")
         return [*named]
     parts = contents.values()
     columns = [column for column in columns if column.name != label]
@@ -97,7 +96,7 @@ def _short_texts(columns: Sequence[Column], contents: dict[str, Content], ask: A
     candidates = named or [c.name for c in sorted(unclear, key=lambda c: -c.distinct)]
     if not candidates:
         first, *_ = contents.values()
-        raise DistilleryError(
+        raise PotstillError(
             f"{_where(contents)}: no column can be the text; {_there_are(first)}. Name it with "
             + (flag or "--text, or the columns of a file without a header line with --columns")
             + "."
@@ -130,7 +129,6 @@ def choose_label(
 
     :param named: the column that the user named, or :data:`NONE`.
     :param needed: whether there must be one, because no teacher's answers are given.
-    :raises DistilleryError: if a file lacks it, or no column can be it.
     """
     if named == NONE:
         return None
@@ -150,7 +148,7 @@ def choose_label(
     if not candidates and not needed:
         return None
     if not candidates:
-        raise DistilleryError(
+        raise PotstillError(
             f"{_where(contents)}: no column can be the label; {_there_are(first)}"
             f"{_why_not(others)}. Name it with --label; or if nothing is labelled, give a "
             "teacher's answers with --teacher FILE, or give these texts with --unlabelled besides "
@@ -197,7 +195,6 @@ def choose_kind(name: str, values: Sequence[str], named: str | None, of_teacher:
 
     :param values: the label column's values; :param named: what the user said.
     :param of_teacher: what a finished teacher answers: numbers may be either.
-    :raises DistilleryError: if there are too many distinct values for classes.
     """
     if named is not None:
         return named
@@ -206,7 +203,7 @@ def choose_kind(name: str, values: Sequence[str], named: str | None, of_teacher:
     if len(numbers) <= NEARLY_ALL * max(len(filled), 1):
         classes = len(set(filled))
         if classes > MAX_CLASSES:
-            raise DistilleryError(
+            raise PotstillError(
                 f"column {name!r}: {classes:,} different values are too many for classes. "
                 "Name another with --label, merge them with --labels, or give --kind "
                 "classification to keep them all."
@@ -246,14 +243,11 @@ def _classes_or_scores(where: str, different: Collection[float]) -> Question:
 
 
 def check_notation(name: str, values: Sequence[str], contents: dict[str, Content]) -> None:
-    """Refuse a label column of numbers with decimal commas or percent signs.
-
-    :raises DistilleryError: if it is one.
-    """
+    """Refuse a label column of numbers with decimal commas or percent signs."""
     style = notation([value for value in values if value])
     if style is not None:
         path = next(content.paths[0] for content in contents.values() if name in content.names)
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: column {name!r} has numbers with {style}. {_REWRITE[style]}; or if they are "
             "classes, give --kind classification."
         )
@@ -269,7 +263,7 @@ def _there_are(content: Content) -> str:
 def _check_there(name: str, contents: dict[str, Content], flag: str) -> None:
     for content in contents.values():
         if name not in content.names:
-            raise DistilleryError(f"{content.paths[0]}: no column {name!r}; {_there_are(content)}. Correct {flag}.")
+            raise PotstillError(f"{content.paths[0]}: no column {name!r}; {_there_are(content)}. Correct {flag}.")
 
 
 def _check_common(columns: Sequence[Column], contents: dict[str, Content]) -> None:
@@ -281,7 +275,7 @@ def _check_common(columns: Sequence[Column], contents: dict[str, Content]) -> No
     texts = [column.name for column in columns if column.is_text]
     for other in others:
         if texts and not {*texts} & {*other.names}:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{other.paths[0]}: no column {texts[0]!r}, as in {first.paths[0]}; "
                 f"{_there_are(other)}. Give it the same columns, or leave it out by naming the "
                 "other files: distill init TRAIN --dev DEV."

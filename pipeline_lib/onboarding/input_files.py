@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.file_formats import COMPRESSIONS, FORMATS, format_of, suffix_of
 from pipeline_lib.tables.reader import is_hidden
 
@@ -40,7 +40,6 @@ def files_by_split(paths: Sequence[Path], dev: Path | None = None, test: Path | 
     """Return the files of each split; ``all`` is to be divided into splits.
 
     :param paths: files and folders; :param dev: the dev file; :param test: the test file.
-    :raises DistilleryError: if a file is missing, or its format or split is unknown.
     """
     folders = [path for path in paths if path.is_dir()]
     named = [checked(path) for path in paths if not path.is_dir()]
@@ -61,7 +60,7 @@ def files_by_split(paths: Sequence[Path], dev: Path | None = None, test: Path | 
     if set(splits) == {"train"}:
         return {"all": splits["train"]}
     if "train" not in splits:
-        raise DistilleryError(
+        raise PotstillError(
             f"{', '.join(map(str, paths))}: no training file, only {', '.join(splits) or 'none'}. "
             "Name one: distill init TRAIN --dev DEV --test TEST."
         )
@@ -70,14 +69,11 @@ def files_by_split(paths: Sequence[Path], dev: Path | None = None, test: Path | 
 
 
 def checked(path: Path) -> Path:
-    """Return the path, once it is checked that the file exists and has a known format.
-
-    :raises DistilleryError: if not.
-    """
+    """Return the path, once it is checked that the file exists and has a known format."""
     if not path.is_file():
-        raise DistilleryError(f"{path}: not found. Correct the path.")
+        raise PotstillError(f"{path}: not found. Correct the path.")
     if format_of(path) is None:
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: unknown file suffix; known are {', '.join(FORMATS)}, and those with "
             f"{', '.join(COMPRESSIONS)} added. Save the file as one of these (a spreadsheet as "
             "CSV), or unpack it."
@@ -89,7 +85,6 @@ def files_of_texts(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     """Return files of unlabelled texts, each once, and the other files in their folders.
 
     :param paths: files, and folders, from which all files of a known format are used.
-    :raises DistilleryError: if a file is missing or of an unknown format, or a folder has none.
     """
     files: dict[Path, Path] = {}
     others: list[Path] = []
@@ -157,8 +152,8 @@ def _groups(folder: Path) -> list[tuple[str | None, list[Path]]]:
     return named
 
 
-def _nothing_in(folder: Path) -> DistilleryError:
-    return DistilleryError(f"{folder}: no data files in this folder; known suffixes are {', '.join(FORMATS)}.")
+def _nothing_in(folder: Path) -> PotstillError:
+    return PotstillError(f"{folder}: no data files in this folder; known suffixes are {', '.join(FORMATS)}.")
 
 
 def _stem(path: Path) -> str:
@@ -167,10 +162,10 @@ def _stem(path: Path) -> str:
 
 def _refuse(path: Path, split: str | None, splits: dict[str, list[Path]]) -> None:
     if split is None:
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: its name does not tell its split (train, dev, test). Name the others with "
             "--dev and --test, or give only this file."
         )
-    raise DistilleryError(
+    raise PotstillError(
         f"{path}: {split} is {splits[split][0]} already. Give one of them, or the folder of one data set only."
     )

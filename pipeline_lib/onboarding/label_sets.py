@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from shlex import quote
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.onboarding.labels import Labels, parse_labels
 from pipeline_lib.onboarding.names import ends_as_label, says_label
 from pipeline_lib.onboarding.questions import Ask, Question
@@ -48,7 +48,6 @@ def choose_label_set(
     :param named: the columns that the user named, with commas, or None.
     :param kind: what the user said that labels are; :param spec: how the user described them.
     :param needed: whether there must be labels, because no teacher's answers are given.
-    :raises DistilleryError: if the user said that there are several, and they are not found.
     """
     if kind not in (None, "multilabel"):
         return None
@@ -58,7 +57,7 @@ def choose_label_set(
         columns = _guessed(content, texts, kind, ask)
     if columns is None:
         if kind == "multilabel" and (needed or named is not None):
-            raise DistilleryError(
+            raise PotstillError(
                 f"{content.paths[0]}: no labels of which a row may have several: neither columns "
                 "of 0 and 1, nor one of lists. Name them with --label a,b,c."
             )
@@ -95,12 +94,12 @@ def _named(content: Content, named: str, kind: str | None) -> str | list[str] | 
     if len(parts) < 2:
         return None
     if missing:
-        raise DistilleryError(
+        raise PotstillError(
             f"{content.paths[0]}: no column {missing[0]!r}; there are {', '.join(content.names)}. Correct --label."
         )
     others = [name for name in parts if name not in marks_of(content, ())]
     if others:
-        raise DistilleryError(
+        raise PotstillError(
             f"{content.paths[0]}: column {others[0]!r} holds other values than 0 and 1, or true "
             "and false, so it is no label of several. Take it out of --label."
         )
@@ -167,13 +166,13 @@ def _holds_lists(content: Content, name: str) -> bool:
 
 def _of_marks(content: Content, columns: list[str], spec: str | None) -> LabelSet:
     if spec is not None:
-        raise DistilleryError(
+        raise PotstillError(
             f"--labels {spec!r}: labels are named by their columns, {', '.join(columns)}. Leave it out."
         )
     kept = [name for name in columns if _has_rows(content, name)]
     labels = {name: sorted({value for value in content.values(name) if value.casefold() in YES}) for name in kept}
     if len(kept) < 2:
-        raise DistilleryError(
+        raise PotstillError(
             f"{content.paths[0]}: of {', '.join(columns)}, only {', '.join(kept) or 'none'} has a "
             "row that says yes. Name other columns with --label."
         )
@@ -194,7 +193,7 @@ def _of_lists(contents: dict[str, Content], column: str, spec: str | None) -> La
     if spec is not None:
         return parse_labels(spec, [*counts])
     if not 2 <= len(counts) <= MOST:
-        raise DistilleryError(
+        raise PotstillError(
             f"column {column!r}: {len(counts):,} different entries of lists cannot be labels. Name "
             "another column with --label, or the labels with --labels 'joy;anger'."
         )

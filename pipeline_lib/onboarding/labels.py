@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.tasks.labelled import LabelMap, ScoreRange
 from pipeline_lib.tables.values import MINUS_ONE, NO_VALUE, finite_number
 
@@ -60,7 +60,6 @@ def parse_labels(spec: str, values: Sequence[str]) -> Labels:
     ranges.
 
     :param values: the label column's values; a class named without values stands for its own name.
-    :raises DistilleryError: if it cannot be parsed.
     """
     labels: Labels = {}
     for part in filter(None, (part.strip() for part in spec.split(";"))):
@@ -71,7 +70,7 @@ def parse_labels(spec: str, values: Sequence[str]) -> Labels:
         else:
             labels[name] = [v.strip() for v in meaning.split(",")] if sign else [name]
     if len(labels) < 2:
-        raise DistilleryError(
+        raise PotstillError(
             f"--labels: {spec!r} names {len(labels)} classes. Write 'bad=1,2;good=4,5', or ranges, "
             "'bad=-4..-1;good=1..4'."
         )
@@ -90,17 +89,14 @@ def spelled(labels: Labels) -> str:
 
 
 def score_range(values: Sequence[str], spec: str | None) -> Labels:
-    """Return the range of a regression: the one given as ``0..5``, or the enclosing whole numbers.
-
-    :raises DistilleryError: if no value is a number, or all are equal.
-    """
+    """Return the range of a regression: the one given as ``0..5``, or the enclosing whole numbers."""
     if spec is not None:
         low, _, high = spec.partition("..")
         return {"min": _number(low, spec), "max": _number(high, spec)}
     parsed = map(finite_number, with_label(values))
     numbers = [number for number in parsed if number is not None]
     if len(set(numbers)) < 2:
-        raise DistilleryError("the label column does not have two different numbers. Name another with --label.")
+        raise PotstillError("the label column does not have two different numbers. Name another with --label.")
     low, high = min(numbers), max(numbers)
     if high - low >= 0.5:
         low, high = math.floor(low), math.ceil(high)
@@ -164,5 +160,5 @@ def _order(value: str) -> tuple[float, str, str]:
 def _number(value: str, whole: str) -> float:
     parsed = finite_number(value.strip())
     if parsed is None:
-        raise DistilleryError(f"--labels: {whole!r}: {value!r} is not a number. Write a range such as 0..5.")
+        raise PotstillError(f"--labels: {whole!r}: {value!r} is not a number. Write a range such as 0..5.")
     return parsed

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.model_config import read_config
 from pipeline_lib.onboarding.findings import Findings
@@ -105,8 +105,7 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
             base, of_words, read_config(teacher.path) if of_words else {}, _is_few(wanted)
         ),
         "students": student_rows(
-            *(students, word_limit(words), pieces, teacher.model or next(iter(models))),
-            base["students"][ENCODED]["width"],
+            students, word_limit(words), pieces, teacher.model or next(iter(models)), base["students"][ENCODED]["width"]
         ),
         "optimisers": optimisers(students, train, texts * (1 + n_iter)),
         "methods": methods,
@@ -143,12 +142,11 @@ def with_added_labels(text: str, task: str, file: str, path: Path) -> str:
     All else stays as it is, comments included.
 
     :param path: that of the text, for the message.
-    :raises DistilleryError: if the task is written on one line.
     """
     row = YAML(typ="rt", pure=True).load(text)["tasks"][task]
     lines = text.splitlines(keepends=True)
     if row.fa.flow_style():
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: tasks.{task} is written in braces. Add `{ADDED}: {file}` to it, and run this again."
         )
     first = next(iter(row))

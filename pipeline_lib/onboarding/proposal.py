@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.model_config import check_problem_type, read_config
 from pipeline_lib.onboarding.copy_files import Placement, place
 from pipeline_lib.onboarding.findings import Findings, find, kept_rows, without_lonely
@@ -71,13 +71,10 @@ class Proposal:
 
 
 def name_of(requested: str | None, files: list[Path]) -> str:
-    """Return the task's name: the one given, or that of the first file or its folder.
-
-    :raises DistilleryError: if a given name contains characters that are not allowed.
-    """
+    """Return the task's name: the one given, or that of the first file or its folder."""
     if requested is not None:
         if not requested.replace("_", "").isalnum() or not requested.isascii():
-            raise DistilleryError(f"--name {requested!r}: use only letters, digits and _ in a name.")
+            raise PotstillError(f"--name {requested!r}: use only letters, digits and _ in a name.")
         return requested
     path = files[0].resolve()
     stem = path.parent.name if path.stem.lower() in _SPLIT_NAMES else path.stem
@@ -86,13 +83,10 @@ def name_of(requested: str | None, files: list[Path]) -> str:
 
 
 def profile_of(name: str, base: Path) -> Path:
-    """Return the path of a task's profile, in this workspace.
-
-    :raises DistilleryError: if it would replace the one that it extends.
-    """
+    """Return the path of a task's profile, in this workspace."""
     path = PROFILES / f"{name}.yaml"
     if path.name == base.name:
-        raise DistilleryError(f"{path}: the profile that others extend. Choose another --name.")
+        raise PotstillError(f"{path}: the profile that others extend. Choose another --name.")
     return path
 
 
@@ -100,7 +94,6 @@ def inspect_files(request: Request, base: Mapping[str, Any], ask: Ask) -> Inspec
     """Work out what files are about, and what is odd about their rows.
 
     :param base: the values of the parameter file that the profile extends.
-    :raises DistilleryError: if files cannot be read, understood or split.
     """
     splits = files_by_split(request.files, request.dev, request.test)
     # Some rows of QQP's official training file end before their texts.
@@ -117,7 +110,7 @@ def inspect_files(request: Request, base: Mapping[str, Any], ask: Ask) -> Inspec
     if teacher.task_kind not in (None, understood.kind):
         if "multilabel" in (teacher.task_kind, understood.kind):
             check_problem_type(read_config(teacher.path), teacher.path, understood.kind)
-        raise DistilleryError(
+        raise PotstillError(
             f"--teacher {request.teacher}: its config.json is of a {teacher.task_kind} "
             f"({teacher.outputs} in num_labels or id2label), and the labels here are a "
             f"{understood.kind}. Give another teacher, or correct --kind and --label."
@@ -126,7 +119,7 @@ def inspect_files(request: Request, base: Mapping[str, Any], ask: Ask) -> Inspec
         labels = in_model_order(teacher.path, understood.labels)
         understood = understood.in_order([*labels])
     if teacher.runs and not understood.is_labelled:
-        raise DistilleryError(
+        raise PotstillError(
             f"--teacher {request.teacher}: a model is tuned and scored on labels, but the training "
             "rows have none. Give a file of answers (docs/teacher-files.md)."
         )
@@ -148,7 +141,6 @@ def propose(request: Request, inspection: Inspection, base: Mapping[str, Any], l
     """Return what to write.
 
     :param language: the texts'.
-    :raises DistilleryError: if a teacher's answers do not say which class their numbers are for.
     """
     understood, inputs = inspection.understood, Path(base["inputs"])
     contents = {**understood.contents}
@@ -178,7 +170,6 @@ def propose(request: Request, inspection: Inspection, base: Mapping[str, Any], l
             where = f"{request.name}/answers/{path.name}"
             placement.copies[inputs / where] = path
     wanted = Wanted(
-        *(request.name, understood, inspection.findings, placement.source),
-        *(teacher, where, request.students, language),
+        request.name, understood, inspection.findings, placement.source, teacher, where, request.students, language
     )
     return Proposal(placement, overlay(wanted, base))

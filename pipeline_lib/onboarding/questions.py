@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,5 @@ Ask = Callable[[Question], str]
 
 
 def refuse(question: Question) -> str:
-    """Refuse to guess an answer.
-
-    :raises DistilleryError: naming the flag that answers the question.
-    """
-    raise DistilleryError(f"{question.text} {' | '.join(question.choices)}. Answer with {question.flag}.")
+    """Refuse to guess an answer."""
+    raise PotstillError(f"{question.text} {' | '.join(question.choices)}. Answer with {question.flag}.")

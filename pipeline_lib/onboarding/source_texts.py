@@ -13,8 +13,6 @@ def source_texts(params: Params, name: str) -> Iterator[list[list[str]]] | None:
     """Return batches of a task's texts: the first sentences and, for pairs, the second ones.
 
     None if its source has to be fetched first.
-
-    :raises DistilleryError: naming file and row, as they are read, if a file cannot be.
     """
     task = params.task(name)
     if not isinstance(task.source, OwnFiles | GlueFolder):

@@ -7,7 +7,7 @@ follow from the number of rows.  Nothing here depends on a score.
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 
 SMALL = ("bilstm", "static")
 ALL = (*SMALL, "cnn", "linear", "biattentive", "transformer", "dse")
@@ -42,12 +42,9 @@ _STARTS = {"linear": "random", "transformer": "model", "dse": "model", ENCODED: 
 
 
 def architectures(students: str | None, purpose: str | None) -> tuple[str, ...]:
-    """Return the architectures of ``--students`` or ``--for``.
-
-    :raises DistilleryError: if both are given.
-    """
+    """Return the architectures of ``--students`` or ``--for``."""
     if students is not None and purpose is not None:
-        raise DistilleryError("--students and --for both name the students. Give one of them.")
+        raise PotstillError("--students and --for both name the students. Give one of them.")
     if purpose is not None:
         return _PURPOSES[purpose]
     return ALL if students == "all" else SMALL

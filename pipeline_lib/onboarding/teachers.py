@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.model_config import check_problem_type, kind_of_model, output_names, read_config
 from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.onboarding.labels import Labels, spelled
@@ -57,7 +57,6 @@ def choose_teacher(choice: str | None, models: Sequence[str], default: str, clas
     :param models: the rows that exist; :param default: the one to tune.
     :param classes: the task's classes, as far as they are named: a batch's tokens are searched for
         them.
-    :raises DistilleryError: if it is none of these.
     """
     if choice is None or choice in models:
         return Chosen(choice or default, "single", choice or default)
@@ -65,7 +64,7 @@ def choose_teacher(choice: str | None, models: Sequence[str], default: str, clas
     if path.is_dir():
         return _model(path)
     if not path.is_file():
-        raise DistilleryError(
+        raise PotstillError(
             f"--teacher {choice}: neither a model of params.yaml ({', '.join(models)}), nor a "
             "model's folder, nor a file of answers. Correct it."
         )
@@ -93,20 +92,19 @@ def class_order(hints: AnswerHints, labels: Labels, is_ordered: bool) -> list[st
     A list has one number for each class, and labels that are numbers count the classes from 0.
 
     :param labels: the task's classes; :param is_ordered: whether the user named them in this order.
-    :raises DistilleryError: if the order is not known, or labels do not count the classes.
     """
     names = [*labels]
     counts = [value for value in hints.numbers if not (isinstance(value, str) and value.strip() in names)]
     for value in counts:
         if not _is_place(value, names):
-            raise DistilleryError(
+            raise PotstillError(
                 f"--teacher: label {value} is a number, which counts the classes "
                 f"{', '.join(names)} from 0. Write the classes' names as text."
             )
     if not counts and not hints.has_lists:
         return None
     if not is_ordered and names != [str(index) for index in range(len(names))]:
-        raise DistilleryError(
+        raise PotstillError(
             "--teacher: the file does not say which class its numbers are for. Name the classes in "
             f"their order: --labels {quote(spelled(labels))}."
         )
@@ -142,7 +140,7 @@ def tuning_of(chosen: Chosen, path: str, rows: int, base: Mapping[str, Any]) -> 
 
 def _model(path: Path) -> Chosen:
     if not (path / "config.json").is_file():
-        raise DistilleryError(f"--teacher {path}: no config.json, so this is not a model. Correct the folder.")
+        raise PotstillError(f"--teacher {path}: no config.json, so this is not a model. Correct the folder.")
     config = read_config(path)
     heads = config.get("architectures") or []
     name = "".join(sign if sign.isalnum() else "_" for sign in path.resolve().name)

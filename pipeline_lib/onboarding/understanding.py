@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.onboarding.columns import look_at
 from pipeline_lib.onboarding.guess_columns import (
     NONE,
@@ -157,7 +157,6 @@ def understand(contents: dict[str, Content], overrides: Overrides, hints: Answer
 
     :param contents: by split, without unlabelled texts.
     :param hints: what a teacher's answers say, if they are given.
-    :raises DistilleryError: if they cannot be understood, or are ambiguous and ``ask`` refuses.
     """
     columns = look_at(contents)
     text = choose_texts(columns, contents, overrides.text, overrides.label, ask)
@@ -171,7 +170,7 @@ def understand(contents: dict[str, Content], overrides: Overrides, hints: Answer
     with_label = [split for split, content in contents.items() if name in content.names]
     values = [v for split in with_label for v in _known(split, contents[split].values(name))]
     if name is None and hints is None:
-        raise DistilleryError(
+        raise PotstillError(
             "nothing is labelled, and no teacher's answers are given. Name the label column with "
             "--label, or a file of answers with --teacher FILE; or give these texts with "
             "--unlabelled besides labelled ones."
@@ -183,8 +182,8 @@ def understand(contents: dict[str, Content], overrides: Overrides, hints: Answer
     if isinstance(labels, dict) and kind == "classification" and len(labels) < 2:
         [only] = labels
         if name is None:
-            raise DistilleryError(f"--teacher: only one class, {only}. Give another file.")
-        raise DistilleryError(f"column {name!r}: only one class, {only}. Name another with --label.")
+            raise PotstillError(f"--teacher: only one class, {only}. Give another file.")
+        raise PotstillError(f"column {name!r}: only one class, {only}. Name another with --label.")
     counts = [_count(meaning, values) for meaning in labels.values()] if kind == "classification" else []
     metrics, rare = metrics_of(kind, counts)
     positive = None if rare is None else [*labels][rare]
@@ -209,7 +208,7 @@ def _of_several(
     if overrides.metrics:
         metrics = _checked_metrics(overrides.metrics, "multilabel")
     if overrides.positive is not None:
-        raise DistilleryError(
+        raise PotstillError(
             f"--positive {overrides.positive}: F1 is of all labels, of which a row may have several. Leave it out."
         )
     split = _split(contents, overrides)
@@ -223,12 +222,11 @@ def _by_split(
     """Return the label columns: by split, if the training rows lack them.
 
     :param name: what messages call them; :param with_label: the splits that have them.
-    :raises DistilleryError: if nothing can be learned from them, and no answers are given.
     """
     if {"train", "all"} & set(with_label):
         return label
     if hints is None:
-        raise DistilleryError(
+        raise PotstillError(
             f"column {name!r} is only in {', '.join(with_label)}, so nothing can be learned "
             "from it. Name another with --label, or a file of answers with --teacher FILE."
         )
@@ -248,7 +246,7 @@ def _of_teacher(hints: AnswerHints, overrides: Overrides, ask: Ask) -> tuple[str
     if hints.kind is None:
         return kind, {name: [name] for name in classes_of(numbers, None)}
     if not hints.classes:
-        raise DistilleryError(
+        raise PotstillError(
             "--teacher: the file does not name its classes. Name them in their order: --labels 'bad;good'."
         )
     return kind, {name: [name] for name in hints.classes}
@@ -287,21 +285,19 @@ def _checked_metrics(names: Sequence[str], kind: str) -> list[str]:
     known = METRICS[kind]
     for name in names:
         if name not in known:
-            raise DistilleryError(f"--metrics: {name!r} is not a metric of a {kind}. Choose from {', '.join(known)}.")
+            raise PotstillError(f"--metrics: {name!r} is not a metric of a {kind}. Choose from {', '.join(known)}.")
     return [*names]
 
 
 def _checked_positive(positive: str, kind: str, labels: Labels, metrics: Sequence[str]) -> str:
     if kind == "regression":
-        raise DistilleryError(f"--positive {positive}: scores have no classes. Leave it out.")
+        raise PotstillError(f"--positive {positive}: scores have no classes. Leave it out.")
     if positive not in labels:
-        raise DistilleryError(f"--positive: no class {positive!r}; there are {', '.join(labels)}. Name one of them.")
+        raise PotstillError(f"--positive: no class {positive!r}; there are {', '.join(labels)}. Name one of them.")
     if len(labels) != 2:
-        raise DistilleryError(
-            f"--positive {positive}: of {len(labels)} classes, F1 is the mean over all. Leave it out."
-        )
+        raise PotstillError(f"--positive {positive}: of {len(labels)} classes, F1 is the mean over all. Leave it out.")
     if "f1" not in metrics:
-        raise DistilleryError(
+        raise PotstillError(
             f"--positive {positive}: F1 is not among the metrics, {', '.join(metrics)}. Add it: "
             f"--metrics {','.join([*metrics, 'f1'])}."
         )
@@ -313,11 +309,11 @@ def _split(contents: dict[str, Content], overrides: Overrides) -> dict[str, Any]
     if "dev" in contents:
         for share, flag in ((overrides.dev, "--dev"), (overrides.test, "--test")):
             if share is not None:
-                raise DistilleryError(f"{flag} {share:g}: a dev file is given, so none is drawn.")
+                raise PotstillError(f"{flag} {share:g}: a dev file is given, so none is drawn.")
         return None
     rows = next(iter(contents.values())).table.num_rows
     if overrides.dev == 0:
-        raise DistilleryError(
+        raise PotstillError(
             "--dev 0: learning rates, steps and thresholds are chosen on dev, so it cannot be "
             "empty. Give a share above 0, or a file."
         )

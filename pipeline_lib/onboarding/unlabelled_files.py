@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.onboarding.columns import look_at
 from pipeline_lib.onboarding.guess_columns import choose_texts
 from pipeline_lib.onboarding.questions import Ask, Question
@@ -21,7 +21,6 @@ def read_further(paths: Sequence[Path], text: Sequence[str], options: ReadOption
 
     :param text: the task's text columns; :param options: those of its files, whose column names may
         also apply to these.
-    :raises DistilleryError: naming each file that cannot be read, or has other columns.
     """
     contents: list[Content] = []
     faults: list[str] = []
@@ -29,12 +28,12 @@ def read_further(paths: Sequence[Path], text: Sequence[str], options: ReadOption
     for path in paths:
         try:
             renamed = _renamed(_read(path, options), text, ask)
-        except DistilleryError as error:
+        except PotstillError as error:
             faults.append(str(error))
             continue
         contents.append(renamed)
     if faults:
-        raise DistilleryError("\n".join(_counted(faults, len(paths))))
+        raise PotstillError("\n".join(_counted(faults, len(paths))))
     tables = [content.table.select([*text]) for content in contents]
     return joined([replace(c, table=table) for c, table in zip(contents, tables, strict=True)])
 
@@ -54,7 +53,7 @@ def _renamed(content: Content, text: Sequence[str], ask: Ask) -> Content:
     part, flag = {UNLABELLED: content}, f"the task's names in this file: {names}"
     columns = choose_texts(look_at(part), part, (), None, ask, flag)
     if len(columns) != len(text):
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: {len(columns)} text columns ({', '.join(columns)}), but the task reads "
             f"{len(text)}. Give them the task's names: {names}."
         )

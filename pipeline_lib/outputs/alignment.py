@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.base.text import Text
 from pipeline_lib.outputs.teacher_pass import LogitPass, TeacherPass
@@ -55,7 +55,6 @@ def prove_alignment(
 
     :param teacher_agreement: the teacher's agreement with its training rows' labels, measured when
         it was fine-tuned.  None: these are other rows, or their labels are hidden.
-    :raises DistilleryError: if a measurement contradicts the alignment.
     """
     share = rows_per_shard(outputs)
     samples: list[Sample] = []
@@ -82,7 +81,6 @@ def prove_vectors(inputs: ShardSet, outputs: ShardSet, teacher_pass: TeacherPass
     """Measure the alignment of stored vectors, or states, and return the figures.
 
     :param teacher_pass: the pass that computed them.
-    :raises DistilleryError: if keys differ, or rerunning rows gives other vectors.
     """
     figures = {"rows": inputs.manifest.rows, "rows_with_equal_key": equal_keys(inputs, outputs)}
     samples = [*different_samples(inputs, outputs, teacher_pass)]
@@ -124,10 +122,7 @@ def rows_per_shard(outputs: ShardSet) -> int:
 
 
 def pairs(inputs: ShardSet, outputs: ShardSet) -> Iterator[tuple[int, pa.Table, pa.Table]]:
-    """Yield (index, input rows, outputs) of each shard that has rows, memory-mapped.
-
-    :raises DistilleryError: if the outputs were computed from other inputs.
-    """
+    """Yield (index, input rows, outputs) of each shard that has rows, memory-mapped."""
     check_answers(inputs.manifest, outputs.manifest)
     for number, shard in enumerate(inputs.manifest.shards):
         if shard.rows:
@@ -136,15 +131,12 @@ def pairs(inputs: ShardSet, outputs: ShardSet) -> Iterator[tuple[int, pa.Table, 
 
 
 def equal_keys(inputs: ShardSet, outputs: ShardSet) -> int:
-    """Return how many rows have the same content key as their outputs: all.
-
-    :raises DistilleryError: if any differ.
-    """
+    """Return how many rows have the same content key as their outputs: all."""
     matches = sum(
         int((rows["key"].to_numpy() == stored["key"].to_numpy()).sum()) for _, rows, stored in pairs(inputs, outputs)
     )
     if matches != inputs.manifest.rows:
-        raise DistilleryError(f"{outputs.folder}: rows and outputs have different keys. {_remedy(outputs)}")
+        raise PotstillError(f"{outputs.folder}: rows and outputs have different keys. {_remedy(outputs)}")
     return matches
 
 
@@ -197,10 +189,7 @@ class Judge:
     tolerance: float
 
     def figures(self, samples: list[Sample], again: list[np.ndarray]) -> dict[str, Any]:
-        """Return how many rows were rerun, and how close their outputs came.
-
-        :raises DistilleryError: if rerunning a shard's rows does not reproduce their outputs.
-        """
+        """Return how many rows were rerun, and how close their outputs came."""
         shares, whole = [0.0], set()
         for sample, recomputed in zip(samples, again, strict=True):
             error = float(np.linalg.norm(recomputed - sample.stored, axis=1).max())
@@ -223,7 +212,7 @@ class Judge:
         path = self.outputs.path(self.outputs.manifest.shards[number])
         if self.teacher_pass.compute(read_shard(self.inputs.path(shard))).equals(read_shard(path)):
             return
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: its outputs do not belong to its rows: rerun outputs differ by up to "
             f"{error:.3g} from those stored, while different rows are {apart:.3g} apart (rounding "
             f"explains at most {self.tolerance:.0%} of that). {_remedy(self.outputs)}"
@@ -260,13 +249,10 @@ def _share_nearest(samples: list[Sample], again: list[np.ndarray]) -> float:
 def _agreement(
     labels: pa.ChunkedArray, logits: list[np.ndarray], teacher_agreement: float, outputs: ShardSet
 ) -> dict[str, Any]:
-    """Return the stored logits' agreement with the labels, next to the teacher's own.
-
-    :raises DistilleryError: if theirs is lower.
-    """
+    """Return the stored logits' agreement with the labels, next to the teacher's own."""
     stored_agreement = agreement(label_array(labels), np.concatenate(logits), kind_of_labels(labels))
     if stored_agreement < teacher_agreement - AGREEMENT_TOLERANCE:
-        raise DistilleryError(
+        raise PotstillError(
             f"{outputs.folder}: the stored outputs' agreement with the labels is "
             f"{stored_agreement:.1%}, the teacher's own is {teacher_agreement:.1%}. "
             f"{_remedy(outputs)}"

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.probabilities import Kind, answered, logit, sigmoid, softmax
 from pipeline_lib.base.text import MASK
 from pipeline_lib.outputs.health import check_finite, check_outputs
@@ -61,10 +61,7 @@ class AveragePass(ShardPass):
         return settings | {"precision": "float64"}
 
     def content(self, inputs: ShardSet, shard: Shard) -> tuple[Path, ...]:
-        """Return the shards of all teachers' outputs for an input shard.
-
-        :raises DistilleryError: if outputs were computed from another set.
-        """
+        """Return the shards of all teachers' outputs for an input shard."""
         answers = zip(self.folders, self.digests, strict=True)
         return tuple(_answering(*pair, inputs.folder)[shard.sha256] for pair in answers)
 
@@ -95,13 +92,10 @@ class AveragePass(ShardPass):
 
 @lru_cache(maxsize=8)
 def _answering(folder: Path, digest: str, inputs: Path) -> dict[str, Path]:
-    """Return the shards of an output set, by the digests of their input shards.
-
-    :raises DistilleryError: if one is damaged, or they are of another set.
-    """
+    """Return the shards of an output set, by the digests of their input shards."""
     outputs = ShardSet.open(folder)
     if faults := outputs.verify():
-        raise DistilleryError(f"{faults[0]}. Delete {folder} and run `dvc repro`.")
+        raise PotstillError(f"{faults[0]}. Delete {folder} and run `dvc repro`.")
     check_answers(read_manifest(inputs), outputs.manifest)
     return {shard.source: outputs.path(shard) for shard in outputs.manifest.shards}
 

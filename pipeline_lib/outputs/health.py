@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.results.metrics import agreement, decide
 
@@ -39,7 +39,6 @@ def check_outputs(outputs: np.ndarray, keys: np.ndarray, where: str, remedy: str
     :param outputs: float (rows, width); :param keys: content keys of the rows, uint64 (rows,).
     :param where: the pass and the shard; :param remedy: what to do.
     :param few: whether there may be few distinct ones, as with labels or rounded probabilities.
-    :raises DistilleryError: naming the shard and rows.
     """
     check_finite(outputs, where, remedy)
     first = np.unique(keys, return_index=True)[1]
@@ -57,19 +56,16 @@ def check_outputs(outputs: np.ndarray, keys: np.ndarray, where: str, remedy: str
     elif spread < MIN_SPREAD * size:
         fault = f"variance gone: a deviation of {spread:.3g}, {spread / size:.1e} of their size,"
     if fault:
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: {fault} for {len(chosen):,} different inputs of rows 0 to {len(outputs) - 1}. {remedy}"
         )
 
 
 def check_finite(outputs: np.ndarray, where: str, remedy: str) -> None:
-    """Check that a shard's outputs, float (rows, width), are finite; see :func:`check_outputs`.
-
-    :raises DistilleryError: naming the shard and rows.
-    """
+    """Check that a shard's outputs, float (rows, width), are finite; see :func:`check_outputs`."""
     broken = np.flatnonzero(~np.isfinite(outputs).all(axis=1))
     if len(broken):
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: not a finite number in the outputs of {len(broken):,} of {len(outputs):,} "
             f"rows ({_listed(broken)}). {remedy}"
         )
@@ -90,7 +86,6 @@ def check_agreement(
     :param rows: their numbers in the shard, int (rows,).
     :param teacher_agreement: on the teacher's training rows; see
         :func:`~pipeline_lib.results.metrics.agreement`.
-    :raises DistilleryError: if it is far below.
     """
     if len(labels) < MIN_LABELS or (kind == "regression" and np.ptp(labels) == 0):
         return
@@ -104,7 +99,7 @@ def check_agreement(
         differs = decide(outputs, kind) != labels
         wrong = np.flatnonzero(differs if differs.ndim == 1 else differs.any(axis=1))
         which = "with another class" if differs.ndim == 1 else "with other labels"
-    raise DistilleryError(
+    raise PotstillError(
         f"{where}: the agreement of {len(labels):,} labelled rows' outputs with their labels is "
         f"{shard_agreement:.1%}, the teacher's own is {teacher_agreement:.1%} "
         f"({which}: {_listed(rows[wrong])}). {remedy}"

@@ -21,7 +21,6 @@ def precompute_vectors(inputs: ShardSet, teacher_pass: TeacherPass, folder: Path
 
     :param title: of the progress display.
     :returns: a summary: how many rows there are, how many shards were found, and what was proven.
-    :raises DistilleryError: if the outputs do not belong to their rows.
     """
     manifest, report = run_pass(teacher_pass, inputs, folder, engine, title)
     outputs = ShardSet.open(folder)

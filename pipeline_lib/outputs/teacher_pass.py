@@ -183,8 +183,13 @@ class LogitPass(TeacherPass):
         rows = np.flatnonzero(content["label"].is_valid())
         labels = content["label"].take(rows)
         check_agreement(
-            *(label_array(labels), matrix(output["logits"])[rows], rows, self.agreement),
-            *(kind_of_labels(labels), f"{self.kind} of {name}", self.remedy),
+            label_array(labels),
+            matrix(output["logits"])[rows],
+            rows,
+            self.agreement,
+            kind_of_labels(labels),
+            f"{self.kind} of {name}",
+            self.remedy,
         )
 
 
@@ -234,7 +239,7 @@ class StatePass(TeacherPass):
     def teacher(self) -> StateTeacher:
         """Load the teacher; the process caches the last one."""
         base = _loaded(self.folder, self.digest, self.device, self.precision)
-        return StateTeacher(*(base.model, base.tokenizer, base.device, base.precision, base.digest, self.layers))
+        return StateTeacher(base.model, base.tokenizer, base.device, base.precision, base.digest, self.layers)
 
     def columns(self, outputs: np.ndarray, side: str) -> dict[str, pa.Array]:
         """Return a column of states: a list per layer in each row."""

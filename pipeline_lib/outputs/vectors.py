@@ -31,7 +31,7 @@ class VectorPass(TeacherPass):
     def of(cls, params: Params, folder: Path) -> Self:
         """Resolve device and dtypes from params for the encoder in ``folder``."""
         settings = params.sentence_vectors
-        return super().of(*(params, folder, settings.max_length), pooling=settings.pooling, storage=settings.storage)
+        return super().of(params, folder, settings.max_length, pooling=settings.pooling, storage=settings.storage)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.params.base import Section
 from pipeline_lib.params.check_references import check_references
 from pipeline_lib.params.profiles import is_profile, line_of, read_values
@@ -18,12 +18,9 @@ from pipeline_lib.params.tasks import Classification, Multilabel, Regression
 
 
 def load_params(path: Path = Path("params.yaml")) -> Params:
-    """Read and check ``params.yaml`` or a profile (YAML 1.2, as DVC reads it).
-
-    :raises DistilleryError: naming each faulty key, what is wrong with it, and the remedy.
-    """
+    """Read and check ``params.yaml`` or a profile (YAML 1.2, as DVC reads it)."""
     if Path(path).name == "params.yaml" and is_profile(path):
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: a profile, and DVC reads plain files only. Move it below profiles/, and "
             "write params.yaml with `distill profile use`."
         )
@@ -44,7 +41,7 @@ def _checked(raw: Any, locate: Callable[[list[str]], str]) -> Params:
     try:
         check_references(params)
     except ValueError as error:
-        raise DistilleryError(f"{locate([])}: {error}") from error
+        raise PotstillError(f"{locate([])}: {error}") from error
     return params
 
 
@@ -54,10 +51,10 @@ _MEMBERS = ("Range", "str", "float", "dict[constrained-str,str]", "list[str]", "
 """Members of unions, as pydantic names them in the path to a fault."""
 
 
-def _refusal(error: ValidationError, locate: Callable[[list[str]], str]) -> DistilleryError:
+def _refusal(error: ValidationError, locate: Callable[[list[str]], str]) -> PotstillError:
     """Return the error that names every fault; ``locate`` says where a key is."""
     faults = [(_keys(fault), _explain(fault)) for fault in _merged(error.errors())]
-    return DistilleryError("\n".join(f"{locate(keys)}: {fault}" for keys, fault in faults))
+    return PotstillError("\n".join(f"{locate(keys)}: {fault}" for keys, fault in faults))
 
 
 def _merged(faults: Sequence[Any]) -> list[Any]:

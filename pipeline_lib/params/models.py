@@ -119,8 +119,16 @@ class Finished(Section):
 
 
 AnswerFormat = Literal[
-    *("parquet", "arrow", "csv", "tsv", "jsonl"),
-    *("openai-batch", "anthropic-batch", "gemini-batch", "bedrock-batch", "vllm"),
+    "parquet",
+    "arrow",
+    "csv",
+    "tsv",
+    "jsonl",
+    "openai-batch",
+    "anthropic-batch",
+    "gemini-batch",
+    "bedrock-batch",
+    "vllm",
 ]
 
 

@@ -20,7 +20,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import unreadable
 from pipeline_lib.base.workspace import shipped
 
@@ -33,10 +33,7 @@ _KEY = re.compile(r"^([\w-]+):", re.MULTILINE)
 
 
 def read_values(path: Path) -> dict[str, Any]:
-    """Read a parameter file (YAML 1.2, as DVC reads it), its bases merged in.
-
-    :raises DistilleryError: if it or a base is missing or not YAML, or the bases form a cycle.
-    """
+    """Read a parameter file (YAML 1.2, as DVC reads it), its bases merged in."""
     (_, values), *rest = reversed(list(_chain(path)))
     for _, overlay in rest:
         values = _merge(values, overlay, top=True)
@@ -52,23 +49,17 @@ def is_profile(path: Path) -> bool:
 
 
 def file_of_section(path: Path, section: str) -> Path:
-    """Return which file has a section of a profile: the profile itself, or one of its bases.
-
-    :raises DistilleryError: as :func:`read_values`.
-    """
+    """Return which file has a section of a profile: the profile itself, or one of its bases."""
     files = [file for file, values in _chain(path) if section in values]
     return files[0] if files else path
 
 
 def plain_text(path: Path) -> str:
-    """Return a profile as one plain parameter file, with its base's comments.
-
-    :raises DistilleryError: as :func:`read_values`; or for one that is not a key per line, as JSON.
-    """
+    """Return a profile as one plain parameter file, with its base's comments."""
     files = [file for file, _ in reversed(list(_chain(path)))]
     for file in files:
         if not _KEY.search(_text(file)):
-            raise DistilleryError(
+            raise PotstillError(
                 f"{file}: a profile has its sections line by line, each with its key at the start, "
                 "such as `tasks:`. Write this one so, not as JSON or in braces."
             )
@@ -123,9 +114,7 @@ def _chain(path: Path) -> Iterator[tuple[Path, Any]]:
     seen: list[Path] = []
     while True:
         if path.resolve() in seen:
-            raise DistilleryError(
-                f"{path}: {EXTENDS} leads back to the file itself. Name the file that it differs from."
-            )
+            raise PotstillError(f"{path}: {EXTENDS} leads back to the file itself. Name the file that it differs from.")
         seen.append(path.resolve())
         values = _load(path)
         yield path, values
@@ -145,14 +134,14 @@ def _text(path: Path) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: not found. Run this in a workspace: `distill init FILE` makes one of your "
             "data, `distill new` one of the bundled data."
         ) from error
     except OSError as error:
         raise unreadable(path, error) from error
     except ValueError as error:
-        raise DistilleryError(f"{path}: not valid YAML: {error}") from error
+        raise PotstillError(f"{path}: not valid YAML: {error}") from error
 
 
 @lru_cache(maxsize=64)
@@ -169,7 +158,7 @@ def _load(path: Path) -> Any:
         raise _not_yaml(path, error) from error
 
 
-def _not_yaml(path: Path, error: Exception) -> DistilleryError:
+def _not_yaml(path: Path, error: Exception) -> PotstillError:
     """Return the error of a file that is not YAML, in one line."""
     problem, line = str(error), ""
     if isinstance(error, MarkedYAMLError) and error.problem:
@@ -182,7 +171,7 @@ def _not_yaml(path: Path, error: Exception) -> DistilleryError:
         remedy = "Indent with spaces"
     else:
         remedy = "Correct it"
-    return DistilleryError(f"{path}: not valid YAML ({line}{' '.join(problem.split())[:200]}). {remedy}.")
+    return PotstillError(f"{path}: not valid YAML ({line}{' '.join(problem.split())[:200]}). {remedy}.")
 
 
 def _merge(base: Any, overlay: Any, top: bool = False) -> Any:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.params.base import Name, Positive, Section, Seed
 from pipeline_lib.params.encoders import STARTS, AnyEncoder, AnySentenceVectors, CatalogueRow, Encoder, SentenceVectors
 from pipeline_lib.params.engine import EngineSettings
@@ -246,5 +246,5 @@ class Params(Section):
 
 def _named(mapping: dict[str, Any], name: str, group: str) -> Any:
     if name not in mapping:
-        raise DistilleryError(f"{group}: no {name!r} in params.yaml; there are {', '.join(mapping) or 'none'}.")
+        raise PotstillError(f"{group}: no {name!r} in params.yaml; there are {', '.join(mapping) or 'none'}.")
     return mapping[name]

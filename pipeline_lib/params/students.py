@@ -294,10 +294,7 @@ def _without_repeats(settings: Settings, key: str) -> Settings:
     return settings
 
 
-_BUILT_IN = (
-    *(BiLSTM, SentenceBiLSTM, CNN, Static, Linear),
-    *(BiAttentive, TransformerLayers, BERT, SiameseTransformer),
-)
+_BUILT_IN = (BiLSTM, SentenceBiLSTM, CNN, Static, Linear, BiAttentive, TransformerLayers, BERT, SiameseTransformer)
 ARCHITECTURES: dict[str, type[StudentSettings]] = {settings.name(): settings for settings in _BUILT_IN}
 """The settings by architecture name."""
 AnyStudent = Annotated[

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_record
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.results.schema import TaskScores
@@ -39,7 +39,7 @@ def _alignment(task: str, layout: Layout) -> Iterator[Check]:
         try:
             proof = read_record(path)
             rows, equal = proof["rows"], proof["rows_with_equal_key"]
-        except (DistilleryError, KeyError):
+        except (PotstillError, KeyError):
             continue
         flipped = proof.get("flipped_argmax", 0)
         name = path.parent.relative_to(layout.all_outputs(task)).as_posix()

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_record
 from pipeline_lib.base.flow import read_flow
 from pipeline_lib.base.layout import Layout
@@ -218,6 +218,6 @@ def _importance(path: Path) -> dict[str, Any] | None:
     """Return the word importance that ``evaluate`` found for a few rows, or None."""
     try:
         importance = read_record(path)
-    except DistilleryError:
+    except PotstillError:
         return None
     return importance if importance.get("examples") else None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.results.schema import MethodScores, TaskScores
 from pipeline_lib.results.speed import TaskSpeed
@@ -22,19 +22,15 @@ def read_results(layout: Layout, tasks: list[str]) -> list[TaskResult]:
     """Read the scores of every task.
 
     :param layout: where all artifacts are.
-    :raises DistilleryError: if a task has no scores yet.
     """
     return [TaskResult(task, TaskScores.read(layout.scores(task))) for task in tasks]
 
 
 def read_finished(layout: Layout, tasks: list[str]) -> list[TaskResult]:
-    """Read the scores of the tasks that have some, with timings if there are any.
-
-    :raises DistilleryError: if no task has been evaluated.
-    """
+    """Read the scores of the tasks that have some, with timings if there are any."""
     finished = [task for task in tasks if layout.scores(task).exists()]
     if not finished:
-        raise DistilleryError(
+        raise PotstillError(
             f"{layout.results(tasks[0])}: no results yet for {', '.join(tasks)}. Run `dvc repro` first."
         )
     return [TaskResult(task, TaskScores.read(layout.scores(task)), read_speed(layout, task)) for task in finished]
@@ -85,9 +81,6 @@ def _method_metrics(method: MethodScores, splits: list[str]) -> dict[str, Any]:
 
 
 def read_speed(layout: Layout, task: str) -> TaskSpeed | None:
-    """Return a task's timings, or None if there are none.
-
-    :raises DistilleryError: if the file is damaged, or of an earlier version of this library.
-    """
+    """Return a task's timings, or None if there are none."""
     path = layout.speed(task)
     return TaskSpeed.read(path) if path.exists() else None

@@ -30,10 +30,7 @@ RANGES = 6
 
 
 def read_predictions(layout: Layout, task: str, split: str) -> pa.Table:
-    """Return the predictions of all systems on one split; see ``predictions_table``.
-
-    :raises DistilleryError: if the file is missing or damaged, or was altered.
-    """
+    """Return the predictions of all systems on one split; see ``predictions_table``."""
     check_sealed(layout.predictions(task))
     table = read_shard(layout.predictions(task))
     return table.filter(pc.equal(table["split"], split))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.params import CORRELATIONS, DECISIONS, LABEL_SCORES, Metric
 from pipeline_lib.shards.columns import kind_of_labels, matrix
@@ -53,7 +53,6 @@ def score(metric: Metric, labels: np.ndarray | None, outputs: np.ndarray, positi
     :param labels: int classes or float scores, shape (rows,), or 0 or 1 for several labels, shape
         (rows, labels); None or negative where hidden.
     :param outputs: float, shape (rows, classes), or (rows, 1) for a regression.
-    :raises DistilleryError: if a label is hidden, or the metric is unknown.
     """
     labels = check_labels(labels, outputs)
     if metric in LABEL_SCORES:
@@ -142,7 +141,6 @@ def from_confusion(metric: Metric, confusion: np.ndarray, positive: int = 1) -> 
 
     :param confusion: counts, shape (..., classes, classes): label first, prediction second.
     :param positive: the class whose ``f1`` is computed for two classes.
-    :raises DistilleryError: if the metric is unknown.
     """
     counts = confusion.astype(np.float64)
     hits = np.diagonal(counts, axis1=-2, axis2=-1)
@@ -161,22 +159,19 @@ def from_confusion(metric: Metric, confusion: np.ndarray, positive: int = 1) -> 
 
 
 def check_labels(labels: np.ndarray | None, predictions: np.ndarray) -> np.ndarray:
-    """Return ``labels`` if all are known and there is one per answer.
-
-    :raises DistilleryError: otherwise; hidden labels are never scored.
-    """
+    """Return ``labels`` if all are known and there is one per answer."""
     hidden = labels is None or (labels.dtype.kind == "i" and (labels < 0).any())
     if hidden:
-        raise DistilleryError("hidden labels cannot be scored. Score the dev split, or give the test file's labels.")
+        raise PotstillError("hidden labels cannot be scored. Score the dev split, or give the test file's labels.")
     if len(labels) != len(predictions) or not len(labels):
-        raise DistilleryError(f"{len(predictions)} predictions for {len(labels)} labels to score.")
+        raise PotstillError(f"{len(predictions)} predictions for {len(labels)} labels to score.")
     return np.asarray(labels)
 
 
-def unknown_metric(metric: str) -> DistilleryError:
+def unknown_metric(metric: str) -> PotstillError:
     """Return the error for an unknown metric."""
     known = ", ".join((*DECISIONS, *CORRELATIONS, *LABEL_SCORES))
-    return DistilleryError(f"metric {metric!r}: take one of {known}.")
+    return PotstillError(f"metric {metric!r}: take one of {known}.")
 
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
@@ -213,16 +208,13 @@ def check_unit(finished: Path, labels: np.ndarray, scores: np.ndarray) -> None:
 
     Correlations would not reveal it, but students are trained on both.  A constant prediction has
     an error of the labels' standard deviation; and scores that follow the labels vary as they do.
-
-    :raises DistilleryError: if the error is more than twice that deviation, or the scores vary less
-        than a third as much as their correlation with the labels implies.
     """
     spread, deviation = float(labels.std()), float(scores.std())
     error = float(np.sqrt(np.mean((scores - labels) ** 2)))
     explained = score("pearson", labels, scores[:, None]) * spread
     if error <= MIN_ERROR_OF_ANOTHER_UNIT * spread and 3 * deviation >= explained:
         return
-    raise DistilleryError(
+    raise PotstillError(
         f"{finished}: the teacher's scores on dev (mean {scores.mean():.3g}, standard deviation "
         f"{deviation:.3g}) are in another unit than the labels (mean {labels.mean():.3g}, standard "
         f"deviation {spread:.3g}): their error is {error:.3g}. Rescale the task's label column to "

@@ -26,8 +26,16 @@ OTHERS = ("all", "wikipedia")
 """What figures are of that are of no single task, or of none."""
 Shift = Literal["accuracy_gain", "f1_gain", "average", "degradation", "improvement"]
 Size = Literal[
-    *("parameters", "times_larger", "seconds", "times_slower", "speed_up", "hours", "minutes"),
-    *("batch_size", "seconds_per_batch", "loss"),
+    "parameters",
+    "times_larger",
+    "seconds",
+    "times_slower",
+    "speed_up",
+    "hours",
+    "minutes",
+    "batch_size",
+    "seconds_per_batch",
+    "loss",
 ]
 """Measures that have no split."""
 Measure = Metric | Shift | Size

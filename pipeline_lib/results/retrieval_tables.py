@@ -13,7 +13,6 @@ def read_measured(params: Params, layout: Layout, finished: bool = False) -> lis
     """Return the tables of every row of ``retrieval`` and of ``similarity``.
 
     :param finished: leave out those that have not been measured yet.
-    :raises DistilleryError: otherwise, if one has not been.
     """
     tables = []
     for name in params.retrieval:

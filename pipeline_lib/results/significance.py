@@ -60,7 +60,6 @@ def compare(
     :param positive: the class whose F1 is computed if there are two.
     :param resamples: samples of ``rows`` examples, with replacement, for the covariances.
     :param confidence: the confidence level of the interval, e.g. 0.95.
-    :raises DistilleryError: if labels are hidden or rows are missing.
     """
     answers = np.concatenate([a, b])
     for one in answers:

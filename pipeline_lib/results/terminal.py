@@ -80,7 +80,7 @@ def _part(table: Table, columns: slice, title: str | None) -> RichTable:
 
 def _width(table: Table) -> int:
     """Return a table's width in characters, with two between columns."""
-    columns = zip(*[table.header, *table.lines], strict=True)
+    columns = zip(table.header, *table.lines, strict=True)
     return sum(2 + max(len(line) for cell in c for line in cell.split("\n")) for c in columns)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params
 from pipeline_lib.shards.training_records import ModelRecord, TrainingRecord
@@ -53,7 +53,7 @@ def _curve(folder: Path, system: str, kind: str, seed: int, measure: str, task: 
     """
     try:
         record = TrainingRecord.read(folder / "training.json")
-    except DistilleryError:
+    except PotstillError:
         # The teacher's answers are in files, or it was fine-tuned elsewhere.
         return None
     evaluations = [one if task is None else one.of_task(task) for one in record.history]
@@ -86,6 +86,6 @@ def computed_on(params: Params, layout: Layout) -> list[str]:
     for folder in folders:
         try:
             machines.add(ModelRecord.read(folder / "training.json").computed_on)
-        except DistilleryError:
+        except PotstillError:
             continue
     return sorted(machines - {None})

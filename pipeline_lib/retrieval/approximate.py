@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pipeline_lib.base.distribution import install_extra
-from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.shards.vectors import unit
 
@@ -126,12 +126,9 @@ KINDS: dict[str, Any] = {"usearch": USearchIndex, "faiss": FaissIndex}
 
 
 def require_library(kind: str) -> None:
-    """Check that a kind's library is installed.
-
-    :raises DistilleryError: if it is not, or there is no such kind.
-    """
+    """Check that a kind's library is installed."""
     if kind not in KINDS:
-        raise DistilleryError(f"approximate: no kind {kind!r}; there are {', '.join(KINDS)}.")
+        raise PotstillError(f"approximate: no kind {kind!r}; there are {', '.join(KINDS)}.")
     _library(kind, kind)
 
 
@@ -140,7 +137,6 @@ def write_approximate(kind: str, path: Path, blocks: Blocks, width: int, old: Pa
 
     :param blocks: first row numbers and vectors, float32 (rows, width), in row order.
     :param old: an index of the rows before those of ``blocks``, to add to; None: there are none.
-    :raises DistilleryError: if the kind's library is not installed, or the disk is full.
     """
     index_class = KINDS[kind]
     index: ApproximateIndex = index_class.new(width) if old is None else index_class.open(old, True)
@@ -154,14 +150,11 @@ def write_approximate(kind: str, path: Path, blocks: Blocks, width: int, old: Pa
 
 
 def open_approximate(kind: str, path: Path) -> ApproximateIndex:
-    """Open an index to search.
-
-    :raises DistilleryError: if the kind's library is not installed, or the file is damaged.
-    """
+    """Open an index to search."""
     try:
         return KINDS[kind].open(path, False)
     except (OSError, RuntimeError, ValueError) as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: not an index of {kind} ({reason_of(error)}). `distill index add` "
             "with any file of sentences builds it again."
         ) from error
@@ -173,6 +166,6 @@ def _library(kind: str, module: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"approximate: {kind} is not installed. Run `{install_extra(kind)}`, or search exactly."
         ) from error

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sole_writer
 from pipeline_lib.models.students.vector_targets import MEAN, digest_mean, save_mean
 from pipeline_lib.retrieval.approximate import require_library
@@ -63,8 +63,6 @@ def build(
     :param on_segment: called after each segment.
     :param documents: the sentences' vectors, if these came from files; then the encoder only embeds
         the queries.
-    :raises DistilleryError: if the folder holds something else, there are no sentences, an id has
-        two texts, or one has no vector.
     """
     if form.approximate:
         require_library(form.approximate)
@@ -82,7 +80,7 @@ def build(
         report.left_out = new.left_out
         writer.write(_segments(batches, new, ids, segment_rows), engine, report, on_segment)
         if not writer.shards:
-            raise DistilleryError(f"{folder}: no sentences to embed. Give a file that has some.")
+            raise PotstillError(f"{folder}: no sentences to embed. Give a file that has some.")
         return writer.finish(new.left_out, form.approximate, before), report
 
 
@@ -100,7 +98,6 @@ def add(
 
     :param encoder: the current folder of the encoder of its vectors; None: unchanged.
     :param documents: the sentences' vectors, if those of the catalogue came from files too.
-    :raises DistilleryError: if that is another encoder, or a known id has another text.
     """
     with sole_writer(catalogue.folder):
         # Another process may have added to it since it was opened.
@@ -128,7 +125,7 @@ def _segments(batches: Iterable[Rows], new: NewRows, ids: bool, size: int) -> It
     def chosen() -> Iterator[Rows]:
         for batch in batches:
             if (batch.ids is not None) != ids:
-                raise DistilleryError(
+                raise PotstillError(
                     "the sentences of the index have "
                     + ("ids, but these have none. Name their column by" if ids else "no ids. Omit")
                     + " `--id`."
@@ -139,12 +136,9 @@ def _segments(batches: Iterable[Rows], new: NewRows, ids: bool, size: int) -> It
 
 
 def _check_given(contents: Contents, documents: GivenDocuments | None) -> None:
-    """Check that the new sentences' vectors are from the same origin as the catalogue's.
-
-    :raises DistilleryError: if not.
-    """
+    """Check that the new sentences' vectors are from the same origin as the catalogue's."""
     if (contents.given is None) != (documents is None):
-        raise DistilleryError(
+        raise PotstillError(
             "the index's vectors are its encoder's. Omit `--vectors`."
             if contents.given is None
             else "the index's vectors came from files. Name those of the new sentences by `--vectors`."
@@ -153,7 +147,7 @@ def _check_given(contents: Contents, documents: GivenDocuments | None) -> None:
         return
     named = [provenance.get("model") for provenance in (contents.given, documents.vectors.provenance)]
     if None not in named and named[0] != named[1]:
-        raise DistilleryError(
+        raise PotstillError(
             f"--vectors: of model {named[1]}, but the index holds those of {named[0]}. Give vectors of that one."
         )
 
@@ -164,46 +158,40 @@ def _contents(
     """Return the catalogue's description; loads the encoder, which forked workers then share."""
     width = encoder.load(device).width
     if form.dimensions is not None and not 0 < form.dimensions <= width:
-        raise DistilleryError(
+        raise PotstillError(
             f"dimensions: {form.dimensions}, but the encoder's vectors have {width} values. Set it to at most {width}."
         )
     if documents is not None and documents.width != width:
-        raise DistilleryError(
+        raise PotstillError(
             f"--vectors: {documents.width} values each, but the encoder's vectors have {width}. "
             "Give those of the model that the encoder was trained on."
         )
     mean = None if form.mean is None else digest_mean(form.mean)
     if mean and len(form.mean) != width:
-        raise DistilleryError(
+        raise PotstillError(
             f"centre: the mean has {len(form.mean)} values, the encoder's vectors {width}. Give "
             "an encoder that was trained on this model's vectors."
         )
     kept = form.dimensions or width
     whence = None if documents is None else documents.vectors.provenance
-    return Contents(*(encoder, width, kept, form.storage, form.normalised, mean, ids), given=whence)
+    return Contents(encoder, width, kept, form.storage, form.normalised, mean, ids, given=whence)
 
 
 def _catalogue_in(folder: Path) -> Catalogue | None:
-    """Return the finished catalogue in a folder, or None if that is empty or an unfinished build's.
-
-    :raises DistilleryError: if it holds anything else.
-    """
+    """Return the finished catalogue in a folder, or None if that is empty or an unfinished build's."""
     if (folder / "manifest.json").exists():
         return Catalogue.read(folder)
     if any(folder.iterdir()) and not (folder / UNFINISHED).exists():
-        raise DistilleryError(f"{folder}: holds other files. Name a folder that is empty or new.")
+        raise PotstillError(f"{folder}: holds other files. Name a folder that is empty or new.")
     return None
 
 
 def _refuse_another(catalogue: Catalogue, contents: Contents) -> None:
-    """Check that a catalogue has the same encoder and form.
-
-    :raises DistilleryError: if not.
-    """
+    """Check that a catalogue has the same encoder and form."""
     held = catalogue.contents.of_vectors
     for name, value in contents.of_vectors.items():
         if held[name] != value:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{catalogue.folder}: holds an index of another {name} ({held[name]}, not "
                 f"{value}). Delete it, or name another folder."
             )

@@ -20,7 +20,7 @@ import pyarrow as pa
 import torch
 from pydantic import TypeAdapter, ValidationError
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_file
 from pipeline_lib.models.students.vector_targets import MEAN, load_mean
 from pipeline_lib.retrieval.embedders import EncoderReference
@@ -109,27 +109,21 @@ class Catalogue:
 
     @classmethod
     def open(cls, folder: Path) -> "Catalogue":
-        """Open the catalogue in ``folder``; what its files hold is not compared with their digests.
-
-        :raises DistilleryError: if there is none, it is unfinished, of another version, or a
-            segment is missing, truncated, or not what the manifest says.
-        """
+        """Open the catalogue in ``folder``; what its files hold is not compared with their digests."""
         folder = Path(folder)
         if not (folder / "manifest.json").exists():
             if (folder / UNFINISHED).exists():
-                raise DistilleryError(
+                raise PotstillError(
                     f"{folder}: its build did not finish. Run the same `distill index build` "
                     "again: it keeps complete segments."
                 )
-            raise DistilleryError(
-                f"{folder}: no index (there is no manifest.json). Make one with `distill index build`."
-            )
+            raise PotstillError(f"{folder}: no index (there is no manifest.json). Make one with `distill index build`.")
         catalogue = cls.read(folder)
         for shard in catalogue.shards.manifest.shards:
             path = catalogue.shards.path(shard)
             size = path.stat().st_size if path.exists() else None
             if size != shard.bytes:
-                raise DistilleryError(
+                raise PotstillError(
                     f"{path}: {'missing' if size is None else f'{size} bytes'}, but the manifest "
                     f"says {shard.bytes} bytes. Run the same `distill index build` again, which "
                     "keeps whole segments, then `distill index add` for what was added since."
@@ -142,35 +136,32 @@ class Catalogue:
         try:
             table = read_shard(path)
             held = table.num_rows, matrix(table["vector"].slice(0, 1)).shape[1]
-        except (DistilleryError, KeyError, AttributeError) as error:
-            raise DistilleryError(f"{path}: not a segment of an index. {REBUILD}") from error
+        except (PotstillError, KeyError, AttributeError) as error:
+            raise PotstillError(f"{path}: not a segment of an index. {REBUILD}") from error
         if held != (shard.rows, self.contents.width):
-            raise DistilleryError(
+            raise PotstillError(
                 f"{path}: {held[0]:,} vectors of {held[1]} values, but the manifest says "
                 f"{shard.rows:,} of {self.contents.width}. {REBUILD}"
             )
 
     @classmethod
     def read(cls, folder: Path) -> "Catalogue":
-        """Read the manifest of the catalogue in ``folder``, and no other file.
-
-        :raises DistilleryError: if it is that of something else, or of another version.
-        """
+        """Read the manifest of the catalogue in ``folder``, and no other file."""
         try:
             manifest = read_manifest(folder)
-        except DistilleryError as error:
+        except PotstillError as error:
             if not _has_segments(folder):
                 raise
             fault = str(error).partition(". ")[0]
-            raise DistilleryError(f"{fault}. {REBUILD}") from error
+            raise PotstillError(f"{fault}. {REBUILD}") from error
         if manifest.kind != KIND:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{folder}: holds {manifest.kind}, not an index. Make one with `distill index build` in another folder."
             )
         raw = manifest.made_from.get("catalogue")
         version = raw.get("version") if isinstance(raw, dict) else None
         if version != VERSION:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{folder}/manifest.json: an index of version {version}, but this program reads "
                 f"{VERSION}. Delete the folder and build it again."
             )
@@ -179,7 +170,7 @@ class Catalogue:
         except ValidationError as error:
             fault = error.errors()[0]
             key = ".".join(map(str, fault["loc"]))
-            raise DistilleryError(
+            raise PotstillError(
                 f"{folder}/manifest.json: made_from.catalogue.{key}: {fault['msg']}. {REBUILD}"
             ) from error
 
@@ -201,16 +192,13 @@ class Catalogue:
 
     @cached_property
     def mean(self) -> np.ndarray | None:
-        """The mean subtracted from the encoder's vectors, float32 (encoder's width,), or None.
-
-        :raises DistilleryError: if its file is missing or altered.
-        """
+        """The mean subtracted from the encoder's vectors, float32 (encoder's width,), or None."""
         if self.contents.mean is None:
             return None
         path = self.folder / MEAN
         mean = load_mean(path)
         if sha256_file(path) != self.contents.mean:
-            raise DistilleryError(f"{path}: altered. {REBUILD}")
+            raise PotstillError(f"{path}: altered. {REBUILD}")
         return mean
 
     @cached_property
@@ -273,7 +261,7 @@ def is_index(folder: Path) -> bool:
     """Whether a folder with a manifest holds an index; its files say so if the manifest is torn."""
     try:
         return read_manifest(folder).kind == KIND
-    except DistilleryError:
+    except PotstillError:
         return _has_segments(folder)
 
 
@@ -281,7 +269,7 @@ def faults_of_index(folder: Path) -> list[str]:
     """Return one line per fault of the index in ``folder``; none if it is sound."""
     try:
         return Catalogue.open(folder).faults()
-    except DistilleryError as error:
+    except PotstillError as error:
         return [str(error)]
 
 

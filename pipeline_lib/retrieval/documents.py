@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.students.vector_targets import Targets
 from pipeline_lib.outputs.files.content_keys import content_keys
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, digest_of, loaded
@@ -59,12 +59,11 @@ class GivenDocuments:
         """Yield segments, having checked that all sentences have a vector in the encoder's space.
 
         :param mean: what is subtracted from the vectors, float32 (width,); None: nothing.
-        :raises DistilleryError: if one has none, or the spaces are different.
         """
         for number, rows in enumerate(segments):
             missing = np.flatnonzero(self.vectors.find(content_keys([rows.texts])) < 0)
             if len(missing):
-                raise DistilleryError(
+                raise PotstillError(
                     f"{rows.texts[missing[0]]!r:.80}: no vector in the files of `--vectors`, nor "
                     f"have {len(missing) - 1:,} of the {len(rows) - 1:,} sentences around it. Have "
                     "them embedded, and add their rows to the files."
@@ -81,7 +80,6 @@ def check_space(vectors: np.ndarray, documents: np.ndarray, mean: np.ndarray | N
     :param vectors: the encoder's, float32 (texts, width).
     :param documents: the given ones, likewise.
     :param mean: what is subtracted from the given ones first; None: nothing.
-    :raises DistilleryError: if not: they are another model's, or belong to other texts.
     """
     count = len(vectors)
     if count < MIN_ROWS:
@@ -90,7 +88,7 @@ def check_space(vectors: np.ndarray, documents: np.ndarray, mean: np.ndarray | N
     others = (cosines.sum(axis=1) - cosines.diagonal()) / (count - 1)
     leads = cosines.diagonal() - others
     if leads.mean() < LEAD * leads.std() / math.sqrt(count):
-        raise DistilleryError(
+        raise PotstillError(
             f"--vectors: the encoder's own vectors of {count} sentences are no closer to those in "
             f"the files (mean cosine {cosines.diagonal().mean():.3f}) than to other sentences' "
             f"({others.mean():.3f}): the files hold another model's vectors, or each in the row "
@@ -99,13 +97,10 @@ def check_space(vectors: np.ndarray, documents: np.ndarray, mean: np.ndarray | N
 
 
 def targets_in_files(encoder: Path) -> Targets:
-    """Return an encoder's targets, if these were vectors from files.
-
-    :raises DistilleryError: if it was trained on a model's vectors, or on none.
-    """
+    """Return an encoder's targets, if these were vectors from files."""
     targets = Targets.read(encoder)
     if targets.pooling is not None:
-        raise DistilleryError(
+        raise PotstillError(
             f"{encoder}: trained on the vectors of a model that runs here. Build the index with "
             "`--model` and its folder instead of `--vectors`."
         )

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.max_positions import position_count
 from pipeline_lib.base.model_config import read_config
 from pipeline_lib.models.checks import check_outputs
@@ -54,10 +54,7 @@ class LoadedEmbedder:
     words: KnownWords
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Return each sentence's vector, float32 (texts, width), in their order.
-
-        :raises DistilleryError: if a vector is not finite.
-        """
+        """Return each sentence's vector, float32 (texts, width), in their order."""
         return check_outputs(self.folder, self.vectors(texts))
 
 
@@ -83,10 +80,9 @@ class EncoderReference:
         """Refer to the encoder, student or model in ``folder``.
 
         :param max_length: None: as :func:`longest` says.
-        :raises DistilleryError: if there is none.
         """
         if not (Path(folder) / "config.json").exists():
-            raise DistilleryError(
+            raise PotstillError(
                 f"{folder}: no encoder here. Give the folder of an encoder, of a student, or, with "
                 "`--model`, of a transformers model."
             )
@@ -95,19 +91,16 @@ class EncoderReference:
         return cls(Path(folder).as_posix(), digest_model(folder), pooling, max_length)
 
     def found_in(self, folder: Path | None = None) -> "EncoderReference":
-        """Return the reference to the same encoder in another folder; None: in the recorded one.
-
-        :raises DistilleryError: if that has another encoder, or none.
-        """
+        """Return the reference to the same encoder in another folder; None: in the recorded one."""
         path = Path(folder or self.folder)
         if not (path / "config.json").exists():
-            raise DistilleryError(
+            raise PotstillError(
                 f"{path}: the encoder of these vectors is no longer there. Give the folder where "
                 "it is now with `--encoder`."
             )
         reference = EncoderReference.to(path, self.pooling, self.max_length)
         if reference.digest != self.digest:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{path}: not the encoder of these vectors (its digest is {reference.digest[:12]}, "
                 f"theirs {self.digest[:12]}). Name that one's folder, or build the index again "
                 "with this one."
@@ -125,10 +118,7 @@ class EncoderReference:
         return replace(self, precision=precision)
 
     def load(self, device: str = "cpu") -> LoadedEmbedder:
-        """Load it; the process caches the last ones.
-
-        :raises DistilleryError: if the folder has no such encoder.
-        """
+        """Load it; the process caches the last ones."""
         return _loaded(self, device)
 
 
@@ -155,31 +145,27 @@ def _loaded(reference: EncoderReference, device: str) -> LoadedEmbedder:
 
 
 def targets_in_space(encoder: Path, documents: EncoderReference) -> Targets:
-    """Return an encoder's targets, if they are vectors of these documents' model.
-
-    :raises DistilleryError: if it was trained on no vectors, on vectors from files or of another
-        model, or on this model's vectors with another pooling or length.
-    """
+    """Return an encoder's targets, if they are vectors of these documents' model."""
     targets = Targets.read(encoder)
     if targets.pooling is None:
-        raise DistilleryError(
+        raise PotstillError(
             f"{encoder}: trained on vectors from files. Build the index with `--encoder "
             f"{encoder}`: it embeds the documents too, or their vectors are given by `--vectors`."
         )
     if documents.digest != targets.model:
-        raise DistilleryError(
+        raise PotstillError(
             f"{encoder}: trained on the vectors of another model ({targets.model[:12]}) than the "
             f"documents' ({documents.digest[:12]}, {documents.folder}): queries and documents are "
             "in different spaces. Build the index with that model, or train an encoder on this one."
         )
     if documents.pooling != targets.pooling:
-        raise DistilleryError(
+        raise PotstillError(
             f"{encoder}: trained on the model's vectors with pooling {targets.pooling}, but the "
             f"documents' pooling is {documents.pooling}. Build the index with `--pooling "
             f"{targets.pooling}`."
         )
     if documents.max_length != targets.max_length:
-        raise DistilleryError(
+        raise PotstillError(
             f"{encoder}: trained on the model's vectors of up to {targets.max_length} word pieces, "
             f"but it read up to {documents.max_length} of each document: long ones have another "
             f"vector. Build the index with `--max-length {targets.max_length}`."

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.retrieval.sentence_rows import Rows
 from pipeline_lib.shards.seen_keys import SeenKeys
@@ -19,10 +19,7 @@ class NewRows:
         self.left_out = {"empty": 0, "known": 0}
 
     def take(self, rows: Rows) -> Rows:
-        """Return the rows that are new, without those that have no text, which are counted.
-
-        :raises DistilleryError: if a known id has another text.
-        """
+        """Return the rows that are new, without those that have no text, which are counted."""
         kept = rows.filled()
         if kept.ids is None:
             new = self._rows.add(string_keys(kept.texts))
@@ -30,7 +27,7 @@ class NewRows:
             pairs = [f"{row_id}\x1f{text}" for row_id, text in zip(kept.ids, kept.texts, strict=True)]
             new, unknown = self._rows.add(string_keys(pairs)), self._ids.add(string_keys(kept.ids))
             if (changed := np.flatnonzero(new & ~unknown)).size:
-                raise DistilleryError(
+                raise PotstillError(
                     f"id {kept.ids[changed[0]]!r}: has another text already. Give the changed "
                     "text an id of its own, or build the index again from all rows."
                 )

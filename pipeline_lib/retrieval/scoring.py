@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from pipeline_lib.base.devices import DTYPES, resolve_precision
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.students.student import Student
 
 QUERY_ROWS, CANDIDATE_ROWS = 256, 1 << 15
@@ -113,19 +113,18 @@ class PairScorer:
 
         :param output: the class that counts; None: the last, for a regression or two classes.
         :param precision: of the products over all pairs: auto, float32 or bfloat16.
-        :raises DistilleryError: if the student has no vector for each sentence, or no such output.
         """
         device = torch.device(device)
         config = student.model.config
         if not config.pair or config.settings.joint:
             name = config.settings.name()
             why = "reads both sentences at once" if config.pair else "reads single sentences"
-            raise DistilleryError(
+            raise PotstillError(
                 f"a {name} student that {why} cannot score pairs of vectors. Use a student of a "
                 "pair task that encodes each sentence separately, such as bilstm."
             )
         if config.multilabel:
-            raise DistilleryError(
+            raise PotstillError(
                 "a student of several labels does not rank pairs by one. Use a student of classes or scores."
             )
         output = _output(output, student.label_names)
@@ -268,15 +267,12 @@ def scores(scorer: Scorer, first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def _output(output: int | None, names: list[str]) -> int:
-    """Return the class that counts.
-
-    :raises DistilleryError: if there is no such class, or one must be named.
-    """
+    """Return the class that counts."""
     listed = ", ".join(f"{number} ({name})" for number, name in enumerate(names))
     if output is None and len(names) > 2:
-        raise DistilleryError(f"output: which of the classes {listed} is the score? Name one.")
+        raise PotstillError(f"output: which of the classes {listed} is the score? Name one.")
     if output is not None and not 0 <= output < len(names):
-        raise DistilleryError(f"output: there is no {output}. The student has {listed}.")
+        raise PotstillError(f"output: there is no {output}. The student has {listed}.")
     return len(names) - 1 if output is None else output
 
 

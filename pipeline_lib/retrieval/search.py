@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.probabilities import probabilities
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.teacher import Teacher, load_teacher
@@ -48,10 +48,7 @@ class QueryEncoder:
 
     @classmethod
     def of(cls, catalogue: Catalogue, folder: Path | None = None, device: str = "cpu") -> "QueryEncoder":
-        """Return the encoder in ``folder``; None: the one that computed the catalogue's vectors.
-
-        :raises DistilleryError: if its vectors are not in the catalogue's space.
-        """
+        """Return the encoder in ``folder``; None: the one that computed the catalogue's vectors."""
         contents = catalogue.contents
         if contents.given is not None:
             # The mean subtracted from its targets was also subtracted from the documents.
@@ -67,20 +64,20 @@ class QueryEncoder:
         if targets.mean is None and contents.mean is None:
             return cls(embedder)
         if targets.mean is None:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{folder}: trained on uncentred vectors, but the index's are centred. Build the "
                 "index without `--centre`."
             )
         if contents.mean is None:
             if contents.normalised or catalogue.contents.approximate:
-                raise DistilleryError(
+                raise PotstillError(
                     f"{folder}: trained on centred vectors, but those of the index were "
                     f"{'normalised' if contents.normalised else 'indexed'} uncentred. Build it "
                     f"again with `--centre {folder}`."
                 )
             return cls(embedder, None, targets.mean[: contents.width])
         if not np.array_equal(targets.mean, catalogue.mean):
-            raise DistilleryError(
+            raise PotstillError(
                 f"{folder}: its targets and the index's vectors had different means subtracted. "
                 f"Build the index again with `--centre {folder}`."
             )
@@ -105,10 +102,7 @@ class CrossEncoder:
 
     @classmethod
     def of(cls, folder: Path, label: str | None = None, device: str = "cpu") -> "CrossEncoder":
-        """Load the classifier in ``folder``, with the length limit of its fine-tuning, if known.
-
-        :raises DistilleryError: if it is not one, or the class must be named.
-        """
+        """Load the classifier in ``folder``, with the length limit of its fine-tuning, if known."""
         import torch
 
         precision = resolve_precision("auto", torch.device(device))
@@ -132,14 +126,11 @@ class CrossEncoder:
 
 
 def label_number(folder: Path, names: Sequence[str], label: str | None) -> int:
-    """Return the index of the class that counts: the named one, else the last of at most two.
-
-    :raises DistilleryError: if there is no such class, or one of several must be named.
-    """
+    """Return the index of the class that counts: the named one, else the last of at most two."""
     if label is None and len(names) <= 2:
         return len(names) - 1
     if label not in names:
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: {'no class ' + repr(label) if label else 'several classes'}; there are "
             f"{', '.join(names)}. Name the one that counts by `--label`."
         )
@@ -156,16 +147,15 @@ def pair_scorer(
 
     :param folder: the student's current folder; None: the recorded one.
     :param precision: of the products over all pairs: float32, bfloat16, auto.
-    :raises DistilleryError: if it was not a pair student, or the vectors were altered since.
     """
     contents = catalogue.contents
     if contents.given is not None:
-        raise DistilleryError(
+        raise PotstillError(
             f"{catalogue.folder}: its vectors came from files, but a student compares its own. Search by the cosine."
         )
     located = contents.encoder.found_in(folder)
     if contents.normalised or contents.mean or contents.width < contents.encoder_width:
-        raise DistilleryError(
+        raise PotstillError(
             f"{catalogue.folder}: its vectors are normalised, centred or truncated, but a student "
             "compares its vectors unaltered. Build the index without `--normalise`, `--centre` "
             "and `--dimensions`."
@@ -192,10 +182,7 @@ class Search:
     rescored: int = 0
 
     def find(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Return the ``k`` best answers to each query, best first; ties go to the lower row.
-
-        :raises DistilleryError: if fewer than that are scored.
-        """
+        """Return the ``k`` best answers to each query, best first; ties go to the lower row."""
         self._check(k)
         wanted = max(k, self.rescored)
         vectors = self.encoder.encode(self.catalogue, queries)
@@ -229,13 +216,13 @@ class Search:
     def _approximate(self) -> ApproximateIndex:
         approximate, folder = self.catalogue.contents.approximate, self.catalogue.folder
         if approximate is None:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{folder}: has no approximate index. Build it with `--approximate usearch`, or search exactly."
             )
         path = folder / approximate.name
         whole = path.exists() and path.stat().st_size == approximate.bytes
         if not whole or approximate.answers_to != self.catalogue.shards.manifest.digest:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{path}: missing, truncated or of other rows. `distill index add` with any file "
                 "of sentences builds it again."
             )
@@ -250,12 +237,12 @@ class Search:
 
     def _check(self, k: int) -> None:
         if self.cross_encoder is not None and self.rescored < k:
-            raise DistilleryError(
+            raise PotstillError(
                 f"rescore: {self.rescored}, but {k} answers are asked for, and all must be on one "
                 "scale. Raise `--rescore`, or lower `--k`."
             )
         if self.candidates is not None and self.candidates < max(k, self.rescored):
-            raise DistilleryError(
+            raise PotstillError(
                 f"first: {self.candidates} candidates, fewer than the {max(k, self.rescored)} that "
                 "are asked for. Raise their number."
             )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.shards.shard_sets import MANIFEST, ShardSet
 from pipeline_lib.tables.faults import no_column
 from pipeline_lib.tables.reader import (
@@ -63,7 +63,6 @@ def read_rows(
         input.
     :param text: the column, or JSON key, of the sentences; not used for lines.
     :param ids: that of their ids; None: there are none.
-    :raises DistilleryError: if it cannot be read, naming the row and the remedy.
     """
     names = [text] if ids is None else [text, ids]
     if source is not None and (source / MANIFEST).is_file():
@@ -73,7 +72,7 @@ def read_rows(
             options = replace(options, format=input_format(source, options))
         if options.format == "lines":
             if ids is not None:
-                raise DistilleryError(
+                raise PotstillError(
                     f"{source or 'standard input'}: lines have no ids. Leave `--id` out, or give "
                     "JSON lines, CSV, TSV or Parquet."
                 )
@@ -87,7 +86,7 @@ def read_rows(
 def _ids(batch: RowBatch, name: str) -> list[str]:
     ids = batch.texts(name)
     if "" in ids:
-        raise DistilleryError(f"{batch.where(ids.index(''))}: no {name!r}. Give every row an id, or leave `--id` out.")
+        raise PotstillError(f"{batch.where(ids.index(''))}: no {name!r}. Give every row an id, or leave `--id` out.")
     return ids
 
 

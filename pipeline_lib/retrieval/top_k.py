@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import torch
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.retrieval.scoring import Scorer
 
 
@@ -19,10 +19,9 @@ def best(
     :param queries: float32 (queries, width).
     :param blocks: of candidates: the first row's number and the vectors, float32 (rows, width).
     :returns: scores, float32, and rows, int64, both (queries, k), or as many as there are.
-    :raises DistilleryError: if ``k`` is below 1, or a score is not a number.
     """
     if k < 1:
-        raise DistilleryError(f"k: {k}, but at least one candidate is required. Set it to 1.")
+        raise PotstillError(f"k: {k}, but at least one candidate is required. Set it to 1.")
     if not len(queries):
         return np.empty((0, 0), np.float32), np.empty((0, 0), np.int64)
     prepared = scorer.prepare(queries)
@@ -35,7 +34,7 @@ def best(
         scores = scorer.block(prepared, candidates)
         highest = scores.amax(1).cpu()
         if highest.isnan().any():
-            raise DistilleryError(
+            raise PotstillError(
                 f"rows {start:,} to {start + len(candidates) - 1:,}: a score is not a number. "
                 "Their vectors or the student's weights are damaged: make them again."
             )

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_file
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.base.seals import SEAL, digests, sealed_files
@@ -35,10 +35,7 @@ class Entry:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """All its files; its record or seal last, without which the others do not count.
-
-        :raises DistilleryError: if a training's seal cannot be read.
-        """
+        """All its files; its record or seal last, without which the others do not count."""
         if self.rows is not None:
             return self.paths
         seal = self.paths[0] / SEAL
@@ -50,7 +47,7 @@ class Entry:
             if self.rows is None:
                 return sealed_files(self.paths[0] / SEAL) == digests(self.paths[0])
             return sha256_file(self.paths[0]) in self.digests
-        except (DistilleryError, OSError):
+        except (PotstillError, OSError):
             return False
 
     def is_in(self, used: Collection[str]) -> bool:
@@ -90,7 +87,7 @@ def _output(kind: str, record: Path) -> Entry | None:
     try:
         shard = read_entry(record)
         used = record.stat().st_mtime
-    except (DistilleryError, OSError):
+    except (PotstillError, OSError):
         return None
     if not path.exists():
         return None
@@ -104,6 +101,6 @@ def _training(kind: str, seal: Path) -> Entry | None:
         files = sealed_files(seal)
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         used = folder.stat().st_mtime
-    except (DistilleryError, OSError):
+    except (PotstillError, OSError):
         return None
     return Entry(kind, folder.name, (folder,), frozenset(files.values()), size, used)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.shards.shard_sets import ShardSet, read_manifest
 
 
@@ -29,17 +29,14 @@ class SetReference(BaseModel):
         return read_manifest(Path(self.folder)).upto(self.iterations).rows
 
     def open(self) -> ShardSet:
-        """Open the set after checking manifest and shards.
-
-        :raises DistilleryError: if it is another set than planned, or damaged.
-        """
+        """Open the set after checking manifest and shards."""
         folder = Path(self.folder)
         shards = ShardSet(folder, read_manifest(folder).upto(self.iterations))
         if shards.manifest.digest != self.digest:
-            raise DistilleryError(f"{self.folder}: it was changed since it was looked up. Run `dvc repro` again.")
+            raise PotstillError(f"{self.folder}: it was changed since it was looked up. Run `dvc repro` again.")
         faults = shards.verify()
         if faults:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{faults[0]} ({len(faults)} of {len(shards.manifest.shards)} shards damaged). "
                 f"Delete {self.folder} and run `dvc repro`: only what is damaged is computed again."
             )

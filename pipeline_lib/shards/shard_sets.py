@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path, read_json, sha256_file, sha256_json, write_json
 
 FORMAT = 1
@@ -115,29 +115,23 @@ def describe_shard(path: Path, rows: int, source: str | None = None) -> Shard:
 
 
 def read_shard(path: Path) -> pa.Table:
-    """Memory-map one shard.
-
-    :raises DistilleryError: if it is missing or torn.
-    """
+    """Memory-map one shard."""
     try:
         return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
     except FileNotFoundError as error:
-        raise DistilleryError(f"{path}: shard not found. Run `dvc repro` to make it.") from error
+        raise PotstillError(f"{path}: shard not found. Run `dvc repro` to make it.") from error
     except (pa.ArrowInvalid, OSError) as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: torn or not an Arrow file ({error}). Delete its folder and run `dvc repro`: "
             "only the damaged shard is computed again."
         ) from error
 
 
 def read_checked(path: Path, sha256: str) -> pa.Table:
-    """Memory-map one shard whose bytes are those of the manifest.
-
-    :raises DistilleryError: if it is missing, truncated or altered.
-    """
+    """Memory-map one shard whose bytes are those of the manifest."""
     table = read_shard(path)
     if sha256_file(path) != sha256:
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: altered since it was written (its SHA-256 is not the manifest's). Delete its "
             "folder and run `dvc repro`."
         )
@@ -150,26 +144,21 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a finished shard set.
-
-    :raises DistilleryError: if there is none, or it has another format.
-    """
+    """Read the manifest of a finished shard set."""
     path = Path(folder) / MANIFEST
     if not path.exists():
-        raise DistilleryError(f"{folder}: no manifest.json, so not a finished shard set. Run `dvc repro`.")
+        raise PotstillError(f"{folder}: no manifest.json, so not a finished shard set. Run `dvc repro`.")
     raw = read_json(path)
     if not isinstance(raw, dict):
-        raise DistilleryError(f"{path}: not a manifest (not a JSON object). Run `dvc repro` again.")
+        raise PotstillError(f"{path}: not a manifest (not a JSON object). Run `dvc repro` again.")
     if raw.get("format") != FORMAT:
-        raise DistilleryError(
-            f"{path}: format {raw.get('format')}, this version reads {FORMAT}. Run `dvc repro` again."
-        )
+        raise PotstillError(f"{path}: format {raw.get('format')}, this version reads {FORMAT}. Run `dvc repro` again.")
     try:
         return _MANIFEST_TYPE.validate_python(raw, extra="forbid")
     except ValidationError as error:
         fault = error.errors()[0]
         key = ".".join(map(str, fault["loc"]))
-        raise DistilleryError(f"{path}: not a manifest ({key}: {fault['msg']}). Run `dvc repro` again.") from error
+        raise PotstillError(f"{path}: not a manifest ({key}: {fault['msg']}). Run `dvc repro` again.") from error
 
 
 def schema_of(table: pa.Table) -> dict[str, str]:
@@ -194,13 +183,10 @@ class ShardSet:
         return self.folder / shard.name
 
     def read(self, shard: Shard) -> pa.Table:
-        """Memory-map one shard.
-
-        :raises DistilleryError: if it is missing, torn, or has the wrong number of rows.
-        """
+        """Memory-map one shard."""
         table = read_shard(self.path(shard))
         if table.num_rows != shard.rows:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{self.path(shard)}: {table.num_rows} rows, the manifest says {shard.rows}. "
                 "Delete the folder and run `dvc repro`."
             )
@@ -233,28 +219,22 @@ class ShardSet:
 
 
 def shard_sets(folder: Path) -> list[Path]:
-    """Return every folder with a manifest at or below ``folder``, sorted.
-
-    :raises DistilleryError: if there is none.
-    """
+    """Return every folder with a manifest at or below ``folder``, sorted."""
     folders = sorted(path.parent for path in Path(folder).rglob(MANIFEST))
     if not folders:
-        raise DistilleryError(f"{folder}: no shard sets here. Run `dvc repro` to make them.")
+        raise PotstillError(f"{folder}: no shard sets here. Run `dvc repro` to make them.")
     return folders
 
 
 def check_answers(inputs: Manifest, outputs: Manifest) -> None:
-    """Check that output shard k carries input shard k's digest and has as many rows.
-
-    :raises DistilleryError: at the first shard that does not match, or if the counts differ.
-    """
+    """Check that output shard k carries input shard k's digest and has as many rows."""
     if len(inputs.shards) != len(outputs.shards):
-        raise DistilleryError(
+        raise PotstillError(
             f"{len(outputs.shards)} output shards for {len(inputs.shards)} input shards. Run `dvc repro`."
         )
     for shard, answer in zip(inputs.shards, outputs.shards, strict=True):
         if answer.source != shard.sha256 or answer.rows != shard.rows:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{answer.name}: does not belong to input shard {shard.name} "
                 f"({shard.sha256[:12]}). The outputs are those of another input; run `dvc repro`."
             )

@@ -25,7 +25,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_lib.base import stage_records
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import (
     atomic_path,
     link_or_copy,
@@ -46,7 +46,6 @@ class Store:
 
     :param kind: names the sub-folder, e.g. ``logits``.
     :param root: the store's folder; by default below :func:`state_folder`.
-    :raises DistilleryError: if the state folder cannot be used.
     """
 
     def __init__(self, kind: str, root: Path | None = None) -> None:
@@ -68,7 +67,7 @@ class Store:
                 return shard
         except FileNotFoundError:
             return None
-        except DistilleryError:
+        except PotstillError:
             pass
         for part, inode in zip((path, record), inodes, strict=True):
             set_aside(part, self._quarantine, inode)
@@ -101,10 +100,9 @@ class Store:
         """Add a finished file as the entry of ``key``.
 
         :param shard: as a manifest describes it.
-        :raises DistilleryError: if the file is not as described.
         """
         if not path.exists() or sha256_file(path) != shard.sha256:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{path}: missing or altered (its SHA-256 is not the manifest's). Run `dvc checkout`, and try again."
             )
         entry, record = self._paths(key)
@@ -151,14 +149,11 @@ class Store:
 
 
 def read_entry(record: Path) -> Shard:
-    """Return what the record of an entry says of its file.
-
-    :raises DistilleryError: if it is missing, torn, altered, or no such record.
-    """
+    """Return what the record of an entry says of its file."""
     try:
         return Shard(**unsealed_record(read_record(record)))
     except (TypeError, ValueError) as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"{record}: no record of an entry ({error}). Delete it and run `dvc repro` to make it again."
         ) from error
 
@@ -174,7 +169,7 @@ def _is_of_writer(path: Path, table: pa.Table) -> bool:
     """
     try:
         stored = read_shard(path)
-    except DistilleryError:
+    except PotstillError:
         return False
     if not stored.schema.equals(table.schema) or stored.num_rows != table.num_rows:
         return False

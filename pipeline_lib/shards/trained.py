@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline_lib.base import stage_records
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import disk_errors, link_or_copy, set_aside, sweep, temporary_beside
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.base.seals import SEAL, digests, sealed_files, write_seal
@@ -43,7 +43,7 @@ class Trained:
         """Whether it exists, finished and undamaged."""
         try:
             return sealed_files(self.folder / SEAL) == digests(self.folder)
-        except (DistilleryError, OSError):
+        except (PotstillError, OSError):
             return False
 
     @contextmanager
@@ -51,8 +51,6 @@ class Trained:
         """Yield an empty folder that becomes the result, atomically, if the block succeeds.
 
         If another process was first, its result is kept; a damaged one is quarantined.
-
-        :raises DistilleryError: if the disk is full or the folder is not writable.
         """
         sweep(self.folder.parent)
         sweep(self.checkpoint.parent)

@@ -82,10 +82,7 @@ class ChosenVectors:
 
 
 def vector_tables(inputs: ShardSet, outputs: ShardSet) -> list[tuple[pa.Table, pa.Table]]:
-    """Return (input rows, their vectors) per shard, memory-mapped, checked to belong together.
-
-    :raises DistilleryError: if the vectors belong to other sentences.
-    """
+    """Return (input rows, their vectors) per shard, memory-mapped, checked to belong together."""
     check_answers(inputs.manifest, outputs.manifest)
     return [
         (inputs.read(shard), outputs.read(answer))

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path, disk_errors
 
 MODEL_SUFFIXES = (".json", ".txt", ".safetensors", ".model")
@@ -35,7 +35,6 @@ def open_member(archive: Path, member: str) -> Iterator[IO[bytes]]:
     :param archive: a zip, wheel or tar file.
     :param member: path in the archive; ``inner.tar.gz!path`` reaches into an archive inside it,
         which is held in memory.
-    :raises DistilleryError: if it is missing (naming similar ones), or an archive is not one.
     """
     where = str(archive)
     current: Path | bytes = Path(archive)
@@ -52,7 +51,6 @@ def join_members(parts: Iterable[tuple[Path, str]], target: Path) -> str:
     """Concatenate members of archives into ``target``; return its SHA-256, in hex.
 
     :param parts: (archive, member) of each, as :func:`open_member` takes them.
-    :raises DistilleryError: if one is missing, or an archive is not one.
     """
     digest = hashlib.sha256()
     with atomic_path(target) as temporary, open(temporary, "wb") as sink:
@@ -70,8 +68,6 @@ def extract_folder(archive: Path, folder: str, target: Path) -> list[Path]:
     """Write the model files that are directly in ``folder`` of ``archive`` into ``target``.
 
     Sub-folders are skipped, and so are files with none of :data:`MODEL_SUFFIXES`.
-
-    :raises DistilleryError: if there are none, or a member's name leads out of the folder.
     """
     prefix = folder.strip("/") + "/"
     written = []
@@ -85,7 +81,7 @@ def extract_folder(archive: Path, folder: str, target: Path) -> list[Path]:
             written.append(target / rest)
         if not written:
             folders = {name.rpartition("/")[0] for name in opened.names} - {""}
-            raise DistilleryError(
+            raise PotstillError(
                 f"{archive}: no model files in folder {folder!r}{_close(folder, folders)}. Correct "
                 "`folder` in params.yaml."
             )
@@ -94,7 +90,7 @@ def extract_folder(archive: Path, folder: str, target: Path) -> list[Path]:
 
 def _is_model_file(rest: str, name: str, archive: Path) -> bool:
     if ".." in rest.replace("\\", "/").split("/") or rest.startswith("/") or ":" in rest:
-        raise DistilleryError(f"{archive}: member {name!r} leads out of its folder. Do not use this archive.")
+        raise PotstillError(f"{archive}: member {name!r} leads out of its folder. Do not use this archive.")
     return "/" not in rest and "\\" not in rest and rest.endswith(MODEL_SUFFIXES)
 
 
@@ -117,13 +113,13 @@ class _Archive:
             with _open_any(source) as handle:
                 yield cls(where, handle)
         except FileNotFoundError as error:
-            raise DistilleryError(f"{where}: not found. Run the stage again.") from error
+            raise PotstillError(f"{where}: not found. Run the stage again.") from error
         except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError) as error:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{where}: truncated or invalid zip or tar archive ({error}). Delete it and run again."
             ) from error
         except RuntimeError as error:  # for encrypted members, and unknown compressions
-            raise DistilleryError(
+            raise PotstillError(
                 f"{where}: cannot be unpacked ({str(error).rstrip('.')}). Pack it again as a zip "
                 "or tar.gz without a password."
             ) from error
@@ -134,7 +130,7 @@ class _Archive:
 
     def stream(self, name: str) -> IO[bytes]:
         if name not in self.names:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{self.where}: no member {name!r}{_close(name, self.names)}. Correct the path in params.yaml."
             )
         if isinstance(self.handle, zipfile.ZipFile):

@@ -7,7 +7,7 @@ the user's own files must remain untouched.
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import copy_file, fresh_folder, write_json
 from pipeline_lib.base.seals import SOURCE, digests
 from pipeline_lib.params import ModelVectors, VectorFile
@@ -17,10 +17,7 @@ VECTOR_FILES = {"glove": "vectors.txt", "word2vec": "vectors.txt", "word2vec_bin
 
 
 def fetch_vectors(vectors: ModelVectors | VectorFile, inputs: Path, target: Path) -> None:
-    """Fetch a vector file, or write only ``source.json`` where the teacher's vectors are used.
-
-    :raises DistilleryError: if the file is missing.
-    """
+    """Fetch a vector file, or write only ``source.json`` where the teacher's vectors are used."""
     fresh_folder(target)
     if isinstance(vectors, VectorFile):
         path = existing_file(Path(inputs) / vectors.path, "params.yaml: vocabulary.vectors.path")
@@ -37,8 +34,7 @@ def existing_file(path: Path, where: str) -> Path:
     """Return ``path`` if it is a file.
 
     :param where: the key of params.yaml that names it, for the message.
-    :raises DistilleryError: if it is not.
     """
     if not path.is_file():
-        raise DistilleryError(f"{where}: {path} not found. Put the file there, or correct the path.")
+        raise PotstillError(f"{where}: {path} not found. Put the file there, or correct the path.")
     return path

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.params.sources import hub_folder
 
 
@@ -17,7 +17,6 @@ def load_hub(options: dict[str, Any], where: str) -> Any:
     """Return the result of ``datasets.load_dataset`` for ``options``.
 
     :param where: the key of params.yaml, for the message.
-    :raises DistilleryError: if the library raises anything.
     """
     import datasets
 
@@ -25,7 +24,7 @@ def load_hub(options: dict[str, Any], where: str) -> Any:
         return datasets.load_dataset(**options)
     except Exception as error:  # the library raises many kinds: network, split, config, scripts
         reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: {options['path']} could not be loaded: {reason[0].rstrip('.')}. Check "
             "dataset, config, revision and split, or give a local folder."
         ) from error

@@ -11,7 +11,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_record, sealed_record, sha256_file, sha256_json, unsealed_record, write_json
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.params import Params
@@ -66,7 +66,7 @@ class _DigestCache:
         self._path = state_folder() / "input_digests.json"
         try:
             self._known: dict[str, list[Any]] = unsealed_record(read_record(self._path))
-        except (DistilleryError, TypeError, ValueError):
+        except (PotstillError, TypeError, ValueError):
             self._known = {}
         self._used: dict[str, list[Any]] = {}
 

@@ -10,7 +10,7 @@ from email.parser import HeaderParser
 from functools import cache
 from pathlib import Path
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_file
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.params.base import PinnedPackage
@@ -69,7 +69,7 @@ def _normalised(name: str) -> str:
 def _member(archive: Path, member: str) -> str:
     try:
         return read_member(archive, member).decode("utf-8", errors="replace")
-    except DistilleryError:
+    except PotstillError:
         return ""
 
 

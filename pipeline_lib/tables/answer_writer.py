@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.probabilities import Kind, probabilities
 from pipeline_lib.base.unicode import printable
 from pipeline_lib.tables.writer import cell_text, json_text, open_writer
@@ -145,7 +145,6 @@ def json_lines(answers: AnsweredBatch, prefix: str) -> Iterator[str]:
     """Yield each row as JSON.
 
     :param prefix: prepended to the names of answers.
-    :raises DistilleryError: if an answer has the name of a column.
     """
     _require_apart(answers, prefix)
     return map(json_text, answers.records(prefix))
@@ -160,7 +159,6 @@ def answer_writer(
     :param prefix: prepended to the names of answer columns.
     :param types: Parquet types of the rows' own columns, where known; others become text.
     :param raw_cells: see :func:`~pipeline_lib.tables.writer.open_writer`.
-    :raises DistilleryError: if an answer has the name of a column, or the suffix is unknown.
     """
     with open_writer(path, raw_cells=raw_cells) as write:
 
@@ -192,7 +190,7 @@ def _require_apart(answers: AnsweredBatch, prefix: str) -> None:
     names = {*answers.flat(prefix), *(prefix + name for name in ("probabilities", "logits"))}
     both = [name for name in answers.columns if name in names]
     if both:
-        raise DistilleryError(
+        raise PotstillError(
             f"column {both[0]!r} is in the file already, and an answer has the same name. Give the "
             "answers' names a prefix, for example --prefix predicted_."
         )

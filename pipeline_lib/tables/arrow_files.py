@@ -48,7 +48,6 @@ def open_arrow(path: Path, format: str) -> Iterator[ArrowTable]:
     """Open a file.
 
     :param format: parquet | arrow, as a stream or a file.
-    :raises DistilleryError: if it is truncated, in another format, or repeats a column.
     """
     try:
         with _opened(path, format) as (schema, read):

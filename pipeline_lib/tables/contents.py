@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.tables.arrow_files import ArrowTable, is_bytes_type, is_plain_type
 from pipeline_lib.tables.faults import check_once, no_rows
 from pipeline_lib.tables.nested import are_lists_of_names, plain_columns, value_at, with_types
@@ -68,10 +68,7 @@ class Content:
 
 
 def read_content(paths: Sequence[Path], options: ReadOptions = ReadOptions()) -> Content:  # noqa: B008
-    """Read a split's files, one after the other.
-
-    :raises DistilleryError: naming file and row, if one cannot be read.
-    """
+    """Read a split's files, one after the other."""
     return joined([_read(path, options) for path in paths])
 
 
@@ -184,12 +181,9 @@ def _has_single_values(lists: pa.Array) -> bool:
 
 
 def _some(path: Path, names: Sequence[str], others: Mapping[str, str]) -> list[str]:
-    """Return the columns, each once.
-
-    :raises DistilleryError: if there is none, but fields that cannot be columns.
-    """
+    """Return the columns, each once."""
     if not names and others:
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: no columns of plain values, only {with_types(others)}. Write texts and "
             "labels, one of each per row."
         )
@@ -210,14 +204,14 @@ def _delimited(path: Path, header: list[str], options: ReadOptions) -> Content:
         again = _header_rows(content)
         if counts or not _repeats_header(content.table, len(again)):
             if again:
-                raise DistilleryError(
+                raise PotstillError(
                     f"{path}: row {', '.join(map(str, again[:_SHOWN]))} repeats the header line. "
                     "Remove it, so that only the first row has the names of the columns."
                 )
             return content
     names = [*(columns or numbered(len(header)))]
     if len(names) != len(header):
-        raise DistilleryError(f"{path}: {len(header)} columns, and --columns names {len(names)}. Name them all.")
+        raise PotstillError(f"{path}: {len(header)} columns, and --columns names {len(names)}. Name them all.")
     return _reread(path, names, replace(options, columns=names), names)
 
 

@@ -2,67 +2,64 @@
 
 from collections.abc import Sequence
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 
 
-def no_column(where: str, name: str, columns: Sequence[str], remedy: str) -> DistilleryError:
+def no_column(where: str, name: str, columns: Sequence[str], remedy: str) -> PotstillError:
     """Return the error for a missing column.
 
     :param columns: those that are there; :param remedy: how to name another one.
     """
     there = ", ".join(map(repr, columns)) or "none"
-    return DistilleryError(f"{where}: no column {name!r}; there are {there}. {remedy}".rstrip())
+    return PotstillError(f"{where}: no column {name!r}; there are {there}. {remedy}".rstrip())
 
 
 def check_once(where: str, names: Sequence[str]) -> None:
-    """Reject a file in which several columns have the same name.
-
-    :raises DistilleryError: naming it.
-    """
+    """Reject a file in which several columns have the same name."""
     for name in names:
         if names.count(name) > 1:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{where}: column {name!r} occurs {names.count(name)} times. Give each column a name of its own."
             )
 
 
-def no_rows(where: str) -> DistilleryError:
+def no_rows(where: str) -> PotstillError:
     """Return the error for a file without rows."""
-    return DistilleryError(f"{where}: no rows. Put texts into it, one per row.")
+    return PotstillError(f"{where}: no rows. Put texts into it, one per row.")
 
 
-def wrong_width(where: str, cells: int, width: int, separator: str) -> DistilleryError:
+def wrong_width(where: str, cells: int, width: int, separator: str) -> PotstillError:
     """Return the error for a row with more or fewer cells than there are columns."""
-    return DistilleryError(
+    return PotstillError(
         f"{where} has {cells} columns, not {width}. Columns are separated by one {separator}; correct the row."
     )
 
 
-def undecodable(where: str, encoding: str) -> DistilleryError:
+def undecodable(where: str, encoding: str) -> PotstillError:
     """Return the error for text that is not of its encoding."""
-    return DistilleryError(f"{where}not {encoding.upper()}. Save the file as UTF-8, or name its encoding.")
+    return PotstillError(f"{where}not {encoding.upper()}. Save the file as UTF-8, or name its encoding.")
 
 
-def not_csv(where: str, error: Exception, separator: str) -> DistilleryError:
+def not_csv(where: str, error: Exception, separator: str) -> PotstillError:
     """Return the error for a row that is not valid CSV."""
-    return DistilleryError(
+    return PotstillError(
         f"{where} is not valid CSV ({error}). Quote texts that contain a {separator} or quotation "
         "marks, and double the marks inside; or read the file without quoting."
     )
 
 
-def not_json(where: str, reason: str) -> DistilleryError:
+def not_json(where: str, reason: str) -> PotstillError:
     """Return the error for a row that is not JSON."""
-    return DistilleryError(f"{where} is not valid JSON ({reason}). Write one object per line, or an array of objects.")
+    return PotstillError(f"{where} is not valid JSON ({reason}). Write one object per line, or an array of objects.")
 
 
-def not_an_object(where: str) -> DistilleryError:
+def not_an_object(where: str) -> PotstillError:
     """Return the error for JSON that is no object."""
-    return DistilleryError(f"{where} is not a JSON object. Write one per line, or an array of objects.")
+    return PotstillError(f"{where} is not a JSON object. Write one per line, or an array of objects.")
 
 
-def not_a_table(name: str, format: str, error: Exception) -> DistilleryError:
+def not_a_table(name: str, format: str, error: Exception) -> PotstillError:
     """Return the error for a Parquet or Arrow file that is truncated or in another format."""
-    return DistilleryError(
+    return PotstillError(
         f"{name}: not a readable {format.capitalize()} file ({error}). Correct its format, or write it again."
     )

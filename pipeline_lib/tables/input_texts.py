@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.unicode import has_surrogates
 from pipeline_lib.tables.reader import (
     LINES_COLUMN,
@@ -73,7 +73,6 @@ def read_texts(file: Path | None, columns: Columns, options: ReadOptions) -> Ite
     A row that cannot be read, such as a line of JSON that is truncated, stays without a text.
 
     :param file: None: standard input.
-    :raises DistilleryError: naming the file, the row or column, and the remedy.
     """
     if is_lines(file, options):
         options = replace(options, format="lines", keep_faulty=True)
@@ -99,7 +98,6 @@ def of_lines(
     A blank line has no sentence.
 
     :param faults: see :class:`TextBatch`; those of pairs are added.  None: they are errors.
-    :raises DistilleryError: if a line should be a pair and is not.
     """
     known = {} if faults is None else faults
     if columns.second is None:
@@ -109,7 +107,7 @@ def of_lines(
     for row, line in enumerate(lines):
         try:
             pairs.append(_pair(line) if line.strip() else None)
-        except DistilleryError as error:
+        except PotstillError as error:
             if faults is None:
                 raise
             known[row] = f"row {numbers[row]}: {error}"
@@ -119,17 +117,14 @@ def of_lines(
 
 
 def as_examples(lines: Iterable[str], is_pair: bool) -> "Iterator[Text]":
-    """Yield lines as a student reads them: as they are, or split at the tab into pairs.
-
-    :raises DistilleryError: if a line should be a pair and is not.
-    """
+    """Yield lines as a student reads them: as they are, or split at the tab into pairs."""
     return map(_pair, lines) if is_pair else iter(lines)
 
 
 def _pair(line: str) -> tuple[str, str]:
     first, tab, second = line.partition("\t")
     if not tab or not first.strip() or not second.strip():
-        raise DistilleryError(
+        raise PotstillError(
             f"{line!r:.80}: not a pair. This student compares two sentences: write both on one "
             "line, separated by a tab."
         )

@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import unreadable
 from pipeline_lib.base.unicode import has_surrogates
 from pipeline_lib.tables.faults import undecodable
@@ -43,8 +43,20 @@ _CHUNK = 1 << 16
 _GUESSED = 1 << 16
 """Bytes from which an encoding is guessed."""
 _COMMON = [
-    *("cp1252", "cp1251", "cp1250", "cp932", "gb18030", "cp949", "big5", "euc_jp"),
-    *("cp1254", "cp1253", "cp1255", "cp1256", "cp1257", "koi8_r"),
+    "cp1252",
+    "cp1251",
+    "cp1250",
+    "cp932",
+    "gb18030",
+    "cp949",
+    "big5",
+    "euc_jp",
+    "cp1254",
+    "cp1253",
+    "cp1255",
+    "cp1256",
+    "cp1257",
+    "koi8_r",
 ]
 """Encodings that are guessed, the most usual first: Windows' code pages, and East Asian ones."""
 _ALIKE = 0.1
@@ -82,8 +94,6 @@ class Lines:
 
         Texts contain characters (U+2028, U+0085, form feed) that ``str.splitlines`` and Python's
         universal newlines treat as line ends.
-
-        :raises DistilleryError: naming the line that cannot be decoded.
         """
         end = "\r" if "\r" in self.sample and "\n" not in self.sample else "\n"
         number, start = 1, [""]
@@ -107,7 +117,7 @@ class Lines:
         if last:
             yield last
 
-    def fault_of(self, line: str, number: int) -> DistilleryError | None:
+    def fault_of(self, line: str, number: int) -> PotstillError | None:
         """Return the error of a line that was kept although it could not be decoded."""
         if self.has_faulty and has_surrogates(line):
             return undecodable(f"{self.name}: row {number} is ", self.encoding)
@@ -120,10 +130,7 @@ class Lines:
             self._reject(lines, first)
 
     def chunks(self) -> Iterator[str]:
-        """Yield the text piece by piece, for files whose lines may be endless.
-
-        :raises DistilleryError: if it cannot be decoded.
-        """
+        """Yield the text piece by piece, for files whose lines may be endless."""
         for text in self._texts():
             self._reject([text], None)
             yield text
@@ -156,7 +163,6 @@ def open_lines(path: Path | None, encoding: str | None = None, keep_faulty: bool
     :param path: plain, or compressed by gzip, bzip2 or Zstandard; None: standard input.
     :param encoding: a codec's name; None: the file decides.
     :param keep_faulty: whether lines that cannot be decoded are kept: see :meth:`Lines.fault_of`.
-    :raises DistilleryError: if it cannot be read, is no text, or the encoding is unknown.
     """
     name = str(path or "standard input")
     if encoding is not None:
@@ -172,7 +178,7 @@ def open_lines(path: Path | None, encoding: str | None = None, keep_faulty: bool
             raise damaged(name, error) from error
         for magic, what in _OTHER_FILES.items():
             if start.startswith(magic):
-                raise DistilleryError(f"{name}: not text, but {what}.")
+                raise PotstillError(f"{name}: not text, but {what}.")
         guessed = False
         if encoding is None:
             encoding, guessed = _detect(name, path, start)
@@ -181,20 +187,15 @@ def open_lines(path: Path | None, encoding: str | None = None, keep_faulty: bool
         # What a pipe has now, or as much as makes reading efficient.
         rest = iter(lambda: stream.read1(_CHUNK), b"")
         content, is_pipe = chain([start], rest), path is None
-        yield Lines(
-            *(name, sample.removeprefix("\ufeff"), is_whole, encoding, guessed), *(content, is_pipe, keep_faulty)
-        )
+        yield Lines(name, sample.removeprefix("\ufeff"), is_whole, encoding, guessed, content, is_pipe, keep_faulty)
 
 
 def check_encoding(encoding: str) -> None:
-    """Check that Python has a codec for an encoding.
-
-    :raises DistilleryError: if not.
-    """
+    """Check that Python has a codec for an encoding."""
     try:
         "".encode(encoding)
     except LookupError as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"encoding {encoding!r}: unknown. Use a name such as utf-8, utf-16, windows-1252 or shift_jis."
         ) from error
 
@@ -276,7 +277,7 @@ def _guess(name: str, content: bytes) -> str:
     matches = from_bytes(content[start : start + _GUESSED], cp_isolation=_COMMON)
     best = matches.best()
     if best is None:
-        raise DistilleryError(
+        raise PotstillError(
             f"{name}: not UTF-8, and no other encoding was recognised. Save the file as UTF-8, or name its encoding."
         )
     # Short texts are as likely in several encodings: then the most usual one.
@@ -289,8 +290,8 @@ def _guess(name: str, content: bytes) -> str:
     return next(encoding for encoding in _COMMON if encoding in likely)
 
 
-def damaged(name: str, error: Exception) -> DistilleryError:
+def damaged(name: str, error: Exception) -> PotstillError:
     """Return the error for a file that cannot be read to its end."""
-    return DistilleryError(
+    return PotstillError(
         f"{name}: cannot be read ({error}). If the file is truncated or damaged, copy or compress it again."
     )

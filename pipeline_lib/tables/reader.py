@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.file_formats import FORMATS, Format, format_of
 from pipeline_lib.base.unicode import has_surrogates
 from pipeline_lib.tables.dialects import Dialect, detect
@@ -81,10 +81,7 @@ class RowBatch:
         return f"{self.source}: row {self.numbers[row]}"
 
     def lists(self, name: str) -> list[str]:
-        """Return a column's values as text, lists among them as JSON.
-
-        :raises DistilleryError: if a list holds other values than texts and numbers.
-        """
+        """Return a column's values as text, lists among them as JSON."""
         values = enumerate(self.columns[name])
         return [as_list_text(value, name, self.where(row)) for row, value in values]
 
@@ -101,7 +98,7 @@ class RowBatch:
     def _text(self, row: int, value: Any, name: str) -> str:
         try:
             return as_text(value, name, self.where(row))
-        except DistilleryError as error:
+        except PotstillError as error:
             if self.faults is None:
                 raise
             self.faults.setdefault(row, str(error))
@@ -129,7 +126,6 @@ class InputFile(ABC):
 
         :param names: the columns to read, or paths to values nested in them, as ``data.text``.
         :param optional: those of them that may be missing.
-        :raises DistilleryError: naming the row or column, and the remedy.
         """
 
     def _check(self, where: str, names: Sequence[str], optional: Sequence[str]) -> None:
@@ -147,11 +143,11 @@ class TextFile(InputFile):
         self._lines = lines
 
     def _batches(
-        self, rows: Iterable[tuple[int, list[Any] | DistilleryError]], names: Sequence[str]
+        self, rows: Iterable[tuple[int, list[Any] | PotstillError]], names: Sequence[str]
     ) -> Iterator[RowBatch]:
         """Yield batches of rows; those of a pipe as they are written to it."""
         numbers: list[int] = []
-        cells: list[list[Any] | DistilleryError] = []
+        cells: list[list[Any] | PotstillError] = []
         full = BATCH_CHARACTERS
         for number, row in rows:
             numbers.append(number)
@@ -163,11 +159,11 @@ class TextFile(InputFile):
         if numbers:
             yield self._batch(numbers, cells, names)
 
-    def _batch(self, numbers: list[int], rows: list[list[Any] | DistilleryError], names: Sequence[str]) -> RowBatch:
+    def _batch(self, numbers: list[int], rows: list[list[Any] | PotstillError], names: Sequence[str]) -> RowBatch:
         none = [None] * len(names)
-        cells = [none if isinstance(row, DistilleryError) else row for row in rows]
+        cells = [none if isinstance(row, PotstillError) else row for row in rows]
         columns = dict(zip(names, map(list, zip(*cells, strict=True)), strict=True))
-        faults = {n: str(row) for n, row in enumerate(rows) if isinstance(row, DistilleryError)}
+        faults = {n: str(row) for n, row in enumerate(rows) if isinstance(row, PotstillError)}
         return RowBatch(self.name, numbers, columns, faults if self._options.keep_faulty else None)
 
 
@@ -200,7 +196,7 @@ class DelimitedFile(TextFile):
         self.dialect = dialect
         self._rows = delimited_rows(lines, dialect, options.keep_faulty)
         self._first = next(((number, cells) for number, cells in self._rows if cells), None)
-        if self._first is not None and isinstance(self._first[1], DistilleryError):
+        if self._first is not None and isinstance(self._first[1], PotstillError):
             raise self._first[1]
         self.header = self._first[1] if self._first else []
         self.short_rows = 0
@@ -212,10 +208,7 @@ class DelimitedFile(TextFile):
         return [*(self._options.columns or self.header)]
 
     def batches(self, names: Sequence[str], optional: Sequence[str] = ()) -> Iterator[RowBatch]:
-        """Yield its rows; see :meth:`InputFile.batches`.
-
-        :raises DistilleryError: also if there is not even a header line.
-        """
+        """Yield its rows; see :meth:`InputFile.batches`."""
         if self._first is None:
             raise no_rows(self.name)
         required = {name for name in names if name not in optional}
@@ -230,16 +223,16 @@ class DelimitedFile(TextFile):
 
     def _selected(
         self, width: int, has_header: bool, indices: Sequence[int | None]
-    ) -> Iterator[tuple[int, list[str | None] | DistilleryError]]:
+    ) -> Iterator[tuple[int, list[str | None] | PotstillError]]:
         """Yield the cells with these indices of all rows, which have to be of equal width."""
         empty: list[tuple[int, list[str | None]]] = []
         first = [] if has_header or self._first is None else [self._first]
         for number, cells in chain(first, self._rows):
             if not cells and width > 1:
                 continue
-            if not isinstance(cells, DistilleryError):
+            if not isinstance(cells, PotstillError):
                 cells = self._lines.fault_of("".join(cells), number) or cells
-            if isinstance(cells, DistilleryError):
+            if isinstance(cells, PotstillError):
                 yield number, cells
                 continue
             if len(cells) < width and (self._may_be_short or not cells):
@@ -275,30 +268,24 @@ class JsonFile(TextFile):
         return [*self._seen]
 
     def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield its objects with their numbers.
-
-        :raises DistilleryError: naming the row that is none, whatever the options say.
-        """
+        """Yield its objects with their numbers."""
         for number, row in self._objects():
-            if isinstance(row, DistilleryError):
+            if isinstance(row, PotstillError):
                 raise row
             yield number, row
 
-    def _objects(self) -> Iterator[tuple[int, dict[str, Any] | DistilleryError]]:
+    def _objects(self) -> Iterator[tuple[int, dict[str, Any] | PotstillError]]:
         for number, row in json_rows(self._lines, self._options.keep_faulty):
-            if not isinstance(row, DistilleryError):
+            if not isinstance(row, PotstillError):
                 self._seen |= dict.fromkeys(row)
             yield number, row
 
     def batches(self, names: Sequence[str], optional: Sequence[str] = ()) -> Iterator[RowBatch]:
-        """Yield its rows; see :meth:`InputFile.batches`.
-
-        :raises DistilleryError: also if no row of the first batch has a key.
-        """
+        """Yield its rows; see :meth:`InputFile.batches`."""
         from pipeline_lib.tables.nested import value_at
 
         rows = (
-            (number, row if isinstance(row, DistilleryError) else [value_at(row, n) for n in names])
+            (number, row if isinstance(row, PotstillError) else [value_at(row, n) for n in names])
             for number, row in self._objects()
         )
         is_checked = False
@@ -360,17 +347,16 @@ def open_input(path: Path | None, options: ReadOptions = ReadOptions()) -> Itera
     logged as warnings, which Python prints.
 
     :param path: None: standard input, which has lines unless the options say otherwise.
-    :raises DistilleryError: if it cannot be read.
     """
     format = input_format(path, options)
     if path is not None and not path.is_file():
-        raise DistilleryError(f"{path}: not found. Put the file there, or correct the path.")
+        raise PotstillError(f"{path}: not found. Put the file there, or correct the path.")
     with ExitStack() as stack:
         if format in ("parquet", "arrow"):
             from pipeline_lib.tables.arrow_files import open_arrow
 
             if path is None:
-                raise DistilleryError(f"standard input: {format.capitalize()} is read from its end. Give it as a file.")
+                raise PotstillError(f"standard input: {format.capitalize()} is read from its end. Give it as a file.")
             table = stack.enter_context(open_arrow(path, format))
             yield ArrowFile(table, format, options)
             return
@@ -411,17 +397,14 @@ def read_batches(
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Return the files of a known format in a folder, such as one of the hub's or of `datasets`.
-
-    :raises DistilleryError: if there is none.
-    """
+    """Return the files of a known format in a folder, such as one of the hub's or of `datasets`."""
     files = [
         path
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not is_hidden(path.relative_to(folder)) and format_of(path)
     ]
     if not files:
-        raise DistilleryError(f"{folder}: no data files in this folder; known suffixes are {', '.join(FORMATS)}.")
+        raise PotstillError(f"{folder}: no data files in this folder; known suffixes are {', '.join(FORMATS)}.")
     return files
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.tables.dialects import Dialect
 from pipeline_lib.tables.faults import not_an_object, not_csv, not_json
 from pipeline_lib.tables.lines import Lines
@@ -18,13 +18,12 @@ _CHUNK = 1 << 16
 
 def delimited_rows(
     lines: Lines, dialect: Dialect, keep_faulty: bool = False
-) -> Iterator[tuple[int, list[str] | DistilleryError]]:
+) -> Iterator[tuple[int, list[str] | PotstillError]]:
     """Yield the cells of each row, the header line included, and the number of its first line.
 
     Blank lines are rows without cells.
 
     :param keep_faulty: whether the error of a row takes the place of its cells.
-    :raises DistilleryError: naming the row that is not valid CSV.
     """
     rest = islice(lines, dialect.skipped, None)
     if not dialect.quoted:
@@ -49,18 +48,17 @@ def delimited_rows(
         number = dialect.skipped + reader.line_num + 1
 
 
-def json_rows(lines: Lines, keep_faulty: bool = False) -> Iterator[tuple[int, dict[str, Any] | DistilleryError]]:
+def json_rows(lines: Lines, keep_faulty: bool = False) -> Iterator[tuple[int, dict[str, Any] | PotstillError]]:
     """Yield the objects of a file: one per line, with the line's number, or those of an array.
 
     In an array, which may all be on one line, the objects themselves are numbered.
 
     :param keep_faulty: whether the error of a row takes the place of its object; what is no JSON in
         an array hides where the next one begins.
-    :raises DistilleryError: naming the row that is no object.
     """
     is_array = lines.sample.lstrip().startswith("[")
     for number, row in _array(lines) if is_array else _objects(lines):
-        fault = row if isinstance(row, DistilleryError) else None
+        fault = row if isinstance(row, PotstillError) else None
         if fault is None and not isinstance(row, dict):
             fault = not_an_object(f"{lines.name}: row {number}")
         if fault is not None and not keep_faulty:

@@ -5,7 +5,7 @@ import math
 from decimal import Decimal
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.unicode import has_surrogates
 
 NO_VALUE = frozenset({"", "-", "nan", "null", "n/a", "na", "<na>", "#n/a"})
@@ -37,12 +37,10 @@ def as_text(value: Any, column: str, where: str) -> str:
     """Return a value's plain form: 1 and 1.0 are both ``1``, 2.5 is ``2.5``, null is empty.
 
     :param column: its column; :param where: file and row, for messages.
-    :raises DistilleryError: if it is a list or an object, bytes that are not UTF-8, or a text with
-        half a surrogate pair.
     """
     if isinstance(value, str):
         if not value.isascii() and has_surrogates(value):
-            raise DistilleryError(
+            raise PotstillError(
                 f"{where}, column {column!r} holds half a surrogate pair, which is no character. "
                 "Write the text as UTF-8, or escape both halves."
             )
@@ -61,7 +59,7 @@ def as_text(value: Any, column: str, where: str) -> str:
         return str(value)
     if isinstance(value, bytes):
         return _decoded(value, column, where)
-    raise DistilleryError(
+    raise PotstillError(
         f"{where}, column {column!r} holds a {type(value).__name__}, not a text or a number. Write plain values."
     )
 
@@ -78,6 +76,6 @@ def _decoded(value: bytes, column: str, where: str) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}, column {column!r} holds bytes that are not UTF-8. Write the text as a string."
         ) from error

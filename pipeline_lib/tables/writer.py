@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.base.unicode import escaped_json
 
@@ -39,7 +39,6 @@ def open_writer(path: Path, names: list[str] | None = None, raw_cells: bool = Fa
     :param names: class names, for CSV, which has no lists.
     :param raw_cells: whether texts stay as they are in CSV that a spreadsheet would compute; see
         :func:`_harmless`.
-    :raises DistilleryError: if the suffix is unknown.
     """
     require_ending(path)
     options = _Options(names, raw_cells)
@@ -48,36 +47,27 @@ def open_writer(path: Path, names: list[str] | None = None, raw_cells: bool = Fa
 
 
 def require_ending(path: Path, endings: Iterable[str] | None = None) -> None:
-    """Check that a file's suffix is one of those in which tables are written.
-
-    :raises DistilleryError: if it is not.
-    """
+    """Check that a file's suffix is one of those in which tables are written."""
     allowed = [*(endings or _WRITERS)]
     if path.suffix not in allowed:
-        raise DistilleryError(f"{path}: give a name that ends in {', '.join(allowed)}.")
+        raise PotstillError(f"{path}: give a name that ends in {', '.join(allowed)}.")
 
 
 def require_other(path: Path | None, source: Path | None) -> None:
-    """Check that a file to write is not the one that is read.
-
-    :raises DistilleryError: if it is.
-    """
+    """Check that a file to write is not the one that is read."""
     if path and source and path.exists() and source.exists() and path.samefile(source):
-        raise DistilleryError(f"{path}: the file that is read. Give another name to write to.")
+        raise PotstillError(f"{path}: the file that is read. Give another name to write to.")
 
 
 def write_tables(path: Path, tables: Iterable["pa.Table"], names: list[str] | None, raw_cells: bool = False) -> int:
-    """Write tables one after the other; return the number of rows; see :func:`open_writer`.
-
-    :raises DistilleryError: if the suffix is unknown, or there are no rows.
-    """
+    """Write tables one after the other; return the number of rows; see :func:`open_writer`."""
     rows = 0
     with open_writer(path, names=names, raw_cells=raw_cells) as write:
         for table in tables:
             write(table, None)
             rows += len(table)
         if not rows:
-            raise DistilleryError(f"{path}: not written, since no row was selected. Relax --rule or --label.")
+            raise PotstillError(f"{path}: not written, since no row was selected. Relax --rule or --label.")
     return rows
 
 

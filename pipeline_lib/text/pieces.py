@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import atomic_path, read_record, sha256_file, sha256_json, write_json
 from pipeline_lib.base.model_config import read_config
 from pipeline_lib.base.seals import check_sealed
@@ -72,7 +72,6 @@ class Pieces:
         """Read what :meth:`save` wrote; needs no transformers.
 
         :raises ValueError: if tokenizer.json is missing or damaged.
-        :raises DistilleryError: if tokenizer_config.json is.
         """
         config = read_record(folder / "tokenizer_config.json", "model_input_names")
         try:
@@ -130,12 +129,10 @@ class Pieces:
 
         For a model that was trained without a mask, an unknown word comes closest to one; students
         that read words see a masked word as unknown too.
-
-        :raises DistilleryError: if the tokenizer has neither.
         """
         sign = self.mask or self.unknown
         if sign is None:
-            raise DistilleryError(
+            raise PotstillError(
                 "the teacher's tokenizer has neither a mask nor an unknown token, and the transfer "
                 "set has masked words. Set p_mask to 0 in its `transfer` recipe, or give the "
                 "tokenizer a mask_token."
@@ -204,43 +201,36 @@ def _padding(tokenizer: Any, number: int | None) -> str | None:
 
 
 def load_config(folder: Path) -> Any:
-    """Load a model folder's configuration with transformers; no code in the folder is run.
-
-    :raises DistilleryError: if it is damaged, or of a model that transformers does not know, or
-        that reads with an encoder and answers with a decoder.
-    """
+    """Load a model folder's configuration with transformers; no code in the folder is run."""
     from transformers import CONFIG_MAPPING, AutoConfig, __version__
 
     settings = read_config(folder)
     kind = settings.get("model_type")
     if kind not in CONFIG_MAPPING:
         if settings.get("auto_map"):
-            raise DistilleryError(
+            raise PotstillError(
                 f"{folder}: config.json has the model_type {kind}, which needs the code that "
                 "auto_map names. Such code is never run: use a model that transformers has."
             )
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: the model_type in config.json is {json.dumps(kind)}, which transformers "
             f'{__version__} does not know. Correct it (a BERT has "bert"), or use another model.'
         )
     if getattr(CONFIG_MAPPING[kind], "is_encoder_decoder", False):
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: config.json is of an encoder with a decoder ({kind}), which is not "
             "supported. Use an encoder, such as BERT, or a decoder, such as GPT-2."
         )
     try:
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # each configuration checks its keys in its own way
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: transformers cannot read config.json ({reason_of(error)}). Correct it, or save the model again."
         ) from error
 
 
 def load_fast_tokenizer(folder: Path) -> Any:
-    """Load the fast tokenizer of a model folder with transformers; nothing is downloaded.
-
-    :raises DistilleryError: if there is none, or it reads nothing of what is there.
-    """
+    """Load the fast tokenizer of a model folder with transformers; nothing is downloaded."""
     from transformers import AutoTokenizer
 
     logging.getLogger("transformers").setLevel(logging.ERROR)
@@ -249,11 +239,11 @@ def load_fast_tokenizer(folder: Path) -> Any:
     except MemoryError:
         raise
     except Exception as error:  # tokenizers raises bare Exceptions, transformers many kinds
-        raise DistilleryError(f"{folder}: {_tokenizer_fault(folder, error)}") from error
+        raise PotstillError(f"{folder}: {_tokenizer_fault(folder, error)}") from error
     name = type(tokenizer).__name__
     files = [file for file in tokenizer.vocab_files_names.values() if (folder / file).exists()]
     if not tokenizer.is_fast:
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: its {name} ({', '.join(files) or 'no file'}) is a tokenizer in Python "
             "alone. Convert it to a tokenizer.json with the tokenizers library, or use a model "
             "that has one."
@@ -262,7 +252,7 @@ def load_fast_tokenizer(folder: Path) -> Any:
     if tokenizer.backend_tokenizer.get_vocab_size() <= len(tokenizer.added_tokens_decoder):
         wanted = " or ".join(dict.fromkeys(tokenizer.vocab_files_names.values()))
         there = ", ".join(path.name for path in tokenizer_files(folder)) or "no tokenizer file"
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: its {name} has no word: there is {there}, and words would be in {wanted}. "
             "Add the tokenizer with tokenizer.save_pretrained(folder)."
         )

@@ -11,7 +11,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path
 
 
@@ -61,10 +61,7 @@ class State:
             save_file(contiguous, temporary, metadata)
 
     def load(self, path: Path) -> None:
-        """Load the state in ``path``, if there is one.
-
-        :raises DistilleryError: if the file is truncated or damaged.
-        """
+        """Load the state in ``path``, if there is one."""
         try:
             with safe_open(path, "pt") as file:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -76,7 +73,7 @@ class State:
             # None yet, or another process has just finished the same run.
             return
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{path}: damaged checkpoint ({error}). Delete it and run again: this training starts over."
             ) from error
         self.model.load_state_dict(_below(tensors, "model."))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,10 @@ class LabelScale:
 
     @classmethod
     def of(cls, labels: np.ndarray) -> "LabelScale":
-        """Return the scale of ``labels``, float (rows,).
-
-        :raises DistilleryError: if all are equal: there is nothing to learn.
-        """
+        """Return the scale of ``labels``, float (rows,)."""
         values = labels.astype(np.float64)
         if np.ptp(values) == 0:
-            raise DistilleryError(
+            raise PotstillError(
                 f"all {len(values):,} training labels are {values[0]:g}: there is nothing to "
                 "learn. Check the task's `label` column and `split` in params.yaml."
             )

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from pipeline_lib.base.devices import DTYPES
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.shards.training_records import Settings
 from pipeline_lib.text.ragged import to_device
 from pipeline_lib.training.checkpoint import Progress, State
@@ -130,7 +130,6 @@ def fit(
     :param evaluate: maps the model to its score on dev.
     :param checkpoint: a safetensors file; if it exists, training resumes from it.
     :param team: the processes that compute the training together; None: this one alone.
-    :raises DistilleryError: if the loss becomes NaN or infinite.
     """
     _make_deterministic(settings.seed)
     per_epoch = len(batches.epoch(0))
@@ -181,23 +180,17 @@ class Losses:
         self._unread: list[torch.Tensor] = []
 
     def add(self, value: torch.Tensor) -> None:
-        """Add the loss of one more step.
-
-        :raises DistilleryError: if a loss that is read is NaN or infinite.
-        """
+        """Add the loss of one more step."""
         self._unread.append(value)
         if len(self._unread) >= self._every:
             self.read(upto=self._progress.step + 1)
 
     def read(self, upto: int | None = None) -> None:
-        """Read the unread losses; ``upto`` is the step of the last, by default the current step.
-
-        :raises DistilleryError: if a loss is NaN or infinite.
-        """
+        """Read the unread losses; ``upto`` is the step of the last, by default the current step."""
         first = (self._progress.step if upto is None else upto) - len(self._unread) + 1
         for step, value in enumerate(map(float, self._unread), first):
             if not math.isfinite(value):
-                raise DistilleryError(
+                raise PotstillError(
                     f"the training loss became {value} at step {step}. Lower the learning rate "
                     f"({self._settings.learning_rate}) or set clip_norm."
                 )

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.training.loop import Batch
 from pipeline_lib.training.shares import Share, shares_of
@@ -36,7 +36,7 @@ class MixedBatches:
     def __post_init__(self) -> None:
         empty = [task for task, part in self.parts.items() if len(part.sentences) == 0]
         if empty:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{', '.join(empty)}: no rows to train on. Remove the task from the group, or correct its training set."
             )
 

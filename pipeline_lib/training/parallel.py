@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.shards.engine.local import LocalEngine, accelerators
 from pipeline_lib.shards.engine.protocol import Report
 from pipeline_lib.training.loop import Batch, Batches, Score
@@ -91,13 +91,9 @@ class Member:
         return replace(run, batches=batches, loss=loss, evaluate=evaluate)
 
     def begin(self, step: int) -> None:
-        """Check that all processes begin at the same step.
-
-        :raises DistilleryError: if another run of the same training replaced the checkpoint between
-            two processes' reading it.
-        """
+        """Check that all processes begin at the same step."""
         if step != self._from_main(step):
-            raise DistilleryError("another run of the same training has just written its checkpoint. Run again.")
+            raise PotstillError("another run of the same training has just written its checkpoint. Run again.")
 
     def seed_step(self, step: int) -> None:
         """Seed dropout by process and step: a checkpoint need not hold every process's state."""
@@ -154,10 +150,7 @@ class SharedBatches:
 def train_together(
     train: "Callable[[tuple[TrainingSpec, Member], Report], None]", spec: "TrainingSpec", report: Report
 ) -> None:
-    """Call ``train`` with a training and each of its members, in a process of its own.
-
-    :raises DistilleryError: what one of them raised; all are ended.
-    """
+    """Call ``train`` with a training and each of its members, in a process of its own."""
     # On a CPU each has one thread: the bytes then don't depend on the number of cores.
     cpu = spec.device == "cpu"
     devices = () if cpu else accelerators(spec.device)[: spec.processes]

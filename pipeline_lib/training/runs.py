@@ -152,8 +152,12 @@ def _fit(
         report((step, total, loss, best))
 
     return fit(
-        *(run.model, run.batches, run.loss, run.evaluate),
-        *(spec.settings, spec.result.checkpoint),
+        run.model,
+        run.batches,
+        run.loss,
+        run.evaluate,
+        spec.settings,
+        spec.result.checkpoint,
         on_step if member is None or member.main else None,
         member,
     )
@@ -190,8 +194,6 @@ def train_all(
 
     Two rows may define the same run, and two processes must not write one result.  The longest
     start first; otherwise a long one started last would leave the other cores idle.
-
-    :raises DistilleryError: if the state folder cannot be used.
     """
     check_state_folder()
     alike: dict[str, list[int]] = {}

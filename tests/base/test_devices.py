@@ -9,19 +9,19 @@ from pipeline_lib.base.devices import (
     resolve_training_precision,
     runs_lstm_in_bfloat16,
 )
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 
 def test_an_absent_device_is_named() -> None:
-    with pytest.raises(DistilleryError, match="device: 'cuda:77' is not available here"):
+    with pytest.raises(PotstillError, match="device: 'cuda:77' is not available here"):
         resolve_device("cuda:77")
 
 
 @pytest.mark.parametrize("name", ["meta", "tpu", "cpu:1", "cuda:x", ""])
 def test_a_device_that_computes_nothing_is_refused(name: str) -> None:
-    with pytest.raises(DistilleryError, match=r"is not one of auto, cpu, cuda, cuda:<number>, mps"):
+    with pytest.raises(PotstillError, match=r"is not one of auto, cpu, cuda, cuda:<number>, mps"):
         resolve_device(name)
 
 
@@ -63,7 +63,7 @@ def test_students_train_in_a_format_that_their_layers_have(
     if auto == "bfloat16":
         assert resolve_training_precision("bfloat16", CPU, recurrent) == "bfloat16"
         return
-    with pytest.raises(DistilleryError, match=r"precision: bfloat16, .*LSTM.*auto or float32"):
+    with pytest.raises(PotstillError, match=r"precision: bfloat16, .*LSTM.*auto or float32"):
         resolve_training_precision("bfloat16", CPU, recurrent)
 
 

@@ -8,7 +8,7 @@ import pytest
 from safetensors import SafetensorError
 
 from pipeline_lib.base import files
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import (
     atomic_path,
     fresh_folder,
@@ -52,7 +52,7 @@ def test_full_disk_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(files.os, call, full)
-    with pytest.raises(DistilleryError, match=r"value\.json: .*No space left.*Free disk space"):
+    with pytest.raises(PotstillError, match=r"value\.json: .*No space left.*Free disk space"):
         write_json(tmp_path / "value.json", {"a": 1})
     assert names(tmp_path) == []
 
@@ -69,7 +69,7 @@ def test_full_disk_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 )
 def test_every_librarys_full_disk_is_the_same_error(tmp_path: Path, error: Exception) -> None:
     with (
-        pytest.raises(DistilleryError, match=r"model: .*No space left.*Free disk space"),
+        pytest.raises(PotstillError, match=r"model: .*No space left.*Free disk space"),
         atomic_path(tmp_path / "model") as temporary,
     ):
         temporary.write_bytes(b"half")
@@ -78,8 +78,8 @@ def test_every_librarys_full_disk_is_the_same_error(tmp_path: Path, error: Excep
 
 
 def test_other_errors_pass_as_they_are(tmp_path: Path) -> None:
-    refused = DistilleryError("row 3: (os error 2)")
-    with pytest.raises(DistilleryError) as caught, atomic_path(tmp_path / "f"):
+    refused = PotstillError("row 3: (os error 2)")
+    with pytest.raises(PotstillError) as caught, atomic_path(tmp_path / "f"):
         raise refused
     assert caught.value is refused
 
@@ -109,7 +109,7 @@ def test_the_first_file_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_file_in_the_place_of_the_folder_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
-    with pytest.raises(DistilleryError, match="could not be written"):
+    with pytest.raises(PotstillError, match="could not be written"):
         write_json(tmp_path / "taken" / "value.json", 1)
 
 
@@ -122,18 +122,18 @@ def test_json_round_trip_is_sorted_and_readable(tmp_path: Path) -> None:
 
 
 def test_read_json_names_missing_and_torn_files(tmp_path: Path) -> None:
-    with pytest.raises(DistilleryError, match=r"absent\.json: not found"):
+    with pytest.raises(PotstillError, match=r"absent\.json: not found"):
         read_json(tmp_path / "absent.json")
     (tmp_path / "torn.json").write_text('{"a": ')
-    with pytest.raises(DistilleryError, match=r"torn\.json: not valid JSON"):
+    with pytest.raises(PotstillError, match=r"torn\.json: not valid JSON"):
         read_json(tmp_path / "torn.json")
     (tmp_path / "long.json").write_text("9" * 5000)
-    with pytest.raises(DistilleryError, match=r"long\.json: not valid JSON"):
+    with pytest.raises(PotstillError, match=r"long\.json: not valid JSON"):
         read_json(tmp_path / "long.json")
-    with pytest.raises(DistilleryError, match=r"could not be read \(Is a directory\)"):
+    with pytest.raises(PotstillError, match=r"could not be read \(Is a directory\)"):
         read_json(tmp_path)
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(DistilleryError, match=r"bytes\.json: not valid JSON"):
+    with pytest.raises(PotstillError, match=r"bytes\.json: not valid JSON"):
         read_json(tmp_path / "bytes.json")
 
 
@@ -204,10 +204,10 @@ def test_clear_folder_empties_and_makes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", ["taken", "taken/sub", "taken/sub/deeper"])
 def test_a_file_where_a_folder_belongs_is_named(tmp_path: Path, folder: str) -> None:
     (tmp_path / "taken").write_text("kept")
-    with pytest.raises(DistilleryError, match=r"taken: a file, where a folder is needed"):
+    with pytest.raises(PotstillError, match=r"taken: a file, where a folder is needed"):
         fresh_folder(tmp_path / folder)
     (tmp_path / "source").write_text("")
-    with pytest.raises(DistilleryError, match="could not be written"):
+    with pytest.raises(PotstillError, match="could not be written"):
         link_or_copy(tmp_path / "source", tmp_path / "taken/sub/target")
     assert (tmp_path / "taken").read_text() == "kept"
 
@@ -217,6 +217,6 @@ def test_a_folder_that_cannot_be_emptied_is_named(tmp_path: Path, monkeypatch: p
         raise PermissionError(errno.EACCES, "Permission denied", "inner")
 
     monkeypatch.setattr(files.shutil, "rmtree", refuse)
-    with pytest.raises(DistilleryError, match=r"f: could not be written \(Permission denied\)"):
+    with pytest.raises(PotstillError, match=r"f: could not be written \(Permission denied\)"):
         (tmp_path / "f").mkdir()
         fresh_folder(tmp_path / "f")

@@ -113,7 +113,7 @@ MASKED = """
 import pipeline_lib.stages
 import os, signal
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 
 def main() -> None:
     try:
@@ -126,7 +126,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("error", ["DistilleryError('a fault')", "AssertionError", "MemoryError"])
+@pytest.mark.parametrize("error", ["PotstillError('a fault')", "AssertionError", "MemoryError"])
 @pytest.mark.parametrize(("number", "status"), [("INT", STATUS), ("TERM", TERMINATED)])
 def test_an_error_that_an_interrupt_causes_does_not_hide_it(
     tmp_path: Path, error: str, number: str, status: int

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.seals import SEAL, SOURCE, check_sealed, digests, faults_of, write_seal
 
@@ -29,7 +29,7 @@ def test_a_sealed_folder_is_read_and_an_altered_one_refused(folder: Path) -> Non
     check_sealed(folder)
     flip(folder / "model.safetensors")
     remedy = f"Delete {folder} and run `dvc repro`"
-    with pytest.raises(DistilleryError, match=rf"model\.safetensors: altered .*{remedy}"):
+    with pytest.raises(PotstillError, match=rf"model\.safetensors: altered .*{remedy}"):
         check_sealed(folder)
 
 
@@ -37,14 +37,14 @@ def test_one_file_is_checked_alone(folder: Path) -> None:
     write_seal(folder)
     flip(folder / "config.json")
     check_sealed(folder / "model.safetensors")
-    with pytest.raises(DistilleryError, match=r"config\.json: altered"):
+    with pytest.raises(PotstillError, match=r"config\.json: altered"):
         check_sealed(folder / "config.json")
 
 
 def test_a_lost_file_is_missed(folder: Path) -> None:
     write_seal(folder)
     (folder / "one/deep/model.safetensors").unlink()
-    with pytest.raises(DistilleryError, match=r"model\.safetensors: missing, though sealed\.json"):
+    with pytest.raises(PotstillError, match=r"model\.safetensors: missing, though sealed\.json"):
         check_sealed(folder)
 
 
@@ -54,7 +54,7 @@ def test_what_was_fetched_is_checked_by_the_record_above(folder: Path, below: st
     flip(folder / "config.json")
     check_sealed(folder / below)
     flip(folder / "one/deep/model.safetensors")
-    with pytest.raises(DistilleryError, match=rf"deep/model\.safetensors: altered.*Delete {folder} "):
+    with pytest.raises(PotstillError, match=rf"deep/model\.safetensors: altered.*Delete {folder} "):
         check_sealed(folder / below)
 
 
@@ -62,7 +62,7 @@ def test_what_was_fetched_is_checked_by_the_record_above(folder: Path, below: st
 def test_a_damaged_seal_is_refused(folder: Path, content: str) -> None:
     write_seal(folder)
     (folder / SEAL).write_text(content)
-    with pytest.raises(DistilleryError, match=f"{SEAL}: "):
+    with pytest.raises(PotstillError, match=f"{SEAL}: "):
         check_sealed(folder)
 
 

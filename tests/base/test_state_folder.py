@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lib.base import layout
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import check_state_folder, state_folder
 
 
@@ -40,7 +40,7 @@ def test_the_former_variable_is_used_with_one_notice(
 def test_an_error_names_the_variable_that_is_set(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "file").write_text("")
     monkeypatch.setenv("DISTILLERY_HOME", "file")
-    with pytest.raises(DistilleryError, match="DISTILLERY_HOME: file cannot be used as a folder"):
+    with pytest.raises(PotstillError, match="DISTILLERY_HOME: file cannot be used as a folder"):
         check_state_folder()
 
 

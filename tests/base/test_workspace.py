@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.workspace import FILES, make_workspace, shipped, shipped_profiles
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +47,7 @@ def test_a_folder_in_a_repository_is_part_of_it(tmp_path: Path) -> None:
 
 def test_another_pipeline_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "dvc.yaml").write_text("stages: {}\n")
-    with pytest.raises(DistilleryError, match=r"not the pipeline of this version.*--force"):
+    with pytest.raises(PotstillError, match=r"not the pipeline of this version.*--force"):
         make_workspace(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["dvc.yaml"]
     assert make_workspace(tmp_path, force=True)[0] == Path("dvc.yaml")

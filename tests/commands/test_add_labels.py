@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.commands import add_labels
 from pipeline_lib.commands.profile import profile_in_use
 from pipeline_lib.corpora.tasks.fetching import fetch_data
@@ -297,5 +297,5 @@ def test_comments_of_a_parameter_file_stay() -> None:
     # Written twice, it is replaced.
     again = with_added_labels(edited, "movies", "other.csv", path)
     assert again.count("\n    added_labels:") == 1 and "added_labels: other.csv\n" in again
-    with pytest.raises(DistilleryError, match=r"in braces\. Add `added_labels: a\.csv` to it"):
+    with pytest.raises(PotstillError, match=r"in braces\. Add `added_labels: a\.csv` to it"):
         with_added_labels("tasks:\n  movies: {text: [text]}\n", "movies", "a.csv", path)

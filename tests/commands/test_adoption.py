@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.commands.store.adoption import difference
 from pipeline_lib.models.teacher import digest_model
@@ -89,5 +89,5 @@ def test_outputs_with_other_keys_are_refused(inputs: ShardSet, tmp_path: Path) -
     outputs = computed(inputs, teacher_pass, tmp_path / "out")
     table = outputs.read(outputs.manifest.shards[0])
     outputs = changed(outputs, 0, table.take(np.roll(np.arange(24), 1)))
-    with pytest.raises(DistilleryError, match="different keys"):
+    with pytest.raises(PotstillError, match="different keys"):
         difference(inputs, outputs, teacher_pass)

@@ -89,7 +89,7 @@ def test_pairs_in_three_files_and_every_student() -> None:
     assert "first, second (a pair)" in printed and "score: regression, 0 to 5" in printed
     assert "dev: 1 also in train" in printed and "mine/closeness/dev.csv row 2" in printed
     architectures = {student.name() for student in load_params().students.values()}
-    assert architectures == {*("bilstm", "static", "cnn", "linear", "biattentive", "transformer", "dse", "bilstm_sra")}
+    assert architectures == {"bilstm", "static", "cnn", "linear", "biattentive", "transformer", "dse", "bilstm_sra"}
 
 
 @pytest.mark.parametrize(("purpose", "name"), [("speed", "static"), ("accuracy", "transformer")])
@@ -162,9 +162,7 @@ def test_unlabelled_texts_and_answers_in_a_file() -> None:
     write_csv(Path("texts.csv"), ["comment"], texts)
     Path("more.txt").write_text("\n".join(review(number) for number in range(100, 120)) + "\n")
     write_answers(Path("answers.jsonl"))
-    printed = distill(
-        *("init", "texts.csv", "--teacher", "answers.jsonl", "--unlabelled", "more.txt"), *("--name", "mine")
-    )
+    printed = distill("init", "texts.csv", "--teacher", "answers.jsonl", "--unlabelled", "more.txt", "--name", "mine")
     assert "none: classification, 2 classes: bad, good" in printed
     assert "more.txt: 20, answered by the teacher" in printed
     params = load_params()

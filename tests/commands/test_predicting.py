@@ -116,10 +116,12 @@ def test_a_blank_line_stays_without_an_answer(name: str, row: int) -> None:
     Path(name).write_text("text\n" * (row - 2) + "good\n\nbad\n")
     found = distill("predict", "student", "--file", name).splitlines()
     assert found == [
-        *("positive\t0.8808\tgood", "\t\t", "negative\t0.8808\tbad"),
+        "positive\t0.8808\tgood",
+        "\t\t",
+        "negative\t0.8808\tbad",
         f"rows without a sentence, which get no answer: 1, the first is row {row}",
     ]
-    assert distill("predict", "pairs", "", "so\tgood").splitlines()[:2] == [*("\t\t\t", "positive\t0.8808\tso\tgood")]
+    assert distill("predict", "pairs", "", "so\tgood").splitlines()[:2] == ["\t\t\t", "positive\t0.8808\tso\tgood"]
 
 
 def test_tables_are_read_as_init_reads_them(
@@ -177,13 +179,12 @@ FAULTY: dict[str, tuple[bytes, int, list[str], str]] = {
     "json": (b'{"text": "good"}\n{"text": \n{"text": "bad"}\n', 2, [], "row 2 is not valid JSON"),
     "other json": (b'{"text": "good"}\n[1]\n{"text": "bad"}\n', 2, [], "is not a JSON object"),
     "an array": (b'[{"text": "good"}, 7, {"text": "bad"}]', 2, [], "row 2 is not a JSON object"),
-    "a list": (*(b'{"text": "good"}\n{"text": [1, 2]}\n{"text": "bad"}\n', 2, []), "row 2, column 'text' holds a list"),
-    "half a character": (
-        *(b'{"text": "good"}\n{"text": "\\ud83d"}\n{"text": "bad"}\n', 2, []),
-        "half a surrogate pair",
-    ),
+    "a list": (b'{"text": "good"}\n{"text": [1, 2]}\n{"text": "bad"}\n', 2, [], "row 2, column 'text' holds a list"),
+    "half a character": (b'{"text": "good"}\n{"text": "\\ud83d"}\n{"text": "bad"}\n', 2, [], "half a surrogate pair"),
     "bytes in json": (
-        *(b'{"text": "good"}\n{"text": "\xff"}\n{"text": "bad"}\n', 2, ["--encoding", "utf-8"]),
+        b'{"text": "good"}\n{"text": "\xff"}\n{"text": "bad"}\n',
+        2,
+        ["--encoding", "utf-8"],
         "row 2 is not UTF-8",
     ),
     "few cells": (b"text,id\ngood,1\nnone\nbad,3\n", 3, [], "row 3 has 1 columns, not 2"),

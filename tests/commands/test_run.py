@@ -161,4 +161,4 @@ def test_the_stages_of_a_workspace_are_forecast(tmp_path: Path) -> None:
 
 
 def test_durations_as_people_say_them() -> None:
-    assert [duration(s) for s in (0.4, 59.4, 125, 11_400)] == [*("0 s", "59 s", "2 min 5 s", "3 h 10 min")]
+    assert [duration(s) for s in (0.4, 59.4, 125, 11_400)] == ["0 s", "59 s", "2 min 5 s", "3 h 10 min"]

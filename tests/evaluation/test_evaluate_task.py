@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.evaluate import evaluate_task
@@ -305,7 +305,7 @@ def test_a_hidden_test_split_gets_no_score(params: Params, data: Path) -> None:
 
 def test_a_hidden_dev_split_is_an_error(params: Params, data: Path) -> None:
     save_split(data, "dev", [None] * 40)
-    with pytest.raises(DistilleryError, match="no labelled dev split"):
+    with pytest.raises(PotstillError, match="no labelled dev split"):
         evaluate_task(params, "movies", Layout(data))
 
 
@@ -386,24 +386,24 @@ def test_labels_of_test_alone_are_scored(params: Params, data: Path) -> None:
 
 def test_a_missing_student_is_named(params: Params, data: Path) -> None:
     (data / "students/movies/plain/2/config.json").unlink()
-    with pytest.raises(DistilleryError, match=r"plain/2: no model here. Run `dvc repro`"):
+    with pytest.raises(PotstillError, match=r"plain/2: no model here. Run `dvc repro`"):
         evaluate_task(params, "movies", Layout(data))
 
 
 def test_other_label_names_are_refused(params: Params, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Fake, "label_names", ["positive", "negative"])
-    with pytest.raises(DistilleryError, match="its classes are positive, negative"):
+    with pytest.raises(PotstillError, match="its classes are positive, negative"):
         evaluate_task(params, "movies", Layout(data))
 
 
 def test_logits_that_are_no_numbers_are_refused(params: Params, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Fake, "logits", lambda self, texts: np.full((len(texts), 2), np.nan))
-    with pytest.raises(DistilleryError, match=r"row 0 of dev.*diverged"):
+    with pytest.raises(PotstillError, match=r"row 0 of dev.*diverged"):
         evaluate_task(params, "movies", Layout(data))
 
 
 def test_outputs_of_another_input_are_refused(params: Params, data: Path) -> None:
     table = pa.table({"label": pa.array(LABELS, pa.int32()), "text": TEXTS[::-1]})
     save(data / "tasks/movies/dev", "tasks", table)
-    with pytest.raises(DistilleryError, match=r"heldout/minilm/dev: .*does not belong"):
+    with pytest.raises(PotstillError, match=r"heldout/minilm/dev: .*does not belong"):
         evaluate_task(params, "movies", Layout(data))

@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from typer.testing import CliRunner
 
-from pipeline_lib import DistilleryError, load_encoder, load_student, load_teacher
+from pipeline_lib import PotstillError, load_encoder, load_student, load_teacher
 from pipeline_lib.cli import app
 from pipeline_lib.exports.export_source import read_subject
 from pipeline_lib.exports.hub import export_hub
@@ -65,7 +65,7 @@ def put(folder: Path, value: float, all_of: bool = False) -> None:
 def test_a_weight_that_is_not_finite_is_refused(workspace: Path, door: str, value: str) -> None:
     folder, opens = DOORS[door]
     put(workspace / folder, BROKEN[value])
-    with pytest.raises(DistilleryError, match=rf"{folder}: its weights have NaN or infinite"):
+    with pytest.raises(PotstillError, match=rf"{folder}: its weights have NaN or infinite"):
         opens(workspace / folder)
     assert not Path("out").exists()
 
@@ -74,15 +74,15 @@ def test_outputs_that_are_not_finite_are_refused(workspace: Path) -> None:
     for folder in (STUDENT, ENCODER, TEACHER):
         put(workspace / folder, 3e38, all_of=True)
     texts = ["a quiet triumph", "dull"]
-    with pytest.raises(DistilleryError, match=rf"{STUDENT}: its outputs are NaN"):
+    with pytest.raises(PotstillError, match=rf"{STUDENT}: its outputs are NaN"):
         load_student(workspace / STUDENT).predict(texts)
-    with pytest.raises(DistilleryError, match=rf"{STUDENT}: its outputs are NaN"):
+    with pytest.raises(PotstillError, match=rf"{STUDENT}: its outputs are NaN"):
         read = read_subject(workspace / STUDENT)
         read.outputs(read.reader.encode(texts))
     # A teacher answers a text as it is loaded.
-    with pytest.raises(DistilleryError, match=rf"{TEACHER}: the model's answer .* no finite"):
+    with pytest.raises(PotstillError, match=rf"{TEACHER}: the model's answer .* no finite"):
         load_teacher(workspace / TEACHER)
-    with pytest.raises(DistilleryError, match=rf"{TEACHER}: the model's answer .* no finite"):
+    with pytest.raises(PotstillError, match=rf"{TEACHER}: the model's answer .* no finite"):
         EncoderReference.to(workspace / TEACHER, "mean").load()
 
 
@@ -93,7 +93,7 @@ def test_outputs_that_are_not_finite_are_refused(workspace: Path) -> None:
 def test_the_commands_say_it_in_one_line(workspace: Path, arguments: list[str]) -> None:
     put(workspace / STUDENT, np.nan)
     result = CliRunner().invoke(app, arguments)
-    assert isinstance(result.exception, DistilleryError)
+    assert isinstance(result.exception, PotstillError)
     assert str(result.exception).startswith(f"{STUDENT}: its weights have NaN or infinite values")
     assert "\n" not in str(result.exception) and not Path("out").exists()
 
@@ -101,5 +101,5 @@ def test_the_commands_say_it_in_one_line(workspace: Path, arguments: list[str]) 
 def test_a_damaged_export_is_refused(workspace: Path) -> None:
     export_numpy(workspace / STUDENT, Path("out"))
     put(Path("out"), np.nan)
-    with pytest.raises(DistilleryError, match="out: its weights have NaN"):
+    with pytest.raises(PotstillError, match="out: its weights have NaN"):
         load_student("out")

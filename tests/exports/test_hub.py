@@ -14,7 +14,7 @@ import torch
 from transformers import CONFIG_MAPPING, PreTrainedTokenizerFast
 from transformers.dynamic_module_utils import get_imports, get_relative_imports
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.exports.hub import export_hub
@@ -266,16 +266,16 @@ def test_code_from_outside_the_library_is_refused(tmp_path: Path, monkeypatch: p
     folder = write_student(tmp_path / "s", "linear", False, ["stars"])
     monkeypatch.setattr(NgramEncoder, "__module__", "extension")
     for export in (export_hub, export_sentence_transformers):
-        with pytest.raises(DistilleryError, match="NgramEncoder is from outside the library"):
+        with pytest.raises(PotstillError, match="NgramEncoder is from outside the library"):
             export(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_what_is_no_student_is_refused(tmp_path: Path) -> None:
     write_json(tmp_path / "encoder" / "config.json", {"model_type": "distillery_encoder"})
-    with pytest.raises(DistilleryError, match=r"no classes\. Export it with --to sentence-trans"):
+    with pytest.raises(PotstillError, match=r"no classes\. Export it with --to sentence-trans"):
         export_hub(tmp_path / "encoder", tmp_path / "out")
     folder = write_student(tmp_path / "student", "static", False, ["stars"])
-    with pytest.raises(DistilleryError, match=r"student: not empty\. Name"):
+    with pytest.raises(PotstillError, match=r"student: not empty\. Name"):
         export_hub(folder, folder)
     assert "auto_map" not in read_json(folder / "config.json")

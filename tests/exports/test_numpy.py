@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.exports.numpy_export import export_numpy
 from pipeline_lib.exports.numpy_student import ARCHITECTURES, Student
@@ -38,7 +38,7 @@ def test_answers_are_those_of_torch(name: str, pair: bool, tmp_path: Path, monke
     np.testing.assert_allclose(student.logits(given[3:4]), wanted[3:4], atol=2e-6)
     assert student.logits([]).shape == (0, 3)
     assert (student.label_names, student.is_pair) == (["no", "yes", "neither"], pair)
-    with pytest.raises(DistilleryError, match="describes a distillery_student_numpy"):
+    with pytest.raises(PotstillError, match="describes a distillery_student_numpy"):
         load_student(tmp_path / "out")
 
 
@@ -81,6 +81,6 @@ def test_nothing_else_is_needed(tmp_path: Path) -> None:
 
 def test_a_transformer_is_refused(tmp_path: Path) -> None:
     folder = write_student(tmp_path / "student", "dse", False, ["no", "yes"])
-    with pytest.raises(DistilleryError, match=r"a dse student cannot be exported to numpy.*--to onnx"):
+    with pytest.raises(PotstillError, match=r"a dse student cannot be exported to numpy.*--to onnx"):
         export_numpy(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -11,7 +11,7 @@ import pytest
 from onnx import numpy_helper
 from tokenizers import Tokenizer
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.text import Text
 from pipeline_lib.exports.deviation import Deviation
 from pipeline_lib.exports.onnx.exporter import export_onnx, export_onnx_int8, quantise
@@ -26,12 +26,21 @@ from pipeline_lib.text.ragged import Sentences
 from .students import MAX_WORDS, VALUES, WIDTH, WORDS, write_student
 
 CASES = [
-    *(("bilstm", False, "bert"), ("bilstm", True, "bert"), ("bilstm_sra", False, "bert")),
-    *(("bilstm-open", False, "bert"), ("static-open", True, "bert")),
-    *(("cnn", False, "bert"), ("static", True, "bert"), ("linear", False, "bert")),
-    *(("biattentive", False, "bert"), ("biattentive", True, "bert")),
-    *(("biattentive-pieces", True, "bert"), ("bert", False, "bert")),
-    *(("transformer", True, "bert"), ("dse", True, "mpnet"), ("dse-cls", True, "bert")),
+    ("bilstm", False, "bert"),
+    ("bilstm", True, "bert"),
+    ("bilstm_sra", False, "bert"),
+    ("bilstm-open", False, "bert"),
+    ("static-open", True, "bert"),
+    ("cnn", False, "bert"),
+    ("static", True, "bert"),
+    ("linear", False, "bert"),
+    ("biattentive", False, "bert"),
+    ("biattentive", True, "bert"),
+    ("biattentive-pieces", True, "bert"),
+    ("bert", False, "bert"),
+    ("transformer", True, "bert"),
+    ("dse", True, "mpnet"),
+    ("dse-cls", True, "bert"),
 ]
 """Architecture, whether it compares pairs, and the family that its layers or word pieces are of."""
 
@@ -129,7 +138,7 @@ def test_the_folder_says_what_the_model_is(tmp_path: Path) -> None:
     told = export_onnx_int8(folder, tmp_path / "out")
     assert told.startswith("outputs at most 0.") and "(256 rows of random words)" in told
     found = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.*")}
-    assert found == {*("config.json", "tokenizer.json", "tokenizer_config.json", "onnx/model_quantized.onnx")}
+    assert found == {"config.json", "tokenizer.json", "tokenizer_config.json", "onnx/model_quantized.onnx"}
     config = json.loads((tmp_path / "out/config.json").read_text())
     assert config["id2label"] == {"0": "no", "1": "yes"} and config["form"] == "onnx-int8"
     session = load_onnx_student(tmp_path / "out").session
@@ -173,7 +182,7 @@ def test_other_answers_than_the_students_are_not_written(tmp_path: Path, monkeyp
     folder = write_student(tmp_path / "student", "bilstm", False, ["no", "yes"])
     # As by an exporter that confuses the gates.
     monkeypatch.setattr("pipeline_lib.exports.onnx.networks._gates", lambda weight: weight)
-    with pytest.raises(DistilleryError, match="the ONNX model's answers differ"):
+    with pytest.raises(PotstillError, match="the ONNX model's answers differ"):
         export_onnx(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -181,7 +190,7 @@ def test_other_answers_than_the_students_are_not_written(tmp_path: Path, monkeyp
 def test_without_onnx_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     for use in (lambda: export_onnx(tmp_path, tmp_path), lambda: load_onnx_student(tmp_path)):
-        with pytest.raises(DistilleryError, match=r"pip install 'potstill\[onnx\]'"):
+        with pytest.raises(PotstillError, match=r"pip install 'potstill\[onnx\]'"):
             use()
 
 
@@ -189,5 +198,5 @@ def test_a_damaged_folder_is_named(tmp_path: Path) -> None:
     folder = write_student(tmp_path / "student", "static", False, ["no", "yes"])
     export_onnx(folder, tmp_path / "out")
     (tmp_path / "out/onnx/model.onnx").write_bytes(b"torn")
-    with pytest.raises(DistilleryError, match="out: the ONNX student cannot be opened"):
+    with pytest.raises(PotstillError, match="out: the ONNX student cannot be opened"):
         load_onnx_student(tmp_path / "out")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lib import DistilleryError, load_encoder, load_student, load_teacher, open_shards
+from pipeline_lib import PotstillError, load_encoder, load_student, load_teacher, open_shards
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.base.text import Text
@@ -71,7 +71,7 @@ def test_batches_of_one_do_not_depend_on_other_texts(exported: Path, form: str) 
     np.testing.assert_array_equal(student.predict(given, batch_size=1).logits, alone)
     together = student.predict(given, batch_size=4).logits
     np.testing.assert_allclose(together, alone, atol=0.1 if form == "onnx-int8" else 4e-6)
-    with pytest.raises(DistilleryError, match=r"batch_size: 0\. Give at least 1"):
+    with pytest.raises(PotstillError, match=r"batch_size: 0\. Give at least 1"):
         student.predict(given, batch_size=0)
 
 
@@ -107,7 +107,7 @@ def test_a_teacher_reads_what_it_was_tuned_to_read(workspace: Path) -> None:
     assert np.abs(found[0] - found[1]).max() > 1e-4
     assert teacher.predict([("a film", "good")]).logits.shape == (1, 2)
     assert teacher.predict([]).probabilities.shape == (0, 2)
-    with pytest.raises(DistilleryError, match=r"texts\[1\]: .* is not one text"):
+    with pytest.raises(PotstillError, match=r"texts\[1\]: .* is not one text"):
         teacher.predict(["a film", ("a film", "good")])
 
 
@@ -123,7 +123,7 @@ def test_an_encoder_gives_a_row_per_text(workspace: Path, tmp_path: Path, form: 
     wanted = load_encoder(own).encode(["a quiet triumph", "", "dull"])
     np.testing.assert_allclose(found, wanted, atol=2e-6)
     assert encoder.encode([]).shape == (0, 384)
-    with pytest.raises(DistilleryError, match=r"texts\[0\]: \('a', 'b'\) is not one text"):
+    with pytest.raises(PotstillError, match=r"texts\[0\]: \('a', 'b'\) is not one text"):
         encoder.encode([("a", "b")])
 
 
@@ -143,7 +143,7 @@ def test_the_encoder_of_a_student(workspace: Path) -> None:
     ],
 )
 def test_what_is_not_a_text_is_named(exported: Path, form: str, texts: list[Text], message: str) -> None:
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         load_student(exported / "text" / form).predict(texts)
 
 
@@ -156,7 +156,7 @@ def test_what_is_not_a_text_is_named(exported: Path, form: str, texts: list[Text
     ],
 )
 def test_what_is_not_a_pair_is_named(exported: Path, texts: list[Text], message: str) -> None:
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         load_student(exported / "pair/numpy").predict(texts)
     assert len(load_student(exported / "pair/numpy").predict([["a", "b"]]).labels) == 1
 
@@ -178,7 +178,7 @@ def test_what_is_not_a_pair_is_named(exported: Path, texts: list[Text], message:
     ],
 )
 def test_a_folder_with_something_else_is_named(workspace: Path, open_: object, name: str, message: str) -> None:
-    with pytest.raises(DistilleryError, match=f"{name}: .*{message}"):
+    with pytest.raises(PotstillError, match=f"{name}: .*{message}"):
         open_(workspace / name)
 
 
@@ -186,17 +186,17 @@ def test_other_models_of_other_libraries_are_named(tmp_path: Path) -> None:
     write_json(tmp_path / "model/config.json", {"model_type": "bert", "architectures": ["B"]})
     write_json(tmp_path / "st/modules.json", [])
     write_json(tmp_path / "list/config.json", [])
-    with pytest.raises(DistilleryError, match="a transformers model without classes, not a student"):
+    with pytest.raises(PotstillError, match="a transformers model without classes, not a student"):
         load_student(tmp_path / "model")
-    with pytest.raises(DistilleryError, match="a sentence-transformers model, not a sentence enc"):
+    with pytest.raises(PotstillError, match="a sentence-transformers model, not a sentence enc"):
         load_encoder(tmp_path / "st")
-    with pytest.raises(DistilleryError, match="list: not a student"):
+    with pytest.raises(PotstillError, match="list: not a student"):
         load_student(tmp_path / "list")
 
 
 def test_onnx_files_without_onnxruntime(exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(DistilleryError, match=r"ONNX files need onnxruntime .*'potstill\[onnx\]'"):
+    with pytest.raises(PotstillError, match=r"ONNX files need onnxruntime .*'potstill\[onnx\]'"):
         load_student(exported / "text/onnx")
 
 

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from transformers.dynamic_module_utils import get_class_from_dynamic_module, get_imports, get_relative_imports
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.exports.sentence_transformers import export_sentence_transformers
 from pipeline_lib.models.networks import distilled_encoder
 from pipeline_lib.models.networks.encoders import build_encoder
@@ -206,10 +206,19 @@ def test_the_command(tmp_path: Path) -> None:
     told = distill("export", str(folder), str(out), "--to", "sentence-transformers")
     assert told == f"{out}: sentence-transformers, vectors of 9 values\n"
     assert {path.name for path in out.iterdir()} == {
-        *("config.json", "config_sentence_transformers.json", "distilled_encoder.py"),
-        *("model.safetensors", "modules.json", "tokenizer.json"),
-        *("biattentive.py", "dropout.py", "encoders.py", "inputs.py", "layers.py"),
-        *("siamese.py", "transformer.py"),
+        "config.json",
+        "config_sentence_transformers.json",
+        "distilled_encoder.py",
+        "model.safetensors",
+        "modules.json",
+        "tokenizer.json",
+        "biattentive.py",
+        "dropout.py",
+        "encoders.py",
+        "inputs.py",
+        "layers.py",
+        "siamese.py",
+        "transformer.py",
     }
 
 
@@ -251,9 +260,9 @@ def test_what_lies_there_is_not_overwritten(tmp_path: Path) -> None:
     folder = write_student(tmp_path / "student", "static", "trained")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")
-    with pytest.raises(DistilleryError, match=r"out: not empty\. Name a new"):
+    with pytest.raises(PotstillError, match=r"out: not empty\. Name a new"):
         export_sentence_transformers(folder, tmp_path / "out")
-    with pytest.raises(DistilleryError, match="no sentence encoder"):
+    with pytest.raises(PotstillError, match="no sentence encoder"):
         export_sentence_transformers(tmp_path / "out", tmp_path / "other")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import Text
 from pipeline_lib.exports import speed as timing
@@ -219,12 +219,12 @@ def test_a_teacher_of_answers_in_files_is_not_timed(
 
 def test_a_missing_model_or_score_is_named(params: Params, layout: Layout) -> None:
     (layout.student("movies", "other", 1) / "config.json").unlink()
-    with pytest.raises(DistilleryError, match=r"students/movies/other/1: no model here"):
+    with pytest.raises(PotstillError, match=r"students/movies/other/1: no model here"):
         measure_task(params, "movies", layout)
     layout.scores("movies").unlink()
-    with pytest.raises(DistilleryError, match=r"results/movies/scores\.json"):
+    with pytest.raises(PotstillError, match=r"results/movies/scores\.json"):
         measure_task(params, "movies", layout)
-    with pytest.raises(DistilleryError, match="nowhere"):
+    with pytest.raises(PotstillError, match="nowhere"):
         measure_task(params, "../nowhere", layout)
 
 
@@ -260,7 +260,7 @@ def test_a_new_process_answers_with_the_export(params: Params, layout: Layout) -
     students_of(params, "movies", layout, "cpu", BEST)
     cold = cold_start(layout.exported("movies"), pair=False)
     assert cold.processor > 0.1 and 0.1 < cold.wall < 120
-    with pytest.raises(DistilleryError, match="`distill predict` fails on it: error: "):
+    with pytest.raises(PotstillError, match="`distill predict` fails on it: error: "):
         cold_start(layout.data, pair=False)
 
 

@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 from typer.testing import CliRunner
 
 from pipeline_lib import cli
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.exports.submission import FILES, answers, faults, params_faults, write_submission
 from pipeline_lib.params import Classification, Regression, check_params, load_params
 from pipeline_lib.params.profiles import read_values
@@ -130,7 +130,7 @@ def test_tasks_that_the_benchmark_would_refuse_are_named_up_front(
     assert fault.startswith("tasks.sst2.submission.test") and message in fault
     YAML(typ="safe").dump(raw, tmp_path / "params.yaml")
     result = CliRunner().invoke(cli.app, ["check", "--params", str(tmp_path / "params.yaml")])
-    assert isinstance(result.exception, DistilleryError) and message in str(result.exception)
+    assert isinstance(result.exception, PotstillError) and message in str(result.exception)
 
 
 def test_a_task_without_the_row_is_named() -> None:
@@ -192,11 +192,11 @@ def test_broken_rules_are_named_and_nothing_is_written(
     tmp_path: Path, name: str, given: list[str], message: str
 ) -> None:
     assert len(faults(name, given)) == 1
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         write_submission(tmp_path / "s.zip", {name: given}, fill=True)
     assert not list(tmp_path.iterdir())
 
 
 def test_an_incomplete_submission_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DistilleryError, match=r"missing: AX\.tsv.*--fill"):
+    with pytest.raises(PotstillError, match=r"missing: AX\.tsv.*--fill"):
         write_submission(tmp_path / "s.zip", {"WNLI.tsv": ["1"] * 146}, fill=False)

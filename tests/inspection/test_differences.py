@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.inspection import matching
 from pipeline_lib.inspection.differences import Difference, difference
 from pipeline_lib.inspection.joined import JoinedRows
@@ -84,7 +84,7 @@ def test_vectors_by_their_cosine(tmp_path: Path) -> None:
 def test_answers_of_different_kinds_are_refused(tmp_path: Path) -> None:
     before = written(tmp_path / "a", [[row(1)]], [[0.0, 1.0]])
     after = written(tmp_path / "b", [[row(1)]], [[0.0]])
-    with pytest.raises(DistilleryError, match="of 2 and of 1 numbers cannot be compared"):
+    with pytest.raises(PotstillError, match="of 2 and of 1 numbers cannot be compared"):
         difference(before, after, 1)
 
 
@@ -95,5 +95,5 @@ def test_rows_without_keys_are_known_by_their_texts(tmp_path: Path) -> None:
     found = difference(JoinedRows.open(tmp_path / "a"), JoinedRows.open(tmp_path / "b"), 1)
     assert (found.gone.rows, found.added.rows, found.common) == (1, 0, 3)
     write_set(tmp_path / "c", {"s0": transfer_table(rows).select(["iteration"])})
-    with pytest.raises(DistilleryError, match="neither keys nor texts"):
+    with pytest.raises(PotstillError, match="neither keys nor texts"):
         difference(JoinedRows.open(tmp_path / "c"), JoinedRows.open(tmp_path / "a"), 1)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.flat import FlatRows
@@ -164,9 +164,9 @@ class TestFiles:
         assert not list(folder.iterdir())
 
     def test_an_unknown_form_and_no_rows_are_refused(self, flat: FlatRows, tmp_path: Path) -> None:
-        with pytest.raises(DistilleryError, match=r"ends in \.parquet, \.arrow, \.jsonl, \.csv"):
+        with pytest.raises(PotstillError, match=r"ends in \.parquet, \.arrow, \.jsonl, \.csv"):
             write_tables(tmp_path / "flat.xlsx", flat.tables(), NAMES)
-        with pytest.raises(DistilleryError, match="no row was selected"):
+        with pytest.raises(PotstillError, match="no row was selected"):
             write_tables(tmp_path / "flat.csv", iter([]), NAMES)
         assert not (tmp_path / "flat.csv").exists()
 

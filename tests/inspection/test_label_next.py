@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import Kind, softmax
 from pipeline_lib.inspection.joined import JoinedRows
@@ -212,9 +212,9 @@ def test_what_is_missing_is_said(layout: Layout) -> None:
     assert "No student is trained and scored yet" in asked(layout, 3).missing
     task = params().task(TASK).model_copy(update={"label": None})
     values = params().model_copy(update={"tasks": {TASK: task}})
-    with pytest.raises(DistilleryError, match="its training rows have no labels"):
+    with pytest.raises(PotstillError, match="its training rows have no labels"):
         asked(layout, 3, values)
-    with pytest.raises(DistilleryError, match="no 'other'"):
+    with pytest.raises(PotstillError, match="no 'other'"):
         label_next(layout, params(), "other", 3)
 
 

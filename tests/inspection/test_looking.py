@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.joined import JoinedRows
@@ -104,12 +104,12 @@ class TestFilters:
         assert chosen(rows, "original", "positive") == [11]
 
     def test_an_unknown_label_is_refused(self, rows: JoinedRows) -> None:
-        with pytest.raises(DistilleryError, match="no label 'good'; there are negative, positive"):
+        with pytest.raises(PotstillError, match="no label 'good'; there are negative, positive"):
             chosen(rows, label="good")
 
     def test_rules_need_a_transfer_set(self, tmp_path: Path) -> None:
         write_set(tmp_path / "plain", {"b000": transfer_table([]).select(["key", "text"])})
-        with pytest.raises(DistilleryError, match="--rule needs a transfer set"):
+        with pytest.raises(PotstillError, match="--rule needs a transfer set"):
             Filter.of(JoinedRows.open(tmp_path / "plain"), None, "mask", None)
 
 

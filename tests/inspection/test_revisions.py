@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.revisions import set_at
@@ -66,9 +66,9 @@ def test_a_set_with_what_belongs_to_it(repository: Path) -> None:
         (batch, *_) = found.batches()
         assert batch.table["text"].to_pylist() == ["a good film", "a joy to watch"]
     assert not folder.exists() and not Path("data").exists()
-    with pytest.raises(DistilleryError, match="nowhere: no such revision here"):
+    with pytest.raises(PotstillError, match="nowhere: no such revision here"):
         set_at(f"{SET}@nowhere").__enter__()
-    with pytest.raises(DistilleryError, match="no shard set of this path and revision"):
+    with pytest.raises(PotstillError, match="no shard set of this path and revision"):
         set_at("data/transfer/other@HEAD").__enter__()
 
 

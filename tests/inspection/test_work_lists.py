@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.changes import Span
 from pipeline_lib.inspection.joined import JoinedRows
@@ -119,12 +119,12 @@ def test_a_text_that_was_labelled_later_is_listed_once(tmp_path: Path) -> None:
 def test_stored_answers_to_other_rows_are_refused(layout: Layout) -> None:
     table = pa.table({"split": ["test"], "row": [0], "label": [0]})
     write_shard(layout.predictions(TASK), table)
-    with pytest.raises(DistilleryError, match="rows of dev are not the 2"):
+    with pytest.raises(PotstillError, match="rows of dev are not the 2"):
         lists(layout)
 
 
 def test_an_unknown_row_is_refused(layout: Layout) -> None:
-    with pytest.raises(DistilleryError, match="no row 'none'; there are bilstm_kd_ts"):
+    with pytest.raises(PotstillError, match="no row 'none'; there are bilstm_kd_ts"):
         work_lists(layout, params(), TASK, 3, "none")
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.teacher import load_classifier, load_teacher
 from pipeline_lib.models.vector_model import load_vector_model
 from tests.hub_folders import change_json, write_classifier
@@ -90,11 +90,11 @@ def test_padding_that_would_be_read_is_refused(tmp_path: Path) -> None:
     change_json(folder / "config.json", pad_token_id=0)
     change_json(folder / "tokenizer_config.json", pad_token="<pad>")
     message = r"gpt2: its tokenizer pads with '<pad>', \d+, and pad_token_id in config.json is 0"
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         load_teacher(folder, "cpu", "float32")
     change_json(folder / "config.json", pad_token_id=...)
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
-    with pytest.raises(DistilleryError, match=r"no padding token.*pad_token in tokenizer_config"):
+    with pytest.raises(PotstillError, match=r"no padding token.*pad_token in tokenizer_config"):
         load_teacher(folder, "cpu", "float32")
 
 
@@ -106,7 +106,7 @@ def test_architectures_that_read_padding_are_refused(tmp_path: Path) -> None:
         AutoConfig.for_model("xlnet", pad_token_id=0, **sizes, **names)
     )
     model.save_pretrained(folder)
-    with pytest.raises(DistilleryError, match=r"of a xlnet model change with the padding"):
+    with pytest.raises(PotstillError, match=r"of a xlnet model change with the padding"):
         load_classifier(folder)
 
 
@@ -115,7 +115,7 @@ def test_a_tokenizer_of_sentencepiece_alone_names_the_package(tmp_path: Path) ->
     (folder / "tokenizer.json").unlink()
     (folder / "spiece.model").write_bytes(b"pieces")
     message = r"spiece.model cannot be read without a tokenizer.json .*pip install sentencepiece"
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         load_classifier(folder)
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models import masked_lm
 from pipeline_lib.models.loadable import loading_faults
 from pipeline_lib.models.masked_lm import MaskedLanguageModel, load_masked_lm
@@ -114,7 +114,7 @@ def test_no_more_words_are_predicted_than_there_are(tmp_path: Path) -> None:
 def test_numbers_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     model = load_masked_lm(write_model(tmp_path, "bert", HEAD), "cpu", "float32", 3)
     model.model.cls.predictions.bias.data[3] = float("nan")
-    with pytest.raises(DistilleryError, match="not finite"):
+    with pytest.raises(PotstillError, match="not finite"):
         model.predict_words([split("good film")], 32, 64)
 
 
@@ -134,5 +134,5 @@ def test_a_tokenizer_without_a_mask_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer_config.json"
     settings = json.loads(path.read_text())
     path.write_text(json.dumps({key: settings[key] for key in settings if key != "mask_token"}))
-    with pytest.raises(DistilleryError, match="no mask token"):
+    with pytest.raises(PotstillError, match="no mask token"):
         load_masked_lm(tmp_path, "cpu", "float32", 3)

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout, StudentPlace, student_place
 from pipeline_lib.models.serving import Router, baseline_of, teacher_of, threshold_of
@@ -54,9 +54,9 @@ def test_a_share_becomes_the_confidence_that_takes_it_on_dev(student: Path) -> N
     cut = threshold_of(student, 0.5)
     # Between margins of 1 and of 2, at the temperature 2.
     assert 1 / (1 + np.exp(-0.5)) < cut < 1 / (1 + np.exp(-1.0))
-    with pytest.raises(DistilleryError, match="no answers of bilstm_kd-2"):
+    with pytest.raises(PotstillError, match="no answers of bilstm_kd-2"):
         threshold_of(student.with_name("2"), 0.5)
-    with pytest.raises(DistilleryError, match="give the confidence itself with --threshold"):
+    with pytest.raises(PotstillError, match="give the confidence itself with --threshold"):
         threshold_of(Path("moved"), 0.5)
 
 
@@ -64,7 +64,7 @@ def test_teacher_and_baseline_are_those_of_the_row(student: Path) -> None:
     assert teacher_of(student, PARAMS) == (Layout().teacher("movies", "minilm"), 128)
     assert baseline_of(student, PARAMS) == Layout().student("movies", "bilstm", 1)
     assert baseline_of(Layout().student("movies", "bilstm", 1), PARAMS) is None
-    with pytest.raises(DistilleryError, match="Name it with --teacher"):
+    with pytest.raises(PotstillError, match="Name it with --teacher"):
         teacher_of(Path("moved"), PARAMS)
 
 

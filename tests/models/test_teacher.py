@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.teacher import digest_model, keep_head_exact, load_classifier, load_teacher
 from pipeline_lib.models.vector_model import load_vector_model
 from pipeline_lib.shards.columns import KEPT, MASKED
@@ -35,7 +35,7 @@ def test_more_tokens_than_positions_are_refused(classifier: Path) -> None:
     long = "film " * 100
     for model in (teacher, encoder):
         assert model.predict([long], 64, 256).shape[0] == 1
-        with pytest.raises(DistilleryError, match="max_length: 65, but the model has 64 pos"):
+        with pytest.raises(PotstillError, match="max_length: 65, but the model has 64 pos"):
             model.predict([long], 65, 256)
 
 
@@ -87,7 +87,7 @@ def test_a_tokenizer_without_a_mask_reads_an_unknown_word(tmp_path: Path) -> Non
     teacher = load_teacher(tmp_path, "cpu", "float32")
     assert teacher.texts(masked_rows())[0] == "The [UNK] isn't [UNK]."
     teacher.tokenizer.unk_token = None
-    with pytest.raises(DistilleryError, match=r"neither a mask nor an unknown token.*p_mask to 0"):
+    with pytest.raises(PotstillError, match=r"neither a mask nor an unknown token.*p_mask to 0"):
         teacher.texts(masked_rows())
     assert teacher.texts(masked_rows().slice(2)) == ["A  film"]
 
@@ -151,7 +151,7 @@ def test_loading_looks_up_nothing_and_leaves_the_environment_alone(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr(socket.socket, "connect", refuse)
     load_teacher(classifier, "cpu", "float32")
-    with pytest.raises(DistilleryError, match="not a model that transformers can load"):
+    with pytest.raises(PotstillError, match="not a model that transformers can load"):
         load_teacher(Path("nobody/nothing"), "cpu", "float32")
     assert "HF_HUB_OFFLINE" not in os.environ
 
@@ -184,13 +184,13 @@ class TestWeights:
             lambda: load_classifier(folder, ["no", "yes"]),
             lambda: load_vector_model(folder, "cpu", "float32", "mean"),
         ):
-            with pytest.raises(DistilleryError, match=message):
+            with pytest.raises(PotstillError, match=message):
                 load()
 
     def test_only_the_head_is_new(self, encoder: Path) -> None:
         model, _ = load_classifier(encoder, ["no", "yes"])
         # Not as a finished teacher: its head would be random.
-        with pytest.raises(DistilleryError, match=r"its weights lack .*classifier"):
+        with pytest.raises(PotstillError, match=r"its weights lack .*classifier"):
             load_classifier(encoder)
         model.save_pretrained(encoder)
         assert load_teacher(encoder, "cpu", "float32").label_names == ["no", "yes"]
@@ -217,7 +217,7 @@ class TestWeights:
         sizes = {"hidden_size": 8, "dim": 8}
         config |= {name: size for name, size in sizes.items() if name in config}
         (encoder / "config.json").write_text(json.dumps(config))
-        with pytest.raises(DistilleryError, match=r"has the shape|not a model that"):
+        with pytest.raises(PotstillError, match=r"has the shape|not a model that"):
             load_classifier(encoder, ["no", "yes"])
 
     def test_a_pooler_is_only_needed_where_it_is_read(self, tmp_path: Path) -> None:
@@ -225,5 +225,5 @@ class TestWeights:
         self.change(folder, lambda tensors: {n: t for n, t in tensors.items() if "pooler" not in n})
         load_vector_model(folder, "cpu", "float32", "mean")
         load_classifier(folder, ["no", "yes"])
-        with pytest.raises(DistilleryError, match=r"its weights lack pooler"):
+        with pytest.raises(PotstillError, match=r"its weights lack pooler"):
             load_vector_model(folder, "cpu", "float32", "pooler")

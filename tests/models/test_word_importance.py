@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.word_importance import as_json, masked_variants, word_counts, word_importance
 
@@ -77,7 +77,7 @@ def test_of_a_regression_the_change_of_the_score_counts() -> None:
 
 
 def test_a_text_without_words_is_refused() -> None:
-    with pytest.raises(DistilleryError, match="no word to mask"):
+    with pytest.raises(PotstillError, match="no word to mask"):
         word_importance("  ", reads_good, "[MASK]", False)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.onboarding.adding import with_task
 from pipeline_lib.params import check_params
 from pipeline_lib.params.profiles import read_values
@@ -79,5 +79,5 @@ def test_rows_that_differ_are_named_after_the_task() -> None:
 def test_a_task_of_that_name_is_refused() -> None:
     new = _new()
     new["tasks"] = {"movies": new["tasks"]["reviews"]}
-    with pytest.raises(DistilleryError, match="there is a task movies already"):
+    with pytest.raises(PotstillError, match="there is a task movies already"):
         with_task(DEFAULT, new, "movies")

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.tables.contents import read_content
 from pipeline_lib.tables.reader import ReadOptions
 
@@ -43,8 +43,11 @@ def write(path: Path, text: str) -> Path:
         ("a.tsv", "So it was well.\nAnd so was that.\n", ["column_1"], "tsv", 1),
         # What stands deeper; several values in a list are none.
         (
-            *("a.jsonl", '{"data": {"text": "so"}, "label": ["x"], "more": ["a", "b"]}\n'),
-            *(["data.text", "label"], "jsonl", 1),
+            "a.jsonl",
+            '{"data": {"text": "so"}, "label": ["x"], "more": ["a", "b"]}\n',
+            ["data.text", "label"],
+            "jsonl",
+            1,
         ),
     ],
 )
@@ -84,7 +87,7 @@ def test_names_can_be_given(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "gj04\t1\t\tWell so.\n")
     columns = ["source", "label", "mark", "sentence"]
     assert read_content([path], ReadOptions(columns=columns)).values("sentence") == ["Well so."]
-    with pytest.raises(DistilleryError, match=r"4 columns, and --columns names 2"):
+    with pytest.raises(PotstillError, match=r"4 columns, and --columns names 2"):
         read_content([path], ReadOptions(columns=["a", "b"]))
 
 
@@ -104,14 +107,14 @@ def test_parts_stand_one_behind_the_other(tmp_path: Path) -> None:
 
 
 def test_faults_name_the_row(tmp_path: Path) -> None:
-    with pytest.raises(DistilleryError, match=r"a\.csv: row 3 has 1 columns, not 2"):
+    with pytest.raises(PotstillError, match=r"a\.csv: row 3 has 1 columns, not 2"):
         read_content([write(tmp_path / "a.csv", "a;b\n1;2\n3\n")])
-    with pytest.raises(DistilleryError, match=r"column 'a' occurs 2 times"):
+    with pytest.raises(PotstillError, match=r"column 'a' occurs 2 times"):
         read_content([write(tmp_path / "a.csv", "a,a\nx,y\n")])
     assert read_content([write(tmp_path / "a.csv", "a,b\nx,1\n\ny,2\n")]).place(1)[1] == 4
-    with pytest.raises(DistilleryError, match=r"a\.csv: row 3, 5 repeats the header line"):
+    with pytest.raises(PotstillError, match=r"a\.csv: row 3, 5 repeats the header line"):
         read_content([write(tmp_path / "a.csv", "a,b\nx,1\na,b\ny,0\na,b\n")])
-    with pytest.raises(DistilleryError, match=r"plain values, only a \(list or object\)"):
+    with pytest.raises(PotstillError, match=r"plain values, only a \(list or object\)"):
         read_content([write(tmp_path / "a.jsonl", '{"a": [1, 2]}\n')])
-    with pytest.raises(DistilleryError, match=r"row 1, column 'a\.b' holds half a surrogate"):
+    with pytest.raises(PotstillError, match=r"row 1, column 'a\.b' holds half a surrogate"):
         read_content([write(tmp_path / "a.jsonl", '{"a": {"b": "\\ud800"}}\n')])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.onboarding.input_files import files_by_split
 
 
@@ -47,16 +47,19 @@ def test_flags_name_files(tmp_path: Path) -> None:
         # The hub, where a split may be in parts.
         (
             [
-                *("README.md", "data/train-00000-of-00002.parquet"),
-                *("data/train-00001-of-00002.parquet", "data/test-00000-of-00001.parquet"),
+                "README.md",
+                "data/train-00000-of-00002.parquet",
+                "data/train-00001-of-00002.parquet",
+                "data/test-00000-of-00001.parquet",
             ],
             [2, 1],
         ),
         # Newer shards of the hub, with a hash.
         (
             [
-                *("train-00000-of-00002-a1b2c3d4e5f60718.parquet",),
-                *("train-00001-of-00002-0718a1b2c3d4e5f6.parquet", "validation.parquet"),
+                "train-00000-of-00002-a1b2c3d4e5f60718.parquet",
+                "train-00001-of-00002-0718a1b2c3d4e5f6.parquet",
+                "validation.parquet",
             ],
             [2, 1],
         ),
@@ -66,7 +69,9 @@ def test_flags_name_files(tmp_path: Path) -> None:
         # datasets' save_to_disk; what it cached beside it does not count.
         (
             [
-                *("dataset_dict.json", "train/data-00000-of-00001.arrow", "train/cache-1.arrow"),
+                "dataset_dict.json",
+                "train/data-00000-of-00001.arrow",
+                "train/cache-1.arrow",
                 "validation/data-00000-of-00001.arrow",
             ],
             [1, 1],
@@ -88,13 +93,13 @@ def test_folders(tmp_path: Path, names: list[str], splits: list[int]) -> None:
     ],
 )
 def test_what_is_not_clear_is_refused(tmp_path: Path, names: list[str], message: str) -> None:
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         files_by_split(touch(tmp_path, *names))
 
 
 def test_a_folder_of_two_data_sets_is_refused(tmp_path: Path) -> None:
     touch(tmp_path, "cola/train.parquet", "rte/train.parquet")
-    with pytest.raises(DistilleryError, match="the folder of one data set"):
+    with pytest.raises(PotstillError, match="the folder of one data set"):
         files_by_split([tmp_path])
 
 

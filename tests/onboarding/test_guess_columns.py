@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.onboarding import columns
 from pipeline_lib.onboarding.findings import find
 from pipeline_lib.onboarding.questions import Question, refuse
@@ -84,19 +84,19 @@ def test_names_tell_where_texts_are_short(names: list[str], text: list[str]) -> 
 def test_short_texts_under_other_names_are_asked_about() -> None:
     short = [f"lamp {n}" for n in range(40)]
     given = {"q": short, "topic": ["go", "stay"] * 20}
-    with pytest.raises(DistilleryError, match=r"no column reads like text.* q\. .*--text q"):
+    with pytest.raises(PotstillError, match=r"no column reads like text.* q\. .*--text q"):
         about(content(given))
     assert about(content(given), text=["q"]).text == ["q"]
     # What is called so may be meant where another column is longer, too.
     longer = {"text": short, "explanation": [review(n) for n in range(40)]}
-    with pytest.raises(DistilleryError, match=r"may be the text.*text \| explanation"):
+    with pytest.raises(PotstillError, match=r"may be the text.*text \| explanation"):
         about(content(longer | {"label": ["go", "stay"] * 20}))
     given, message = {"n": range(40), "label": ["go", "stay"] * 20}, "there are n, label; neither"
     others = {"text": "binary"}
-    with pytest.raises(DistilleryError, match=rf"no column can be the text; {message}"):
+    with pytest.raises(PotstillError, match=rf"no column can be the text; {message}"):
         about(content(given, others=others))
     message = rf"no column 'text'; {message} text nor numbers: text \(binary\)"
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         about(content(given, others=others), text=["text"])
 
 
@@ -105,9 +105,9 @@ USERS = {"text": [review(n) for n in range(40)], "user": [f"u{n % 7}" for n in r
 
 def test_a_name_that_says_nothing_of_a_label_is_asked_about() -> None:
     message = r"'user', whose name does not suggest it.*--label user.*--unlabelled all\.csv"
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         about(content(USERS))
-    with pytest.raises(DistilleryError, match="does not suggest it"):
+    with pytest.raises(PotstillError, match="does not suggest it"):
         about(content(USERS), AnswerHints("classification", ["bad", "good"]))
     asked: list[Question] = []
 
@@ -115,12 +115,12 @@ def test_a_name_that_says_nothing_of_a_label_is_asked_about() -> None:
         asked.append(question)
         return question.choices[-1]
 
-    with pytest.raises(DistilleryError, match="or give these texts with --unlabelled"):
+    with pytest.raises(PotstillError, match="or give these texts with --unlabelled"):
         understand({"all": content(USERS)}, Overrides(), None, ask)
     assert asked[0].choices == ["user", "none"]
     assert about(content(USERS), label="user").label == "user"
     # A label that is none is said to be so.
-    with pytest.raises(DistilleryError, match=r"\(label: 1 different value in 40 rows\)"):
+    with pytest.raises(PotstillError, match=r"\(label: 1 different value in 40 rows\)"):
         about(content(USERS | {"label": ["x"] * 40}))
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.onboarding.findings import find
 from pipeline_lib.onboarding.questions import Question, refuse
 from pipeline_lib.onboarding.understanding import Overrides, TaskGuess, understand
@@ -75,13 +75,13 @@ def test_two_marks_or_one_each_are_asked_about() -> None:
     two = {"all": marked(["polite", "short"])}
     assert understand(two, Overrides(), None, all_of_them).label == ["polite", "short"]
     assert asked[0].flag.startswith("--kind multilabel for all of them, or --label polite")
-    with pytest.raises(DistilleryError, match="2 columns of 0 and 1, polite, short"):
+    with pytest.raises(PotstillError, match="2 columns of 0 and 1, polite, short"):
         guess(two["all"])
     # One column for each of three classes.
     columns = {f"is_{k}": [int(n % 3 == k) for n in range(60)] for k in range(3)}
     texts = [review(n) for n in range(60)]
     one_hot = content_of("all.csv", {"text": texts, **columns})
-    with pytest.raises(DistilleryError, match="3 columns of 0 and 1"):
+    with pytest.raises(PotstillError, match="3 columns of 0 and 1"):
         guess(one_hot)
     assert guess(one_hot, kind="multilabel").kind == "multilabel"
 
@@ -97,7 +97,7 @@ def test_odd_marks_are_listed_by_row() -> None:
     column = pa.chunked_array([pa.array(cells, pa.large_string())])
     table = content.table.set_column(content.names.index("toxic"), "toxic", column)
     odd = Content(content.paths, table, content.numbers, content.files, "csv")
-    with pytest.raises(DistilleryError, match="'toxic' holds other values than 0 and 1"):
+    with pytest.raises(PotstillError, match="'toxic' holds other values than 0 and 1"):
         guess(odd, label=",".join(NAMES[:3]))
     cells[1] = "0"
     column = pa.chunked_array([pa.array(cells, pa.large_string())])
@@ -163,15 +163,15 @@ def test_classes_of_two_words_are_no_lists() -> None:
 
 def test_what_is_said_of_several_labels_that_there_are_not() -> None:
     plain = content_of("a.csv", {"text": [review(n) for n in range(40)], "label": ["a", "b"] * 20})
-    with pytest.raises(DistilleryError, match=r"no labels of which a row may have several.*--label"):
+    with pytest.raises(PotstillError, match=r"no labels of which a row may have several.*--label"):
         guess(plain, kind="multilabel")
-    with pytest.raises(DistilleryError, match="no column 'odious'; there are"):
+    with pytest.raises(PotstillError, match="no column 'odious'; there are"):
         guess(marked(), label="toxic,odious")
-    with pytest.raises(DistilleryError, match="'f1' is not a metric of a multilabel"):
+    with pytest.raises(PotstillError, match="'f1' is not a metric of a multilabel"):
         understand({"all": marked()}, Overrides(metrics=["f1"]), None, refuse)
-    with pytest.raises(DistilleryError, match="--positive toxic: F1 is of all labels"):
+    with pytest.raises(PotstillError, match="--positive toxic: F1 is of all labels"):
         guess(marked(), positive="toxic")
-    with pytest.raises(DistilleryError, match="labels are named by their columns"):
+    with pytest.raises(PotstillError, match="labels are named by their columns"):
         guess(marked(), labels="a;b")
 
 

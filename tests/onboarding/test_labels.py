@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.onboarding.copy_files import taken_back
 from pipeline_lib.onboarding.labels import classes_of, score_range, with_label
 from pipeline_lib.onboarding.questions import Question, refuse
@@ -81,13 +81,13 @@ def test_many_whole_numbers_are_asked_about() -> None:
     assert guess("kind_of_thing", values, ask, label="kind_of_thing").kind == "regression"
     assert asked[0].flag == "--kind classification or --kind regression"
     assert guess("rating", values, label="rating").kind == "regression"
-    with pytest.raises(DistilleryError, match="Answer with --kind classification or --kind reg"):
+    with pytest.raises(PotstillError, match="Answer with --kind classification or --kind reg"):
         guess("kind_of_thing", values, label="kind_of_thing")
 
 
 def test_too_many_classes_say_how_to_keep_them() -> None:
     values = [f"c{n % 250}" for n in range(1000)]
-    with pytest.raises(DistilleryError, match="or give --kind classification to keep them all"):
+    with pytest.raises(PotstillError, match="or give --kind classification to keep them all"):
         guess("label", values, label="label")
     assert len(guess("label", values, label="label", kind="classification").labels) == 250
 
@@ -104,7 +104,7 @@ def test_classes_stand_in_the_order_of_a_models_outputs(tmp_path: Path) -> None:
     named = {"id2label": {"0": "Pos", "1": " neg ", "10": "odd"}}
     (tmp_path / "config.json").write_text(json.dumps(named))
     labels = {"neg": ["0"], "odd": ["2"], "pos": ["1"]}
-    assert [*in_model_order(tmp_path, labels).items()] == [*(("pos", ["1"]), ("neg", ["0"]), ("odd", ["2"]))]
+    assert [*in_model_order(tmp_path, labels).items()] == [("pos", ["1"]), ("neg", ["0"]), ("odd", ["2"])]
     assert in_model_order(tmp_path, {"a": ["a"], "b": ["b"]}) == {"a": ["a"], "b": ["b"]}
 
 
@@ -112,12 +112,12 @@ def test_what_a_failed_init_wrote_is_taken_back(tmp_path: Path) -> None:
     old, new = tmp_path / "params.yaml", tmp_path / "profile.yaml"
     old.write_text("as it was")
     deep = tmp_path / "a/b/new"
-    with pytest.raises(DistilleryError, match="no"), taken_back([old, new, deep]):
+    with pytest.raises(PotstillError, match="no"), taken_back([old, new, deep]):
         deep.parent.mkdir(parents=True)
         deep.touch()
         old.write_text("changed")
         new.write_text("new")
-        raise DistilleryError("no")
+        raise PotstillError("no")
     assert old.read_text() == "as it was" and not new.exists()
     assert not (tmp_path / "a").exists()
     with taken_back([old, new]):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.onboarding.findings import find, without_lonely
 from pipeline_lib.onboarding.labels import classes_of, parse_labels, score_range, spelled
 from pipeline_lib.onboarding.questions import Question, refuse
@@ -15,7 +15,7 @@ from pipeline_lib.tables.contents import Content
 
 from .made_up import content_of, review
 
-PAIRS = (*(("sentence1", "sentence2"), ("premise", "hypothesis"), ("text_a", "text_b")), ("#1 String", "#2 String"))
+PAIRS = (("sentence1", "sentence2"), ("premise", "hypothesis"), ("text_a", "text_b"), ("#1 String", "#2 String"))
 
 
 def content(name: str = "all.csv", **columns: Sequence[Any]) -> Content:
@@ -44,7 +44,7 @@ def test_a_rare_class_is_what_counts() -> None:
     assert found.metrics == ["f1", "accuracy"] and found.positive == "yes"
     own = about(reviews(spam=["no"] * 35 + ["yes"] * 5), metrics=["matthews_correlation"])
     assert own.metrics == ["matthews_correlation"] and own.positive is None
-    with pytest.raises(DistilleryError, match="'pearson' is not a metric of a classification"):
+    with pytest.raises(PotstillError, match="'pearson' is not a metric of a classification"):
         about(reviews(spam=["no", "yes"] * 20), metrics=["pearson"])
 
 
@@ -62,7 +62,7 @@ def test_the_class_of_f1_can_be_named() -> None:
         (three, "no", ["f1"], r"3 classes"),
         (reviews(score=[n / 8 for n in range(40)]), "no", [], "scores have no classes"),
     ):
-        with pytest.raises(DistilleryError, match=f"--positive.*{message}"):
+        with pytest.raises(PotstillError, match=f"--positive.*{message}"):
             about(given, positive=positive, metrics=metrics)
 
 
@@ -81,7 +81,7 @@ def test_the_class_of_f1_can_be_named() -> None:
 def test_classes_or_scores(name: str, values: list[Any], kind: str | None) -> None:
     given = reviews(len(values) * 4, **{name: values * 4})
     if kind is None:
-        with pytest.raises(DistilleryError, match=r"4 different whole numbers.*--kind"):
+        with pytest.raises(PotstillError, match=r"4 different whole numbers.*--kind"):
             about(given)
         assert about(given, kind="regression").labels == {"min": 1.0, "max": 5.0}
     else:
@@ -99,7 +99,7 @@ def test_classes_or_scores(name: str, values: list[Any], kind: str | None) -> No
 def test_numbers_in_another_notation(values: list[str], message: str) -> None:
     given = reviews(len(values), score=values)
     for kind in (None, "regression"):
-        with pytest.raises(DistilleryError, match=rf"all\.csv: column 'score' has .*{message}"):
+        with pytest.raises(PotstillError, match=rf"all\.csv: column 'score' has .*{message}"):
             about(given, kind=kind)
     assert about(given, kind="classification").kind == "classification"
 
@@ -123,21 +123,21 @@ def test_what_is_open_is_asked() -> None:
 
     found = understand({"all": given}, Overrides(), None, ask)
     assert found.text == ["review", "title"] and asked[0].choices[0] == "review"
-    with pytest.raises(DistilleryError, match=r"several columns read like text.*--text review"):
+    with pytest.raises(PotstillError, match=r"several columns read like text.*--text review"):
         about(given)
     assert about(given, text=["title"]).text == ["title"]
     assert about(reviews(reply=[review(n // 2) for n in range(40)]), label="reply").text == ["review"]
-    with pytest.raises(DistilleryError, match="--dev 0: learning rates"):
+    with pytest.raises(PotstillError, match="--dev 0: learning rates"):
         about(reviews(label=[0, 1] * 20), dev=0.0)
     for wrong in ({"dev": 0.6, "test": 0.5}, {"text": ["label"], "label": "label"}):
-        with pytest.raises(DistilleryError, match="Correct the flag"):
+        with pytest.raises(PotstillError, match="Correct the flag"):
             find(about(reviews(label=[0, 1] * 20), **wrong))
-    with pytest.raises(DistilleryError, match=r"which column is the label\?.*--label"):
+    with pytest.raises(PotstillError, match=r"which column is the label\?.*--label"):
         about(reviews(a=["x", "y"] * 20, b=["x", "y"] * 20))
 
 
 def test_nothing_labelled_needs_answers() -> None:
-    with pytest.raises(DistilleryError, match=r"no column can be the label.*--teacher FILE"):
+    with pytest.raises(PotstillError, match=r"no column can be the label.*--teacher FILE"):
         about(reviews())
     hints = AnswerHints("classification", ["bad", "good"])
     found = understand({"all": reviews()}, Overrides(), hints, refuse)
@@ -158,14 +158,14 @@ def of_numbers(numbers: Sequence[str | float], **overrides: Any) -> TaskGuess:
 def test_answers_that_are_numbers_may_be_classes() -> None:
     assert of_numbers([0, 1]).labels == of_numbers(["1", "0"]).labels == {"0": ["0"], "1": ["1"]}
     assert of_numbers([0.5, 1.5, 4]).labels == {"min": 0.0, "max": 4.0}
-    with pytest.raises(DistilleryError, match=r"5 different whole numbers, 1 to 5\..*--kind"):
+    with pytest.raises(PotstillError, match=r"5 different whole numbers, 1 to 5\..*--kind"):
         of_numbers([1, 2, 3, 4, 5])
     assert of_numbers([1, 2, 3, 4, 5], kind="regression").labels == {"min": 1.0, "max": 5.0}
     assert [*of_numbers(["1", "2", "3"], kind="classification").labels] == ["1", "2", "3"]
     # What --labels describes is not asked.
     assert [*of_numbers([0, 1, 2], labels="bad;fair;good").labels] == ["bad", "fair", "good"]
     assert of_numbers([1, 2, 3], labels="0..5").labels == {"min": 0.0, "max": 5.0}
-    with pytest.raises(DistilleryError, match=r"--teacher: only one class, 1\."):
+    with pytest.raises(PotstillError, match=r"--teacher: only one class, 1\."):
         of_numbers([1])
 
 
@@ -183,7 +183,7 @@ def test_labels_can_be_merged() -> None:
     assert parse_labels("no;yes", ()) == {"no": ["no"], "yes": ["yes"]}
     # 3 is within 2 to 4: no range can leave it out.
     assert parse_labels("odd=1,5;even=2,4", values)["even"] == ["2", "4"]
-    with pytest.raises(DistilleryError, match="names 1 classes"):
+    with pytest.raises(PotstillError, match="names 1 classes"):
         parse_labels("good=1", values)
 
 
@@ -233,12 +233,12 @@ def test_a_class_without_rows_to_learn_it_from() -> None:
         "dev": reviews(label=["a", "b"] * 20),
         "test": reviews(label=["a", "b", "c", "a"] * 10),
     }
-    with pytest.raises(DistilleryError, match=r"all\.csv: no row has the label c"):
+    with pytest.raises(PotstillError, match=r"all\.csv: no row has the label c"):
         find(understand(splits, Overrides(), None, refuse))
     # Without it, its rows are odd ones of the test set.
     own = find(understand(splits, Overrides(labels="a;b"), None, refuse))
     assert [(odd.split, len(odd.rows)) for odd in own.stopping] == [("test", 10)]
-    with pytest.raises(DistilleryError, match="no row has the label c, d"):
+    with pytest.raises(PotstillError, match="no row has the label c, d"):
         find(about(reviews(label=["a", "b"] * 20), labels="a;b;c;d"))
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.onboarding.findings import Further, find
 from pipeline_lib.onboarding.input_files import files_of_texts
 from pipeline_lib.onboarding.questions import Question, refuse
@@ -37,7 +37,7 @@ def test_files_of_any_format_and_folders(tmp_path: Path) -> None:
     # Each text once, and none of the task's own: as `prepare` counts them.
     task = understand({"all": read_content([write_reviews(tmp_path / "all.csv")])}, Overrides(), None, refuse)
     assert find(task, found).further == Further(texts=31, known=10, repeated=20)
-    with pytest.raises(DistilleryError, match=r"all 10 texts are among the task's rows"):
+    with pytest.raises(PotstillError, match=r"all 10 texts are among the task's rows"):
         own = write_csv(tmp_path / "own.csv", ["review"], texts(0, 10))
         find(task, read_further([own], ["review"], ReadOptions(), refuse))
 
@@ -48,13 +48,13 @@ def test_all_that_cannot_be_taken_is_named_at_once(tmp_path: Path) -> None:
     (tmp_path / "west.csv").write_bytes(b"review,n\ncafe\n")
     numbers = write_csv(tmp_path / "numbers.csv", ["n"], [[1], [2]])
     paths = [good, tmp_path / "bad.parquet", tmp_path / "west.csv", numbers]
-    with pytest.raises(DistilleryError, match=r"3 of 4 files cannot be used") as caught:
+    with pytest.raises(PotstillError, match=r"3 of 4 files cannot be used") as caught:
         read_further(paths, ["review"], ReadOptions(), refuse)
     for said in ("bad.parquet: not a readable", "west.csv: row 2 has 1 columns", "numbers.csv: no column"):
         assert said in str(caught.value)
-    with pytest.raises(DistilleryError, match=r"there are n\. Name it with the task's names"):
+    with pytest.raises(PotstillError, match=r"there are n\. Name it with the task's names"):
         read_further([numbers], ["review"], ReadOptions(), refuse)
-    with pytest.raises(DistilleryError, match=r"no data files in this folder"):
+    with pytest.raises(PotstillError, match=r"no data files in this folder"):
         (tmp_path / "empty").mkdir()
         files_of_texts([tmp_path / "empty"])
 
@@ -71,7 +71,7 @@ def test_files_alike_are_asked_about_once(tmp_path: Path) -> None:
 
     assert read_further(paths, ["text"], ReadOptions(), ask).values("text")[3:5] == ["q0d", "q1a"]
     assert len(asked) == 1
-    with pytest.raises(DistilleryError, match=r"2 text columns .q, place., but the task reads 1"):
+    with pytest.raises(PotstillError, match=r"2 text columns .q, place., but the task reads 1"):
         read_further(paths[:1], ["text"], ReadOptions(), lambda _: "q,place")
 
 

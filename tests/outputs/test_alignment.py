@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.models.teacher import digest_model
 from pipeline_lib.outputs.alignment import (
@@ -134,7 +134,7 @@ def test_outputs_that_cannot_be_right_are_not_stored(teachers: dict[str, Path], 
         (logit_pass(teachers["constant"]), r"logits of s000\.arrow: constant: the same output for 80"),
         (replace(sound, agreement=1.0), r"s000\.arrow: the agreement of 80 labelled rows"),
     ):
-        with pytest.raises(DistilleryError, match=message):
+        with pytest.raises(PotstillError, match=message):
             computed(inputs, own, tmp_path / "out")
         # Neither this shard, nor a manifest.
         assert Store("logits").find(own.key(inputs.manifest.shards[0].sha256)) is None
@@ -160,7 +160,7 @@ def test_one_slipped_shard_of_many_is_refused(
 ) -> None:
     inputs, own, outputs = passed(name, precision)
     wrong = slipped(outputs, tmp_path / "slip", {13}, ORDERS[order])
-    with pytest.raises(DistilleryError, match=r"s013\.arrow: .*do not belong to its.*store/logi"):
+    with pytest.raises(PotstillError, match=r"s013\.arrow: .*do not belong to its.*store/logi"):
         prove_alignment(inputs, wrong, own)
 
 
@@ -168,7 +168,7 @@ def test_all_slipped_logits_of_a_teacher_at_chance_are_refused(teachers: dict[st
     inputs, own = write_inputs(tmp_path / "in", 4), logit_pass(teachers["chance"], "bfloat16")
     outputs = computed(inputs, own, tmp_path / "out")
     wrong = slipped(outputs, tmp_path / "slip", set(range(4)), ORDERS["by one"])
-    with pytest.raises(DistilleryError, match="do not belong to its rows"):
+    with pytest.raises(PotstillError, match="do not belong to its rows"):
         prove_alignment(inputs, wrong, own)
 
 
@@ -177,7 +177,7 @@ def test_another_teachers_logits_are_refused(
     passed: Callable[..., Passed], teachers: dict[str, Path], precision: str
 ) -> None:
     inputs, _, outputs = passed("chance", precision)
-    with pytest.raises(DistilleryError, match="do not belong to its rows"):
+    with pytest.raises(PotstillError, match="do not belong to its rows"):
         prove_alignment(inputs, outputs, logit_pass(teachers["clear"], precision))
 
 
@@ -189,7 +189,7 @@ def test_rows_that_rounding_blurs_are_computed_again_as_they_were(
     outputs = computed(inputs, own, tmp_path / "out")
     assert prove_alignment(inputs, outputs, own)["shards_recomputed_whole"] > 0
     wrong = slipped(outputs, tmp_path / "slip", {2}, ORDERS["by one"])
-    with pytest.raises(DistilleryError, match="s002"):
+    with pytest.raises(PotstillError, match="s002"):
         prove_alignment(inputs, wrong, own)
 
 
@@ -198,7 +198,7 @@ def test_agreement_with_the_labels_is_asked_for_where_it_is_known(teachers: dict
     outputs = computed(inputs, own, tmp_path / "out")
     figures = prove_alignment(inputs, outputs, own, 0.0)
     assert figures["labelled_rows"] == 16
-    with pytest.raises(DistilleryError, match="teacher's own is 100"):
+    with pytest.raises(PotstillError, match="teacher's own is 100"):
         prove_alignment(inputs, outputs, own, 1.0)
 
 
@@ -209,7 +209,7 @@ def test_keys_in_another_order_are_refused(passed: Callable[..., Passed], tmp_pa
         table = table.take(np.arange(table.num_rows)[::-1])
         written.append(write_shard(tmp_path / "keys" / shard.name, table, shard.source))
     write_manifest(tmp_path / "keys", replace(outputs.manifest, shards=written))
-    with pytest.raises(DistilleryError, match="different keys"):
+    with pytest.raises(PotstillError, match="different keys"):
         prove_alignment(inputs, ShardSet.open(tmp_path / "keys"), own)
 
 
@@ -225,7 +225,7 @@ def test_every_slipped_shard_of_vectors_is_refused(
     assert figures["shards_recomputed_whole"] == 0
     for number, order in enumerate(ORDERS.values()):
         wrong = slipped(outputs, tmp_path / f"slip{number}", {3, 11}, order)
-        with pytest.raises(DistilleryError, match=r"s003\.arrow: .*do not belong.*store/vectors"):
+        with pytest.raises(PotstillError, match=r"s003\.arrow: .*do not belong.*store/vectors"):
             prove_vectors(inputs, wrong, own)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.outputs.files.answer_checks import check_order, check_related, describe_answers
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, Origins
@@ -35,7 +35,7 @@ def test_answers_of_other_texts_are_refused_where_labels_are_known(tmp_path: Pat
     assert (record.training_agreement, record.best_dev, record.dev_rows) == (1.0, 1.0, 10)
     assert described(rows[:50]).best_dev is None
     shifted = [row | {"text": text} for row, text in zip(rows, TEXTS[1:] + TEXTS[:1], strict=True)]
-    with pytest.raises(DistilleryError, match=r"answers to 60 labelled texts .* shifted"):
+    with pytest.raises(PotstillError, match=r"answers to 60 labelled texts .* shifted"):
         described(shifted)
 
 
@@ -62,7 +62,7 @@ def test_answers_to_other_texts_and_without_weight_are_refused(tmp_path: Path) -
 
     def refusal(rows: Lines) -> str:
         answers = gather_answers([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
-        with pytest.raises(DistilleryError) as caught:
+        with pytest.raises(PotstillError) as caught:
             describe_answers(answers, TASK, splits)
         return str(caught.value)
 
@@ -102,7 +102,7 @@ def test_answers_shifted_from_some_row_on_are_refused(classes: int, step: int) -
     # Over all rows they agree well enough.
     check_related(labels, np.eye(classes)[shifted], TASK, "a")
     place = "up" if step == 1 else "down"
-    with pytest.raises(DistilleryError, match=rf"b: row 200\d to b: row 250\d: .* row {place}"):
+    with pytest.raises(PotstillError, match=rf"b: row 200\d to b: row 250\d: .* row {place}"):
         ordered(labels, shifted, files=2)
 
 
@@ -112,7 +112,7 @@ def test_shifted_scores_are_refused() -> None:
     task = score_task()
     given = labels + draw.normal(size=2000)
     ordered(labels, given, task)
-    with pytest.raises(DistilleryError, match=r"one row down .* shifted"):
+    with pytest.raises(PotstillError, match=r"one row down .* shifted"):
         ordered(labels, np.concatenate([given[:1000], np.roll(given[1000:], -1)]), task)
 
 
@@ -154,7 +154,7 @@ def test_without_labels_the_words_tell_that_answers_are_shifted(tmp_path: Path) 
     assert sound.predicted_from_words > 0.5 and unrelated_warning("llm", "answers", 0.5) is None
     for step, place in ((1, "up"), (-1, "down")):
         shifted = [answers[(row + step) % 400] for row in range(400)]
-        with pytest.raises(DistilleryError, match=rf"a.jsonl: .* one row {place} .* are shifted"):
+        with pytest.raises(PotstillError, match=rf"a.jsonl: .* one row {place} .* are shifted"):
             described(texts, shifted)
     # Mixed up otherwise, they may be a bad teacher's.
     mixed = described(texts, [answers[row] for row in draw.permutation(400)])

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.outputs.averages import AveragePass
 from pipeline_lib.outputs.files.lookup_pass import AnswerPass
 from pipeline_lib.params import Average
@@ -53,7 +53,7 @@ def test_a_stretch_of_answers_that_are_alike_is_refused(tmp_path: Path, inputs: 
     given = {text: sure(number) for number, text in enumerate(TEXTS)}
     assert stored(answers(tmp_path, given), inputs, tmp_path / "out").shape == (120, 2)
     stuck = given | {text: {"probs": {"yes": 0.5}} for text in TEXTS[ROWS : 2 * ROWS]}
-    with pytest.raises(DistilleryError, match=r"logits of b001-i000\.arrow: constant: .* 40 different inputs.* Remove"):
+    with pytest.raises(PotstillError, match=r"logits of b001-i000\.arrow: constant: .* 40 different inputs.* Remove"):
         stored(answers(tmp_path, stuck), inputs, tmp_path / "out")
     # A third of the shard is answered: too few to say so.
     for text in TEXTS[ROWS + 12 : 2 * ROWS]:
@@ -75,7 +75,7 @@ def test_answers_that_are_no_numbers_are_refused(tmp_path: Path, inputs: ShardSe
     logits = matrix(table["vector"]).copy()
     logits[5, 0] = np.inf
     write_shard(path, pa.table({"vector": list_column(logits)}))
-    with pytest.raises(DistilleryError, match=r"logits of b00\d-i000\.arrow: not a finite number"):
+    with pytest.raises(PotstillError, match=r"logits of b00\d-i000\.arrow: not a finite number"):
         stored(AnswerPass.of(found.folder), inputs, tmp_path / "out")
 
 
@@ -100,7 +100,7 @@ def test_teachers_that_cancel_each_other_out_are_refused(tmp_path: Path, inputs:
     logits = np.hstack([drawn, -drawn])[:, :width]
     found = averaged(tmp_path, inputs, logits, 0.5 * logits)
     assert np.ptp(stored(found, inputs, tmp_path / "out"), axis=0).min() > 1.0
-    with pytest.raises(DistilleryError, match=r"logits of b000-i000\.arrow: constant.*same order"):
+    with pytest.raises(PotstillError, match=r"logits of b000-i000\.arrow: constant.*same order"):
         stored(averaged(tmp_path, inputs, logits, -logits), inputs, tmp_path / "out")
 
 
@@ -111,5 +111,5 @@ def test_averages_of_sorted_labels_and_of_what_is_no_number(tmp_path: Path, inpu
     found = stored(averaged(tmp_path, inputs, labels, labels), inputs, tmp_path / "out")
     np.testing.assert_allclose(found, labels, atol=1e-6)
     labels[7, 0] = np.inf
-    with np.errstate(invalid="ignore"), pytest.raises(DistilleryError, match=r"not a finite number .* 1 of 39 rows"):
+    with np.errstate(invalid="ignore"), pytest.raises(PotstillError, match=r"not a finite number .* 1 of 39 rows"):
         stored(averaged(tmp_path, inputs, labels, labels), inputs, tmp_path / "out")

@@ -12,7 +12,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.outputs.averages import AveragePass, mean_answer
 from pipeline_lib.outputs.files.answers import Answers
@@ -142,7 +142,7 @@ def test_columns_as_other_tools_write_them(tmp_path: Path) -> None:
     ],
 )
 def test_a_faulty_row_is_named(tmp_path: Path, rows: Lines, message: str) -> None:
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         gather_answers([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
 
 
@@ -157,7 +157,7 @@ def test_a_faulty_line_has_the_number_that_an_editor_shows(
     tmp_path: Path, name: str, content: bytes, message: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         gather_answers([tmp_path / name], settings(classes=["no", "yes"]), TASK)
 
 
@@ -171,7 +171,7 @@ def test_faulty_weights_in_tables_are_named(tmp_path: Path, suffix: str) -> None
         path = tmp_path / f"a.{suffix}"
         table = pa.table({"text": ["a", "b"], "label": ["yes", "no"], "weight": weights})
         pq.write_table(table, path) if suffix == "parquet" else pa_csv.write_csv(table, path)
-        with pytest.raises(DistilleryError, match=message):
+        with pytest.raises(PotstillError, match=message):
             gather_answers([path], settings(), TASK)
 
 
@@ -181,7 +181,7 @@ def test_numbers_of_classes_count_where_the_classes_are_listed(tmp_path: Path) -
     found = read_answers([path], settings(classes=["yes", "no"]), TASK)
     assert found.errors == {"not a position in `classes`: '7'": 1}
     assert found[:].argmax(axis=1).tolist() == [0, 1]
-    with pytest.raises(DistilleryError, match=r"all 3 rows have none \(a number, and no `classes`"):
+    with pytest.raises(PotstillError, match=r"all 3 rows have none \(a number, and no `classes`"):
         gather_answers([path], settings(), TASK)
 
 
@@ -189,19 +189,19 @@ def test_why_there_are_no_answers_is_said_in_one_line(tmp_path: Path) -> None:
     body = {"error": {"message": "Invalid\nmodel: m"}}
     failed = [{"custom_id": f"{n:016x}", "response": {"status_code": 400, "body": body}} for n in range(240)]
     path = tmp_path / "a.jsonl"
-    with pytest.raises(DistilleryError) as caught:
+    with pytest.raises(PotstillError) as caught:
         gather_answers([lines(path, failed)], settings(), TASK)
     assert str(caught.value) == (
         "a.jsonl: no answers: all 240 requests failed (status 400: Invalid model: m). Nothing was "
         "stored: have the teacher answer again with one of no, yes, and put its file here."
     )
     replies = [chat(f"{n:016x}", f"class {n}") for n in range(3)]
-    with pytest.raises(DistilleryError, match=r"of 243 rows, status 400.* \(240\); no class: 'class"):
+    with pytest.raises(PotstillError, match=r"of 243 rows, status 400.* \(240\); no class: 'class"):
         gather_answers([lines(path, failed + replies)], settings(), TASK)
     low = [batch_line([{"yes": 0.3}])]
-    with pytest.raises(DistilleryError, match=r"all 1 rows have none \(its classes cover less than"):
+    with pytest.raises(PotstillError, match=r"all 1 rows have none \(its classes cover less than"):
         gather_answers([lines(path, low)], settings(), TASK)
-    with pytest.raises(DistilleryError, match=r"no answers: there are no rows\. Put"):
+    with pytest.raises(PotstillError, match=r"no answers: there are no rows\. Put"):
         gather_answers([lines(path, [{"metadata": {}}])], settings(), TASK)
 
 
@@ -240,13 +240,13 @@ def test_two_answers_are_found_in_two_files(tmp_path: Path) -> None:
     assert np.array_equal(found[:], wanted[:]) and (np.diff(found.keys) > 0).all()
     for other in ({"weight": 2.0}, {"probs": {"yes": 0.5}}):
         again = lines(tmp_path / "c.jsonl", [{"text": "new", "label": "no"}, one[9] | other])
-        with pytest.raises(DistilleryError, match=r"c\.jsonl: row 2: the same .*a\.jsonl: row 10,"):
+        with pytest.raises(PotstillError, match=r"c\.jsonl: row 2: the same .*a\.jsonl: row 10,"):
             read_answers([path, same, again], settings(), TASK)
 
 
 def test_a_constant_file_is_refused(tmp_path: Path) -> None:
     rows = [{"text": f"text {n}", "probs": {"yes": 0.9}} for n in range(40)]
-    with pytest.raises(DistilleryError, match=r"a\.jsonl: constant: the same output for 40"):
+    with pytest.raises(PotstillError, match=r"a\.jsonl: constant: the same output for 40"):
         gather_answers([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
     assert len(gather_answers([lines(tmp_path / "b.jsonl", rows[:31])], settings(), TASK).keys) == 31
 
@@ -257,7 +257,7 @@ def test_scores_are_taken_as_they_are(tmp_path: Path) -> None:
     found = read_answers([lines(tmp_path / "a.jsonl", rows)], settings(), task)
     assert sorted(found[:][:, 0].tolist()) == [2.5, 4.0]
     lines(tmp_path / "b.jsonl", [{"text": "a", "probs": {"yes": 1}}])
-    with pytest.raises(DistilleryError, match="label is a score, and this row has probs"):
+    with pytest.raises(PotstillError, match="label is a score, and this row has probs"):
         read_answers([tmp_path / "b.jsonl"], settings(), task)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.outputs.files.answer_files import read_answers
 from pipeline_lib.outputs.files.batch_output import class_probabilities, read_batch_line, read_vllm_line
 from pipeline_lib.outputs.files.vector_files import Vectors
@@ -44,11 +44,11 @@ def test_a_batchs_output_is_read() -> None:
     assert read_batch_line(refused, ["no", "yes"], "f").error == "expired"
     other = read_batch_line(batch_line([{"perhaps": 0.9}], "perhaps"), ["no", "yes"], "f")
     assert other.error == "no class: 'perhaps'"
-    with pytest.raises(DistilleryError, match="f: the alternatives of token 0 have a total"):
+    with pytest.raises(PotstillError, match="f: the alternatives of token 0 have a total"):
         read_batch_line(batch_line([{"yes": 0.9, "no": 0.9}]), ["no", "yes"], "f")
-    with pytest.raises(DistilleryError, match="f: all 2 tokens have the same alternatives"):
+    with pytest.raises(PotstillError, match="f: all 2 tokens have the same alternatives"):
         read_batch_line(batch_line([{"y": 0.5, "n": 0.3}] * 2, "yn"), ["no", "yes"], "f")
-    with pytest.raises(DistilleryError, match="custom_id 'row-1' is not a content key"):
+    with pytest.raises(PotstillError, match="custom_id 'row-1' is not a content key"):
         read_batch_line({"custom_id": "row-1", "response": None}, ["no", "yes"], "f")
 
 
@@ -77,7 +77,7 @@ PARTS["response"]["body"]["choices"][0]["message"]["content"] = ["yes"]
 @pytest.mark.parametrize("key", ["f" * 32, "-1", "00ff"])
 @pytest.mark.parametrize("vectors", [False, True])
 def test_keys_of_other_programs_are_refused(tmp_path: Path, key: str, vectors: bool) -> None:
-    with pytest.raises(DistilleryError, match=r"a\.jsonl: row 1: custom_id .* is not a content key"):
+    with pytest.raises(PotstillError, match=r"a\.jsonl: row 1: custom_id .* is not a content key"):
         read_all(tmp_path, NO_OTHERS | {"custom_id": key}, vectors)
 
 
@@ -92,7 +92,7 @@ def test_keys_of_other_programs_are_refused(tmp_path: Path, key: str, vectors: b
     ],
 )
 def test_lines_of_another_shape_are_named(tmp_path: Path, line: dict[str, Any], vectors: bool) -> None:
-    with pytest.raises(DistilleryError, match=r"a\.jsonl: row 1: not a line of a batch's output"):
+    with pytest.raises(PotstillError, match=r"a\.jsonl: row 1: not a line of a batch's output"):
         read_all(tmp_path, line, vectors)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import splitmix64
 from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.outputs.health import chance_agreement, check_agreement, check_outputs, least_agreement
@@ -32,7 +32,7 @@ def with_nan() -> np.ndarray:
     ],
 )
 def test_outputs_that_cannot_be_right(outputs: np.ndarray, message: str) -> None:
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         check(outputs)
 
 
@@ -60,7 +60,7 @@ def test_agreement_far_below_the_teachers_own_is_refused(kind: Kind) -> None:
     given = 0.95, kind, "logits of b001-i000.arrow", "Do it."
     labels = labels.astype(np.float32 if regression else np.int64)
     check_agreement(labels, outputs, rows, *given)
-    with pytest.raises(DistilleryError, match=r"b001-i000\.arrow: .* 400 labelled .* is 95\.0%"):
+    with pytest.raises(PotstillError, match=r"b001-i000\.arrow: .* 400 labelled .* is 95\.0%"):
         check_agreement(labels, np.roll(outputs, 1, axis=0), rows, *given)
     # Too few to say, and labels of one class.
     check_agreement(labels[:31], -outputs[:31], rows[:31], *given)
@@ -71,12 +71,12 @@ def test_rows_at_odds_with_their_labels_are_named_as_the_shard_numbers_them() ->
     labels, rows = np.arange(40) % 2, 10 + np.arange(40)
     outputs = np.eye(2)[labels]
     outputs[20:] = outputs[20:, ::-1]
-    with pytest.raises(DistilleryError, match=r"class: rows 30, 31, 32, 33, 34 and 15 more\)"):
+    with pytest.raises(PotstillError, match=r"class: rows 30, 31, 32, 33, 34 and 15 more\)"):
         check_agreement(labels, outputs, rows, 0.95, "classification", "logits", "Do it.")
     scores = np.linspace(0.0, 1.0, 40)
     shuffled = np.tile([0.4, 0.6], 20)
     shuffled[[7, 5]] = 9.0, -8.0
-    with pytest.raises(DistilleryError, match=r"labels first: rows 17, 15, "):
+    with pytest.raises(PotstillError, match=r"labels first: rows 17, 15, "):
         check_agreement(scores, shuffled[:, None], rows, 0.95, "regression", "logits", "Do it.")
 
 

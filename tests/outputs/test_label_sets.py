@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.probabilities import sigmoid
 from pipeline_lib.outputs.averages import mean_answer
 from pipeline_lib.outputs.files.answer_checks import check_order, check_related
@@ -76,7 +76,7 @@ def test_lists_of_names_in_tables(tmp_path: Path, ending: str) -> None:
     ],
 )
 def test_faults_name_the_row(tmp_path: Path, row: dict[str, Any], message: str) -> None:
-    with pytest.raises(DistilleryError, match=rf"row 1: .*{message}"):
+    with pytest.raises(PotstillError, match=rf"row 1: .*{message}"):
         shares_of(lines(tmp_path / "a.jsonl", [{"text": "a"} | row]))
 
 
@@ -144,11 +144,11 @@ def test_mixed_up_rows_are_found() -> None:
     outputs = answers_like(marks, 0.05)
     where = "logits of b000", "Do it."
     check_agreement(marks, outputs, np.arange(300), 0.9, "multilabel", *where)
-    with pytest.raises(DistilleryError, match="with other labels: rows"):
+    with pytest.raises(PotstillError, match="with other labels: rows"):
         check_agreement(marks, np.roll(outputs, 1, 0), np.arange(300), 0.9, "multilabel", *where)
     assert 0.1 < chance_agreement(marks, outputs, "multilabel") < 0.5
     check_related(marks, outputs, TASK, "a.jsonl")
-    with pytest.raises(DistilleryError, match="shifted or mixed up answers could reach"):
+    with pytest.raises(PotstillError, match="shifted or mixed up answers could reach"):
         check_related(marks, np.roll(outputs, 1, 0), TASK, "a.jsonl")
 
 
@@ -161,7 +161,7 @@ def test_a_shift_of_one_row_is_found(tmp_path: Path) -> None:
     table = read_answers([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
     order = np.argsort(table.places)
     check_order(table, marks, order, TASK)
-    with pytest.raises(DistilleryError, match=r"one row (up|down) better"):
+    with pytest.raises(PotstillError, match=r"one row (up|down) better"):
         check_order(table, np.roll(marks, 1, axis=0), order, TASK)
 
 
@@ -175,6 +175,6 @@ def test_an_average_is_that_of_each_labels_probability() -> None:
 
 def test_lists_of_names_are_no_class(tmp_path: Path) -> None:
     rows = [{"text": "a", "label": ["no", "yes"]}]
-    with pytest.raises(DistilleryError, match="is unknown; the task's are no, yes"):
+    with pytest.raises(PotstillError, match="is unknown; the task's are no, yes"):
         read_answers([lines(tmp_path / "a.jsonl", rows)], settings(), made_up_task())
     assert json.loads((tmp_path / "a.jsonl").read_text())["label"] == ["no", "yes"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.evaluation.evaluate import teacher_parameters
 from pipeline_lib.models.teacher import load_teacher
@@ -74,5 +74,5 @@ def test_a_regression_in_another_unit_is_refused(tmp_path: Path, make_task: Call
     record = import_teacher(finished, tmp_path / "a", (own, own), task, *RUN)
     assert record.best_dev > 0.9
     other = Data(texts, 1000 * scores - 300)
-    with pytest.raises(DistilleryError, match="another unit than the labels"):
+    with pytest.raises(PotstillError, match="another unit than the labels"):
         import_teacher(finished, tmp_path / "b", (other, other), task, *RUN)

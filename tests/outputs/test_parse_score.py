@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.outputs.files.batch_output import read_batch_line
 from pipeline_lib.outputs.files.gathering import frequent
 from pipeline_lib.outputs.files.llm_batches import batch_request, instruction, requests_of
@@ -69,9 +69,9 @@ def test_a_batch_of_scores_goes_out_and_comes_back(tmp_path: Path) -> None:
     told = instruction(SIMILARITY, None)
     assert told == "Answer with a number from 0 to 5 and nothing else."
     assert instruction(SIMILARITY, "{min} to {max}, please") == "0 to 5, please"
-    with pytest.raises(DistilleryError, match=r"--prompt: it has \{labels\}.* scores\. Write \{min"):
+    with pytest.raises(PotstillError, match=r"--prompt: it has \{labels\}.* scores\. Write \{min"):
         instruction(SIMILARITY, "One of {labels}.")
-    with pytest.raises(DistilleryError, match=r"it has \{max\}, .* classes\. Write \{labels\}"):
+    with pytest.raises(PotstillError, match=r"it has \{max\}, .* classes\. Write \{labels\}"):
         instruction(made_up_task(), "Up to {max}.")
     texts = [["a film", "dull", "good", "so so"], ["the film", "a bore", "bad", "fair"]]
     asked = [batch_request(row, "m", told) for row in requests_of([texts], None)]
@@ -136,7 +136,7 @@ def test_vllms_lines_hold_scores(tmp_path: Path) -> None:
 
 def test_few_of_many_reasons_are_shown(tmp_path: Path) -> None:
     rows = [spoken(f"{n:016x}", f"answer {n}") for n in range(6, 30)]
-    with pytest.raises(DistilleryError) as raised:
+    with pytest.raises(PotstillError) as raised:
         gather_answers([lines(tmp_path / "a.jsonl", rows)], settings(), SIMILARITY)
     assert "all 24 rows have none (not from 0 to 5: 'answer 6' and the like)" in str(raised.value)
     often = frequent({f"reason {n}": n for n in range(1, 13)})

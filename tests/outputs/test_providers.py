@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.outputs.files.answer_files import read_answers
 from pipeline_lib.outputs.files.batch_output import read_batch_line, read_vllm_line
 from pipeline_lib.outputs.files.content_keys import content_keys
@@ -253,7 +253,7 @@ def test_why_a_request_has_no_answer(tmp_path: Path, line: Line, reason: str) ->
     ],
 )
 def test_other_files_are_named(tmp_path: Path, line: Line, message: str) -> None:
-    with pytest.raises(DistilleryError, match=rf"a\.jsonl: row 1: .*{message}"):
+    with pytest.raises(PotstillError, match=rf"a\.jsonl: row 1: .*{message}"):
         read(tmp_path / "a.jsonl", line)
 
 
@@ -333,7 +333,7 @@ def test_a_line_with_anything_in_it_is_read_or_named(tmp_path: Path, shape: str)
             try:
                 with batch_line("a.jsonl: row 1"):
                     row = read_line(changed(line, path, value), CLASSES, "a.jsonl: row 1")
-            except DistilleryError as error:
+            except PotstillError as error:
                 assert str(error).startswith("a.jsonl: row 1: "), path
             else:
                 assert (row.kind is None) is (row.error is not None), (path, value)

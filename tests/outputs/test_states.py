@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.layout import Layout, pair_of
 from pipeline_lib.models.teacher import digest_model, load_classifier
@@ -121,7 +121,7 @@ def test_slipped_states_are_refused(teacher: Path, tmp_path: Path, storage: str)
     tables = [first, second.set_column(1, "states", slipped)]
     parts = {shard.name: table for shard, table in zip(manifest.shards, tables, strict=True)}
     write_set(tmp_path / "slip", "states", parts, [shard.source for shard in manifest.shards])
-    with pytest.raises(DistilleryError, match=r"s1\.arrow: .*do not belong to its.*store/states"):
+    with pytest.raises(PotstillError, match=r"s1\.arrow: .*do not belong to its.*store/states"):
         prove_vectors(inputs, ShardSet.open(tmp_path / "slip"), own)
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.outputs.files.content_keys import content_keys
 from pipeline_lib.outputs.files.describe import coverage
 from pipeline_lib.outputs.files.gathering import gather as gather_files
@@ -68,7 +68,7 @@ def batch_line(text: str, embedding: Any) -> dict[str, Any]:
 
 
 def refusal(path: Path, rows: list[dict[str, Any]]) -> str:
-    with pytest.raises(DistilleryError) as caught:
+    with pytest.raises(PotstillError) as caught:
         gather(lines(path, rows))
     return str(caught.value)
 
@@ -157,16 +157,16 @@ def test_what_cannot_be_right_is_refused(tmp_path: Path) -> None:
     assert "no vectors: all 2 rows have none (refused)" in refusal(path, [{"text": "a", "error": "refused"}] * 2)
     assert list((tmp_path / "a.jsonl-taken").iterdir()) == []
     two = [lines(tmp_path / f"{n}.jsonl", rows_of(TEXTS, VECTORS[:, :n])) for n in (6, 5)]
-    with pytest.raises(DistilleryError, match=r"5\.jsonl: row 1: `embedding` has 5 values, but those b"):
+    with pytest.raises(PotstillError, match=r"5\.jsonl: row 1: `embedding` has 5 values, but those b"):
         gather_vectors(two, settings(), tmp_path / "two")
     table = pa.table({"text": ["a", "b"], "embedding": pa.array([[1.0, 2.0], [1.0, None]])})
     pq.write_table(table, tmp_path / "b.parquet")
-    with pytest.raises(DistilleryError, match=r"b\.parquet: row 2: a value is not"):
+    with pytest.raises(PotstillError, match=r"b\.parquet: row 2: a value is not"):
         gather(tmp_path / "b.parquet")
     pq.write_table(pa.table({"text": ["a"], "vector": [[1.0]]}), tmp_path / "c.parquet")
-    with pytest.raises(DistilleryError, match=r"c\.parquet: no column 'embedding'"):
+    with pytest.raises(PotstillError, match=r"c\.parquet: no column 'embedding'"):
         gather(tmp_path / "c.parquet")
-    with pytest.raises(DistilleryError, match="which have no `embedding`"):
+    with pytest.raises(PotstillError, match="which have no `embedding`"):
         gather(lines(tmp_path / "v.jsonl", [{"text": "a", "outputs": []}]))
 
 
@@ -233,7 +233,7 @@ def test_what_does_not_fit_the_number_format_is_refused(tmp_path: Path) -> None:
     gather(lines(tmp_path / "a.jsonl", rows_of(vectors=VECTORS * 1e6)))
     own = VectorLookup.of(tmp_path / "a.jsonl-taken", "float16")
     inputs = write_set(tmp_path / "in", pair=True)
-    with pytest.raises(DistilleryError, match=r"not a finite number.*storage` to float32"):
+    with pytest.raises(PotstillError, match=r"not a finite number.*storage` to float32"):
         run_pass(own, inputs, tmp_path / "out", LocalEngine(1))
 
 
@@ -253,6 +253,6 @@ def test_shifted_vectors_are_refused(tmp_path: Path) -> None:
         return unrelated_warning("a.jsonl", "vectors", correlation)
 
     assert related(vectors) is None
-    with pytest.raises(DistilleryError, match=r"one row down .* the vectors are shifted"):
+    with pytest.raises(PotstillError, match=r"one row down .* the vectors are shifted"):
         related(np.roll(vectors, 1, axis=0))
     assert "do not predict its vectors" in related(generator.permutation(vectors))

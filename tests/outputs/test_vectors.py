@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.models.teacher import digest_model
 from pipeline_lib.models.vector_model import load_vector_model
@@ -69,7 +69,7 @@ def test_a_model_without_pooler_is_refused_where_one_is_wanted(tmp_path: Path) -
     write_encoder(tmp_path)
     config = DistilBertConfig(vocab_size=200, dim=32, n_layers=1, n_heads=2, hidden_dim=64)
     DistilBertModel(config).save_pretrained(tmp_path)
-    with pytest.raises(DistilleryError, match="to cls or mean"):
+    with pytest.raises(PotstillError, match="to cls or mean"):
         load_vector_model(tmp_path, "cpu", "float32", "pooler")
 
 
@@ -132,8 +132,8 @@ def test_vectors_of_other_sentences_are_refused(encoder: Path, tmp_path: Path) -
     slipped = table.set_column(1, "vector", table["vector"].take(np.roll(np.arange(30), 1)))
     shard = write_shard(tmp_path / "slip/s0.arrow", slipped, inputs.manifest.shards[0].sha256)
     write_manifest(tmp_path / "slip", Manifest("vectors", schema_of(slipped), [shard]))
-    with pytest.raises(DistilleryError, match="do not belong to its rows"):
+    with pytest.raises(PotstillError, match="do not belong to its rows"):
         prove_vectors(inputs, ShardSet.open(tmp_path / "slip"), own)
     other = write_texts(tmp_path / "other", [TEXTS[30:]])
-    with pytest.raises(DistilleryError, match="does not belong to input shard"):
+    with pytest.raises(PotstillError, match="does not belong to input shard"):
         prove_vectors(other, ShardSet.open(tmp_path / "out"), own)

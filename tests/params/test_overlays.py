@@ -7,7 +7,7 @@ from ruamel.yaml import YAML
 from typer.testing import CliRunner
 
 from pipeline_lib import cli
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.params import check_params, load_params
 from pipeline_lib.params.profiles import ROWS, differences, line_of, plain_text, read_values
 
@@ -113,15 +113,15 @@ def test_comments_within_a_section_survive_a_source_of_another_kind(tmp_path: Pa
 )
 def test_a_fault_is_named_with_file_and_line(tmp_path: Path, text: str, line: int, message: str) -> None:
     path = overlay(tmp_path, text)
-    with pytest.raises(DistilleryError) as refused:
+    with pytest.raises(PotstillError) as refused:
         load_params(path)
     assert f"{path}:{line}: {message}" in str(refused.value)
 
 
 def test_bases_that_are_missing_or_lead_back_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DistilleryError, match=r"nowhere\.yaml: not found"):
+    with pytest.raises(PotstillError, match=r"nowhere\.yaml: not found"):
         load_params(overlay(tmp_path, "", Path("nowhere.yaml")))
-    with pytest.raises(DistilleryError, match=r"own\.yaml: extends leads back"):
+    with pytest.raises(PotstillError, match=r"own\.yaml: extends leads back"):
         load_params(overlay(tmp_path, "", Path("own.yaml")))
 
 
@@ -130,14 +130,14 @@ def test_a_profile_that_is_json_is_refused_where_its_text_is_needed(tmp_path: Pa
     base.write_text(f'{{"extends": "{DEFAULT}", "seeds": [7]}}')
     path = overlay(tmp_path, "device: cpu\n", base)
     assert read_values(path)["seeds"] == [7]
-    with pytest.raises(DistilleryError, match=r"base\.json: a profile has its sections line by line"):
+    with pytest.raises(PotstillError, match=r"base\.json: a profile has its sections line by line"):
         plain_text(path)
 
 
 def test_a_profile_in_the_place_of_params_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "params.yaml"
     path.write_text(f"extends: {DEFAULT}\n")
-    with pytest.raises(DistilleryError, match="distill profile use"):
+    with pytest.raises(PotstillError, match="distill profile use"):
         load_params(path)
 
 

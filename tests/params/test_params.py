@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.commands.profile import find_profile
 from pipeline_lib.params import Params, check_params, load_params
 from pipeline_lib.params.profiles import read_values
@@ -67,7 +67,7 @@ def test_yaml_is_1_2(tmp_path: Path) -> None:
 )
 def test_what_is_no_yaml_is_one_line(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "p.yaml").write_text(content)
-    with pytest.raises(DistilleryError) as caught:
+    with pytest.raises(PotstillError) as caught:
         load_params(tmp_path / "p.yaml")
     error = str(caught.value)
     assert message in error and error.startswith(f"{tmp_path / 'p.yaml'}: not valid YAML (line ")
@@ -75,20 +75,20 @@ def test_what_is_no_yaml_is_one_line(tmp_path: Path, content: str, message: str)
 
 
 def test_unreadable_files(tmp_path: Path) -> None:
-    with pytest.raises(DistilleryError, match=r"absent\.yaml: not found"):
+    with pytest.raises(PotstillError, match=r"absent\.yaml: not found"):
         load_params(tmp_path / "absent.yaml")
     for content in (b"a: [1", b"\xff\xfe\x00", b"a: 1\na: 2\n"):
         (tmp_path / "p.yaml").write_bytes(content)
-        with pytest.raises(DistilleryError, match=r"p\.yaml: not valid YAML"):
+        with pytest.raises(PotstillError, match=r"p\.yaml: not valid YAML"):
             load_params(tmp_path / "p.yaml")
     for content in ("a: " + "[" * 5000, "a: " + "9" * 5000):
         (tmp_path / "p.yaml").write_text(content)
-        with pytest.raises(DistilleryError, match=r"p\.yaml: not valid YAML"):
+        with pytest.raises(PotstillError, match=r"p\.yaml: not valid YAML"):
             load_params(tmp_path / "p.yaml")
-    with pytest.raises(DistilleryError, match=r"could not be read \(Is a directory\)"):
+    with pytest.raises(PotstillError, match=r"could not be read \(Is a directory\)"):
         load_params(tmp_path)
     (tmp_path / "p.yaml").write_text("")
-    with pytest.raises(DistilleryError, match=r"p\.yaml: the file: "):
+    with pytest.raises(PotstillError, match=r"p\.yaml: the file: "):
         load_params(tmp_path / "p.yaml")
 
 
@@ -106,16 +106,19 @@ def test_unknown_references(key: str, there: str) -> None:
         ("transfer.full.p_mask", 1.5, "transfer.full.p_mask: "),
         ("transfer.full.p_mask", 0.95, "transfer.full: p_mask + p_pos + substitution.p must be"),
         (
-            *("transfer.full.substitution", SUBSTITUTION | {"p": 0.81}),
+            "transfer.full.substitution",
+            SUBSTITUTION | {"p": 0.81},
             "transfer.full: p_mask + p_pos + substitution.p must be at most 1",
         ),
-        (*("transfer.full.substitution", SUBSTITUTION | {"p": 0.0}), "transfer.full.substitution.p: "),
+        ("transfer.full.substitution", SUBSTITUTION | {"p": 0.0}, "transfer.full.substitution.p: "),
         (
-            *("transfer.full.substitution", SUBSTITUTION | {"model": "bert"}),
+            "transfer.full.substitution",
+            SUBSTITUTION | {"model": "bert"},
             "transfer.full.substitution.model: no 'bert'; there are minilm",
         ),
         (
-            *("transfer.full.substitution", SUBSTITUTION | {"model": None}),
+            "transfer.full.substitution",
+            SUBSTITUTION | {"model": None},
             "transfer.full.substitution: `max_length` is how much `model` reads",
         ),
         ("transfer.full.ngram_min", 6, "transfer.full: ngram_min must be at most ngram_max"),
@@ -236,7 +239,7 @@ def test_split_rules(files: dict[str, str], split: Any, message: str | None) -> 
 
 @pytest.mark.parametrize("look_up", [Params.task, Params.recipe, Params.method])
 def test_looking_up_what_is_not_there(look_up: Any) -> None:
-    with pytest.raises(DistilleryError, match=r"no 'absent' in params\.yaml; there are \w+"):
+    with pytest.raises(PotstillError, match=r"no 'absent' in params\.yaml; there are \w+"):
         look_up(load_params(TOUR), "absent")
 
 

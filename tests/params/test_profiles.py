@@ -191,7 +191,7 @@ def test_wu_et_al_s_rows_have_one_baseline_and_one_student() -> None:
 def test_chapter_4() -> None:
     params = load_params(PROFILES / "thesis_mkd.yaml")
     every = {"sst2", "mrpc", "stsb", "qqp", "mnli", "qnli", "rte"}
-    assert set(params.tasks) == every and {*params.transfer} == {*("original", "mask", "substituted")}
+    assert set(params.tasks) == every and {*params.transfer} == {"original", "mask", "substituted"}
     assert rules(params, "mask") == (0.1, 0.0, 0.0)
     # Words of the training text alone, unlike in chapter 3: so there are two files.
     assert params.vocabulary.extra_words == 0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.params import check_params
 from tests.tour import TOUR
 
@@ -104,7 +104,7 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def error_of(raw: Any) -> str:
-    with pytest.raises(DistilleryError) as caught:
+    with pytest.raises(PotstillError) as caught:
         check_params(raw)
     return str(caught.value)
 

@@ -43,7 +43,7 @@ def asked(workspace: Workspace) -> Workspace:
 
 def _label_next(workspace: Workspace, name: str, rows: int) -> list[str]:
     """Ask which texts to label, label them, give them back; return the texts."""
-    shown = workspace.distill(*("shards", "worklist", TASK, "--kind", "label-next", "--rows", str(rows), "--to", name))
+    shown = workspace.distill("shards", "worklist", TASK, "--kind", "label-next", "--rows", str(rows), "--to", name)
     assert f"distill init --add-labels {name}" in shown.sound().text
     path = workspace / name
     with path.open(newline="", encoding="utf-8") as file:

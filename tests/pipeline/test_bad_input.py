@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.shards.fingerprint import stage_files
 
 from .conftest import Finished
@@ -118,7 +118,7 @@ def test_an_unknown_name_on_the_command_line_is_one_line_and_deletes_nothing(
     assert workspace.folder.name not in error
     monkeypatch.chdir(workspace.folder)
     for module, option in _items():
-        with pytest.raises(DistilleryError, match=f"no {name!r} in params.yaml; there are "):
+        with pytest.raises(PotstillError, match=f"no {name!r} in params.yaml; there are "):
             module.main(**{option: name})
     assert sorted((workspace / "data").rglob("*")) == before
 

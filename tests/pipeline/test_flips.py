@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.commands.verify import verify
 
 from .workspace import Workspace, flip_byte
@@ -40,7 +40,7 @@ def test_every_flip_is_found(workspace: Workspace, monkeypatch: pytest.MonkeyPat
         with flipped(path):
             try:
                 verify()
-            except DistilleryError as error:
+            except PotstillError as error:
                 assert path.parent.as_posix() in str(error)
             else:
                 missed.append(path.name)

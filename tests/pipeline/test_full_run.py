@@ -22,7 +22,11 @@ from .workspace import METHODS, TASK, TEACHER, Workspace
 STAGES = {
     *(f"{name}@{TASK}" for name in ("fetch_data", "prepare", "augment", "finetune_teacher")),
     *(f"{name}@{TASK}" for name in ("precompute", "train", "evaluate", "measure_speed")),
-    *("fingerprint", "fetch_models", "split_wikipedia", "precompute_vectors", "report"),
+    "fingerprint",
+    "fetch_models",
+    "split_wikipedia",
+    "precompute_vectors",
+    "report",
 }
 AFTER_TRAINING = {f"evaluate@{TASK}", f"measure_speed@{TASK}", "report"}
 

@@ -109,7 +109,11 @@ def test_a_study_shares_what_was_computed(workspace: Workspace) -> None:
     assert "fine-tuning" not in run.text
     table = (workspace / f"data/studies/ablation-{TASK}/table.md").read_text()
     assert [line.split(" | ")[0] for line in table.splitlines()[6:]] == [
-        *("labels", "logits", "+ masking", "+ POS", "+ n-grams")
+        "labels",
+        "logits",
+        "+ masking",
+        "+ POS",
+        "+ n-grams",
     ]
     assert (workspace / f"data/studies/ablation-{TASK}/plot.png").stat().st_size > 1000
     # As a kill leaves it: DVC empties the file before it writes it.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import stages
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.params import Params
 from tests.params.variants import RAW, changed, error_of
@@ -38,14 +38,19 @@ def test_a_stage_refuses_an_unknown_name_and_leaves_everything(
         kept.write_text(folder)
     before = sha256_folder(tmp_path)
     [option] = OPTIONS[stage]
-    with pytest.raises(DistilleryError, match=r"no .* in params\.yaml; there are"):
+    with pytest.raises(PotstillError, match=r"no .* in params\.yaml; there are"):
         MAINS[stage](**{option: name})
     assert sha256_folder(tmp_path) == before
 
 
 def test_every_stage_of_rows_is_met() -> None:
     assert {option for options in OPTIONS.values() for option in options} == {
-        *("task", "row", "catalogue", "teacher", "encoder", "joint")
+        "task",
+        "row",
+        "catalogue",
+        "teacher",
+        "encoder",
+        "joint",
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.results.retrieval_tables import read_measured
@@ -66,7 +66,7 @@ def test_the_terminal_shows_what_is_finished(params: Params, layout: Layout) -> 
     assert max(map(len, shown.splitlines())) <= 80
     # A name is no markup.
     assert "[red]" in shown and "55.0 ± 7.1" in shown and "71.0" in shown
-    with pytest.raises(DistilleryError, match="retrieval-other"):
+    with pytest.raises(PotstillError, match="retrieval-other"):
         read_measured(more, layout)
 
 

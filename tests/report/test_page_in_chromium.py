@@ -36,9 +36,16 @@ def address(content: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -
 
 
 FLAGS = (
-    *("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-extensions"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *("--force-prefers-reduced-motion", "--window-size=800,600"),
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-extensions",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--force-prefers-reduced-motion",
+    "--window-size=800,600",
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.report.checks import task_checks
@@ -325,11 +325,11 @@ def test_many_classes_show_their_lowest_recall(scores: TaskScores, params: Param
 
 def test_reading_results(scores: TaskScores, tmp_path: Path) -> None:
     layout = Layout(tmp_path)
-    with pytest.raises(DistilleryError, match="no results yet"):
+    with pytest.raises(PotstillError, match="no results yet"):
         read_finished(layout, ["movies"])
     scores.write(layout.scores("movies"))
     assert [one.task for one in read_finished(layout, ["movies", "other"])] == ["movies"]
-    with pytest.raises(DistilleryError, match="other"):
+    with pytest.raises(PotstillError, match="other"):
         read_results(layout, ["movies", "other"])
     assert read_results(layout, ["movies"])[0].scores == scores
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sklearn.metrics
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.results.metrics import agreement, decide, from_confusion, from_labels, from_scores, score
 from pipeline_lib.results.significance import compare
 
@@ -74,14 +74,14 @@ def test_decisions_are_scored_as_by_scikit_learn(metric: str, classes: int, pres
 
 @pytest.mark.parametrize("hidden", [None, np.array([0, -1])])
 def test_hidden_labels_are_never_scored(hidden: np.ndarray | None) -> None:
-    with pytest.raises(DistilleryError, match="hidden labels"):
+    with pytest.raises(PotstillError, match="hidden labels"):
         score("accuracy", hidden, one_hot(np.array([0, 1]), 2))
 
 
 def test_missing_rows_and_unknown_metrics_are_refused() -> None:
-    with pytest.raises(DistilleryError, match="3 predictions for 2 labels"):
+    with pytest.raises(PotstillError, match="3 predictions for 2 labels"):
         score("accuracy", np.array([0, 1]), one_hot(np.array([0, 1, 1]), 2))
-    with pytest.raises(DistilleryError, match="bleu"):
+    with pytest.raises(PotstillError, match="bleu"):
         score("bleu", np.array([0, 1]), one_hot(np.array([0, 1]), 2))
 
 

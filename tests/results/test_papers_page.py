@@ -19,8 +19,15 @@ PUBLISHED = read_published()
 DRAWN = {
     "kd": {"figure 1", "figure 2"},
     "mkd": {
-        *("table 2.1", "figure 2.1", "figure 2.2", "figure 3.1", "figure 3.2", "figure 3.3"),
-        *("figure 3.4", "figure 4.1", "figure 4.2"),
+        "table 2.1",
+        "figure 2.1",
+        "figure 2.2",
+        "figure 3.1",
+        "figure 3.2",
+        "figure 3.3",
+        "figure 3.4",
+        "figure 4.1",
+        "figure 4.2",
     },
     "sra": {"figure 1", "figure 2"},
     "dse": {"figure 1"},

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.results.significance import Difference, compare, holm
 
 RNG = np.random.default_rng(0)
@@ -121,5 +121,5 @@ def test_holm_of_nothing_is_nothing() -> None:
 
 
 def test_hidden_labels_are_refused() -> None:
-    with pytest.raises(DistilleryError, match="hidden"):
+    with pytest.raises(PotstillError, match="hidden"):
         compare(None, LABELS[None], LABELS[None], "f1", 2, resamples=100, confidence=0.9, seed=1)

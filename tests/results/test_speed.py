@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.results.speed import Rate, TaskSpeed, folder_bytes
 from tests.made_up import made_up_form, made_up_speed
@@ -32,7 +32,7 @@ def test_a_damaged_file_is_named_with_the_key_and_the_remedy(
     path = tmp_path / "movies.json"
     made_up_speed().write(path)
     write_json(path, read_json(path) | change)
-    with pytest.raises(DistilleryError) as refused:
+    with pytest.raises(PotstillError) as refused:
         TaskSpeed.read(path)
     assert str(refused.value).startswith(f"{path}: {place}")
     assert "Delete it and run `dvc repro` to make it again." in str(refused.value)
@@ -44,7 +44,7 @@ def test_a_rate_that_is_not_positive_is_refused(tmp_path: Path) -> None:
     content = read_json(path)
     content["students"]["bilstm"]["forms"]["onnx-int8"]["rates"]["one_core"]["median"] = 0.0
     write_json(path, content)
-    with pytest.raises(DistilleryError, match=r"onnx-int8\.rates\.one_core\.median: "):
+    with pytest.raises(PotstillError, match=r"onnx-int8\.rates\.one_core\.median: "):
         TaskSpeed.read(path)
 
 

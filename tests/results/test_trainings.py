@@ -44,4 +44,4 @@ def test_the_kept_evaluation_is_named_by_the_loss_that_chose_it(kind: str, tmp_p
 def test_by_the_metric_it_is_just_kept(tmp_path: Path) -> None:
     plain = [{key: value for key, value in one.items() if key != "dev_loss"} for one in LOOKS]
     drawn = curves(tmp_path, plain, "method")
-    assert [row[-1] for row in learning_chart("a", "bilstm", 0, drawn[:1], "dev").rows] == [*("", "kept")]
+    assert [row[-1] for row in learning_chart("a", "bilstm", 0, drawn[:1], "dev").rows] == ["", "kept"]

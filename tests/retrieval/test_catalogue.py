@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.retrieval import embedders
@@ -81,7 +81,7 @@ def test_vectors_are_cut_centred_and_normalised_in_this_order(
     np.testing.assert_array_equal(Catalogue.open(tmp_path / "index").mean, mean)
     contents = catalogue.contents
     assert (contents.width, contents.encoder_width, contents.normalised) == (6, WIDTH, True)
-    with pytest.raises(DistilleryError, match=f"dimensions: 17.*{WIDTH} values"):
+    with pytest.raises(PotstillError, match=f"dimensions: 17.*{WIDTH} values"):
         made(tmp_path / "other", encoder, dimensions=17)
 
 
@@ -93,9 +93,9 @@ def test_empty_and_repeated_rows_are_left_out(tmp_path: Path, encoder: Path) -> 
     assert report.left_out == {"empty": 2, "known": 2} == catalogue.shards.manifest.counts
     named = made(tmp_path / "b", encoder, ["word1", "word1", "word2"], ["x", "y", "z"])
     assert [named.id(row) for row in range(3)] == ["x", "y", "z"]
-    with pytest.raises(DistilleryError, match="id 'x': has another text already"):
+    with pytest.raises(PotstillError, match="id 'x': has another text already"):
         made(tmp_path / "c", encoder, ["word1", "word2"], ["x", "x"])
-    with pytest.raises(DistilleryError, match="no sentences to embed"):
+    with pytest.raises(PotstillError, match="no sentences to embed"):
         made(tmp_path / "d", encoder, [""])
 
 
@@ -115,7 +115,7 @@ def test_killed_it_resumes_behind_the_last_whole_segment(tmp_path: Path, encoder
     own = EncoderReference.to(encoder), [Rows(TEXTS)], Form("int8"), ENGINE
     with pytest.raises(KilledError):
         build(tmp_path / "killed", *own, segment_rows=16, on_segment=killed_after(2))
-    with pytest.raises(DistilleryError, match="its build did not finish"):
+    with pytest.raises(PotstillError, match="its build did not finish"):
         Catalogue.open(tmp_path / "killed")
     # A segment that was torn meanwhile is embedded again.
     notes = tmp_path / "killed" / UNFINISHED
@@ -139,7 +139,7 @@ def test_a_full_disk_is_one_error_and_loses_nothing(
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(DistilleryError, match=r"could not be written \(No space left on device"):
+    with pytest.raises(PotstillError, match=r"could not be written \(No space left on device"):
         build(tmp_path / "index", *own, segment_rows=16)
     assert len(list((tmp_path / "index").iterdir())) == 2 + len([UNFINISHED])
     assert build(tmp_path / "index", *own, segment_rows=16)[1].reused == 2
@@ -171,7 +171,7 @@ def test_adding_embeds_the_new_rows_alone(tmp_path: Path, encoder: Path, wanted:
     np.testing.assert_allclose(all_vectors(added), wanted, atol=1e-6)
     same, report = add(added, [Rows(TEXTS)], ENGINE)
     assert len(same) == 50 and report.computed == 0
-    with pytest.raises(DistilleryError, match=r"have no ids\. Omit `--id`"):
+    with pytest.raises(PotstillError, match=r"have no ids\. Omit `--id`"):
         add(added, [Rows(["word1"], ["a"])], ENGINE)
 
 
@@ -179,7 +179,7 @@ def test_adding_goes_by_the_ids_where_there_are_any(tmp_path: Path, encoder: Pat
     catalogue = made(tmp_path / "index", encoder, ["word1", "word2"], ["a", "b"])
     added, _ = add(catalogue, [Rows(["word2", "word2"], ["b", "c"])], ENGINE)
     assert [added.id(row) for row in range(3)] == ["a", "b", "c"]
-    with pytest.raises(DistilleryError, match="id 'a': has another text already"):
+    with pytest.raises(PotstillError, match="id 'a': has another text already"):
         add(added, [Rows(["word3"], ["a"])], ENGINE)
     assert len(Catalogue.open(tmp_path / "index")) == 3
 
@@ -199,9 +199,9 @@ def test_two_writers_do_not_lose_each_others_rows(tmp_path: Path, encoder: Path)
 
     def while_another_adds() -> Iterator[Rows]:
         yield Rows(TEXTS[20:30])
-        with pytest.raises(DistilleryError, match=r"index: another process is .*\. Wait"):
+        with pytest.raises(PotstillError, match=r"index: another process is .*\. Wait"):
             add(catalogue, [Rows(TEXTS[40:])], ENGINE)
-        with pytest.raises(DistilleryError, match="another process is writing to it"):
+        with pytest.raises(PotstillError, match="another process is writing to it"):
             made(tmp_path / "index", encoder)
 
     add(catalogue, while_another_adds(), ENGINE)
@@ -240,19 +240,19 @@ def test_another_encoder_is_refused(tmp_path: Path) -> None:
     encoder = write_encoder(tmp_path / "encoder")
     catalogue = made(tmp_path / "index", encoder)
     other = write_encoder(tmp_path / "other", seed=5)
-    with pytest.raises(DistilleryError, match="other: not the encoder of these vectors"):
+    with pytest.raises(PotstillError, match="other: not the encoder of these vectors"):
         add(catalogue, [Rows(["word1"])], ENGINE, encoder=other)
-    with pytest.raises(DistilleryError, match="holds an index of another encoder"):
+    with pytest.raises(PotstillError, match="holds an index of another encoder"):
         made(tmp_path / "index", other)
-    with pytest.raises(DistilleryError, match=r"another storage \(float32, not int8\)"):
+    with pytest.raises(PotstillError, match=r"another storage \(float32, not int8\)"):
         made(tmp_path / "index", encoder, storage="int8")
     # The same encoder elsewhere is the same; trained again in its place, it is another.
     encoder.rename(tmp_path / "moved")
-    with pytest.raises(DistilleryError, match=r"no longer there\. Give .* `--encoder`"):
+    with pytest.raises(PotstillError, match=r"no longer there\. Give .* `--encoder`"):
         add(catalogue, [Rows(["word1"])], ENGINE)
     assert len(add(catalogue, [Rows(["word1"])], ENGINE, encoder=tmp_path / "moved")[0]) == 51
     write_encoder(encoder, seed=5)
-    with pytest.raises(DistilleryError, match="or build the index again"):
+    with pytest.raises(PotstillError, match="or build the index again"):
         add(catalogue, [Rows(["word1"])], ENGINE, encoder=encoder)
 
 
@@ -263,10 +263,10 @@ def test_torn_and_foreign_folders_are_refused(tmp_path: Path, encoder: Path) -> 
     flip_byte(segment)
     assert [fault.split(": ")[1][:7] for fault in catalogue.faults()] == ["altered"]
     segment.write_bytes(content[:-100])
-    with pytest.raises(DistilleryError, match=rf"{segment.name}: \d+ bytes, but the manifest says"):
+    with pytest.raises(PotstillError, match=rf"{segment.name}: \d+ bytes, but the manifest says"):
         Catalogue.open(tmp_path / "index")
     segment.unlink()
-    with pytest.raises(DistilleryError, match=f"{segment.name}: missing"):
+    with pytest.raises(PotstillError, match=f"{segment.name}: missing"):
         Catalogue.open(tmp_path / "index")
     # Building again makes what is missing.
     own = EncoderReference.to(encoder), [Rows(TEXTS)], Form("float32"), ENGINE
@@ -275,13 +275,13 @@ def test_torn_and_foreign_folders_are_refused(tmp_path: Path, encoder: Path) -> 
     raw = json.loads(manifest.read_text())
     raw["made_from"]["catalogue"]["version"] = 0
     manifest.write_text(json.dumps(raw))
-    with pytest.raises(DistilleryError, match="an index of version 0, but this program reads 1"):
+    with pytest.raises(PotstillError, match="an index of version 0, but this program reads 1"):
         Catalogue.open(tmp_path / "index")
     manifest.write_text(json.dumps(raw | {"kind": "logits"}))
-    with pytest.raises(DistilleryError, match="holds logits, not an index"):
+    with pytest.raises(PotstillError, match="holds logits, not an index"):
         made(tmp_path / "index", encoder)
-    with pytest.raises(DistilleryError, match=r"no index \(there is no manifest.json\)"):
+    with pytest.raises(PotstillError, match=r"no index \(there is no manifest.json\)"):
         Catalogue.open(tmp_path)
-    with pytest.raises(DistilleryError, match="holds other files"):
+    with pytest.raises(PotstillError, match="holds other files"):
         made(tmp_path, encoder)
     assert segment.exists()

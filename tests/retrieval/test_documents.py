@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.vector_targets import Targets
 from pipeline_lib.outputs.files.gathering import gather
@@ -66,10 +66,10 @@ def test_queries_of_the_encoder_find_the_given_vectors(tmp_path: Path, encoder: 
     order = np.argsort(-(unit(queries) @ unit(documents - OFFSET).T), axis=1)
     found = by_cosine(catalogue).find(QUERIES, 5)
     assert [[hit.row for hit in hits] for hits in found] == order[:, :5].tolist()
-    with pytest.raises(DistilleryError, match="came from files, but a student compares its own"):
+    with pytest.raises(PotstillError, match="came from files, but a student compares its own"):
         pair_scorer(catalogue, None, None)
     other = write_encoder(tmp_path / "other", seed=2)
-    with pytest.raises(DistilleryError, match="not the encoder of these vectors"):
+    with pytest.raises(PotstillError, match="not the encoder of these vectors"):
         QueryEncoder.of(catalogue, other)
 
 
@@ -79,19 +79,19 @@ def test_added_sentences_have_theirs_out_of_files_too(tmp_path: Path, encoder: P
     whole, report = add(first, rows, ENGINE, documents=more)
     assert len(whole) == 50 and report.rows_computed == 10
     np.testing.assert_allclose(whole.vectors[np.arange(50)], documents - OFFSET, atol=1e-5)
-    with pytest.raises(DistilleryError, match="Name those of the new sentences by `--vectors`"):
+    with pytest.raises(PotstillError, match="Name those of the new sentences by `--vectors`"):
         add(whole, rows, ENGINE)
     other = given(tmp_path / "c", documents[40:], TEXTS[40:], model="another")
-    with pytest.raises(DistilleryError, match="of model another, but the index holds those of some"):
+    with pytest.raises(PotstillError, match="of model another, but the index holds those of some"):
         add(whole, rows, ENGINE, documents=other)
     own = build(tmp_path / "own", EncoderReference.to(encoder), [Rows(TEXTS)], Form(), ENGINE)[0]
-    with pytest.raises(DistilleryError, match="are its encoder's"):
+    with pytest.raises(PotstillError, match="are its encoder's"):
         add(own, rows, ENGINE, documents=more)
 
 
 def test_a_sentence_without_a_vector_is_named(tmp_path: Path, encoder: Path, documents: np.ndarray) -> None:
     some = given(tmp_path / "files", documents[:-2], TEXTS[:-2])
-    with pytest.raises(DistilleryError, match=f"{TEXTS[-2]}.*no vector in the files.* 1 of the 49"):
+    with pytest.raises(PotstillError, match=f"{TEXTS[-2]}.*no vector in the files.* 1 of the 49"):
         made(tmp_path / "index", encoder, some, TEXTS)
     # What has been embedded since is found; the build goes on.
     whole = made(tmp_path / "index", encoder, given(tmp_path / "more", documents), TEXTS)
@@ -103,15 +103,15 @@ def test_another_space_is_refused(tmp_path: Path, encoder: Path, documents: np.n
     shifted = np.roll(documents, 1, axis=0)
     for name, vectors in (("foreign", foreign), ("shifted", shifted)):
         own = given(tmp_path / name, vectors)
-        with pytest.raises(DistilleryError, match="no closer to those in the files"):
+        with pytest.raises(PotstillError, match="no closer to those in the files"):
             made(tmp_path / f"{name}-index", encoder, own, TEXTS)
         assert len(made(tmp_path / f"{name}-few", encoder, own, TEXTS[:31])) == 31
     narrow = given(tmp_path / "narrow", documents[:, :8])
-    with pytest.raises(DistilleryError, match="8 values each, but the encoder's vectors have 16"):
+    with pytest.raises(PotstillError, match="8 values each, but the encoder's vectors have 16"):
         made(tmp_path / "narrow-index", encoder, narrow, TEXTS)
     of_a_model = write_encoder(tmp_path / "of-a-model")
     Targets("0" * 64, "mean", 16, None).save(of_a_model)
-    with pytest.raises(DistilleryError, match="`--model` and its folder instead of `--vectors`"):
+    with pytest.raises(PotstillError, match="`--model` and its folder instead of `--vectors`"):
         targets_in_files(of_a_model)
 
 

@@ -10,7 +10,7 @@ import torch
 from pytest import MonkeyPatch
 from torch.overrides import TorchFunctionMode
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.networks.student import StudentConfig
 from pipeline_lib.models.students.sentence_encoder import encode_sentences
 from pipeline_lib.models.students.student import Student, build_student
@@ -179,14 +179,14 @@ def test_the_class_that_counts_is_named_where_there_are_several() -> None:
     student = make_student("static", 2)
     first, second = vectors(student, FIRST), vectors(student, SECOND)
     np.testing.assert_allclose(scores(default, first, second), expected(student, 1), atol=2e-6)
-    with pytest.raises(DistilleryError, match=r"0 \(no\), 1 \(maybe\), 2 \(yes\)"):
+    with pytest.raises(PotstillError, match=r"0 \(no\), 1 \(maybe\), 2 \(yes\)"):
         PairScorer.of(make_student("static", 3))
-    with pytest.raises(DistilleryError, match="there is no 2"):
+    with pytest.raises(PotstillError, match="there is no 2"):
         PairScorer.of(student, 2)
 
 
 def test_students_without_a_vector_for_each_sentence_are_refused() -> None:
-    with pytest.raises(DistilleryError, match="a cnn student that reads single sentences"):
+    with pytest.raises(PotstillError, match="a cnn student that reads single sentences"):
         PairScorer.of(make_student("cnn", 2, pair=False))
     settings = {
         "architecture": "biattentive", "tokens": "words", "model": None, "embedding_size": None,
@@ -194,7 +194,7 @@ def test_students_without_a_vector_for_each_sentence_are_refused() -> None:
     }  # fmt: skip
     config = StudentConfig(7, 6, student_settings(settings | COMMON), True, LABELS[2])
     joint = Student(build_student(config, None), build_tokenizer(WORDS, True), torch.device("cpu"))
-    with pytest.raises(DistilleryError, match="biattentive student that reads both sentences"):
+    with pytest.raises(PotstillError, match="biattentive student that reads both sentences"):
         PairScorer.of(joint)
 
 
@@ -220,5 +220,5 @@ def test_the_cosine_of_zeros_is_zero() -> None:
 def test_a_student_of_several_labels_ranks_nothing() -> None:
     student = make_student("cnn", 2)
     student.model.config = replace(student.model.config, multilabel=True)
-    with pytest.raises(DistilleryError, match="a student of several labels does not rank"):
+    with pytest.raises(PotstillError, match="a student of several labels does not rank"):
         PairScorer.of(student, 1)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import write_json
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import load_student
@@ -80,10 +80,10 @@ def test_the_student_of_an_index_compares(tmp_path: Path) -> None:
     exact = {hit.row: hit.score for hit in found[0]}
     away = [abs(exact[hit.row] - hit.score) for hit in near[0]]
     assert 0 < max(away) < 0.1 * np.std([*exact.values()])
-    with pytest.raises(DistilleryError, match="no class 'no'; there are apart, alike"):
+    with pytest.raises(PotstillError, match="no class 'no'; there are apart, alike"):
         pair_scorer(catalogue, None, "no")
     cut = made(tmp_path / "cut", folder, dimensions=4)
-    with pytest.raises(DistilleryError, match="Build the index without `--normalise`"):
+    with pytest.raises(PotstillError, match="Build the index without `--normalise`"):
         pair_scorer(cut, None, None)
 
 
@@ -109,7 +109,7 @@ def test_a_teacher_orders_the_best_once_more(tmp_path: Path, encoder: Path) -> N
         numbers = sorted((float(TEXTS[hit.row].split()[0][4:]) for hit in first), reverse=True)
         assert [hit.score for hit in hits] == numbers[:3]
     assert teacher.pairs == 8 * len(QUERIES)
-    with pytest.raises(DistilleryError, match="rescore: 8, but 9 answers are asked for"):
+    with pytest.raises(PotstillError, match="rescore: 8, but 9 answers are asked for"):
         way.find(QUERIES, 9)
 
 
@@ -160,11 +160,11 @@ def test_candidates_are_scored_again(tmp_path: Path, encoder: Path, monkeypatch:
     _, order = cosine_order(own.encode(QUERIES), catalogue.vectors[np.arange(40, 50)])
     plain = by_cosine(catalogue)
     way = Search(catalogue, plain.encoder, plain.scorer, candidates=10)
-    with pytest.raises(DistilleryError, match=r"has no approximate index\. Build it with"):
+    with pytest.raises(PotstillError, match=r"has no approximate index\. Build it with"):
         way.find(QUERIES, 3)
     monkeypatch.setattr(Search, "_approximate", Everything())
     assert rows_of(way.find(QUERIES, 3)) == (40 + order[:, :3]).tolist()
-    with pytest.raises(DistilleryError, match="first: 10 candidates, fewer than the 11"):
+    with pytest.raises(PotstillError, match="first: 10 candidates, fewer than the 11"):
         way.find(QUERIES, 11)
 
 
@@ -219,7 +219,7 @@ def test_the_approximate_index_grows_with_the_rows(
     assert len(grown.faults()) == 1
     stale = replace(grown.contents.approximate, answers_to="0" * 64)
     other = replace(grown, contents=replace(grown.contents, approximate=stale))
-    with pytest.raises(DistilleryError, match="missing, truncated or of other rows"):
+    with pytest.raises(PotstillError, match="missing, truncated or of other rows"):
         Search(other, plain.encoder, plain.scorer, candidates=20).find(QUERIES, 5)
 
 
@@ -234,7 +234,7 @@ def test_an_approximate_index_finds_nearly_all(tmp_path: Path, encoder: Path, ki
     whole, text = path.read_bytes(), TEXTS[0]
     for damaged in (None, whole[:-8], whole[:50]):
         path.write_bytes(damaged) if damaged else path.unlink()
-        with pytest.raises(DistilleryError, match=r"missing, truncated .* `distill index add`"):
+        with pytest.raises(PotstillError, match=r"missing, truncated .* `distill index add`"):
             share_found(catalogue)
         # Adding, even what is known, builds it again.
         assert add(catalogue, [Rows([text])], ENGINE)[0].faults() == []
@@ -270,7 +270,7 @@ def test_a_library_that_is_not_installed_is_named(
     tmp_path: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "usearch", None)
-    with pytest.raises(DistilleryError, match=r"pip install 'potstill\[usearch\]'"):
+    with pytest.raises(PotstillError, match=r"pip install 'potstill\[usearch\]'"):
         made(tmp_path / "index", encoder, approximate="usearch")
     assert not (tmp_path / "index").exists()
 
@@ -343,20 +343,20 @@ class TestAsymmetric:
             ),
         }
         for folder, message in cases.values():
-            with pytest.raises(DistilleryError, match=message):
+            with pytest.raises(PotstillError, match=message):
                 QueryEncoder.of(catalogue, folder)
-        with pytest.raises(DistilleryError, match="not trained on a model's vectors"):
+        with pytest.raises(PotstillError, match="not trained on a model's vectors"):
             targets_in_space(tmp_path / "untrained", catalogue.contents.encoder)
         normalised = self.index(tmp_path / "normalised", model, normalised=True)
         centred = self.trained(tmp_path / "encoder", digest_model(model), mean)
-        with pytest.raises(DistilleryError, match=r"were normalised uncentred\. .* `--centre"):
+        with pytest.raises(PotstillError, match=r"were normalised uncentred\. .* `--centre"):
             QueryEncoder.of(normalised, centred)
         taken = self.index(tmp_path / "taken", model, mean=mean)
-        with pytest.raises(DistilleryError, match="Build the index without `--centre`"):
+        with pytest.raises(PotstillError, match="Build the index without `--centre`"):
             QueryEncoder.of(taken, self.trained(tmp_path / "raw", digest_model(model), None))
-        with pytest.raises(DistilleryError, match="different means subtracted"):
+        with pytest.raises(PotstillError, match="different means subtracted"):
             QueryEncoder.of(taken, self.trained(tmp_path / "elsewhere", digest_model(model), mean + 1))
         # An index of an encoder's own vectors is searched by that encoder alone.
         own = made(tmp_path / "own", centred)
-        with pytest.raises(DistilleryError, match="not the encoder of these vectors"):
+        with pytest.raises(PotstillError, match="not the encoder of these vectors"):
             QueryEncoder.of(own, write_encoder(tmp_path / "second", seed=9))

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.retrieval import sentence_rows
 from pipeline_lib.retrieval.new_rows import NewRows
 from pipeline_lib.retrieval.sentence_rows import Rows, in_segments, read_rows
@@ -67,7 +67,7 @@ def test_every_format_gives_the_same_rows(
 def test_lines_have_no_ids(tmp_path: Path) -> None:
     path = write(tmp_path, "a.txt")
     assert [text for batch in read_rows(path) for text in batch.texts] == TEXTS
-    with pytest.raises(DistilleryError, match=r"lines have no ids. Leave `--id` out"):
+    with pytest.raises(PotstillError, match=r"lines have no ids. Leave `--id` out"):
         list(read_rows(path, ids="key"))
 
 
@@ -87,14 +87,14 @@ def test_lines_have_no_ids(tmp_path: Path) -> None:
 )
 def test_faulty_files_name_row_and_remedy(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DistilleryError, match=message) as caught:
+    with pytest.raises(PotstillError, match=message) as caught:
         list(read_rows(tmp_path / name))
     assert str(caught.value).startswith(f"{tmp_path}/{name}: ")
 
 
 def test_every_row_has_an_id_or_none(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,text\n1,a\n,b\n")
-    with pytest.raises(DistilleryError, match=r"a\.csv: row 3: no 'id'. Give every row an id"):
+    with pytest.raises(PotstillError, match=r"a\.csv: row 3: no 'id'. Give every row an id"):
         list(read_rows(tmp_path / "a.csv", ids="id"))
 
 

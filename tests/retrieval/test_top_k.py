@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.retrieval.top_k import best
 
 
@@ -62,7 +62,7 @@ def test_without_candidates_or_queries_nothing_is_found() -> None:
 def test_damaged_vectors_and_no_candidate_to_find_are_errors() -> None:
     candidates = drawn(2, 9)
     candidates[6] = np.nan
-    with pytest.raises(DistilleryError, match="rows 4 to 7: a score is not a number"):
+    with pytest.raises(PotstillError, match="rows 4 to 7: a score is not a number"):
         best(Products(), drawn(1, 3), blocks(candidates, 4), 2)
-    with pytest.raises(DistilleryError, match="k: 0"):
+    with pytest.raises(PotstillError, match="k: 0"):
         best(Products(), drawn(1, 3), blocks(drawn(2, 9), 4), 0)

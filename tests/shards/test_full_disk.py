@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.networks.student import StudentConfig
 from pipeline_lib.models.students.sentence_encoder import save_encoder
 from pipeline_lib.models.students.student import build_student, save_student
@@ -71,7 +71,7 @@ def fill(folder: Path, answer: "multiprocessing.Queue[dict[str, str]]") -> None:
 def error_of(write: Callable[[Path], None], folder: Path) -> str:
     try:
         write(folder)
-    except DistilleryError as error:
+    except PotstillError as error:
         return str(error)
     except BaseException as error:
         return f"no clear error: {error!r}"

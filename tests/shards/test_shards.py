@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.shards.shard_sets import (
     Manifest,
@@ -93,23 +93,23 @@ def test_torn_altered_and_missing_shards_are_found(folder: Path) -> None:
     last.write_bytes(last.read_bytes()[:-9])
     faults = ShardSet.open(folder).verify()
     assert len(faults) == 2 and "torn" in faults[1] and "b2.arrow" in faults[1]
-    with pytest.raises(DistilleryError, match=r"b2\.arrow: torn or not an Arrow file"):
+    with pytest.raises(PotstillError, match=r"b2\.arrow: torn or not an Arrow file"):
         read_shard(last)
     first.unlink()
     assert ShardSet.open(folder).verify()[0].endswith("b0.arrow: missing")
-    with pytest.raises(DistilleryError, match=r"b0\.arrow: shard not found"):
+    with pytest.raises(PotstillError, match=r"b0\.arrow: shard not found"):
         ShardSet.open(folder).table()
 
 
 def test_other_number_of_rows_is_refused(folder: Path) -> None:
     write_shard(folder / "b0.arrow", rows(0, 4))
-    with pytest.raises(DistilleryError, match=r"b0\.arrow: 4 rows, the manifest says 5"):
+    with pytest.raises(PotstillError, match=r"b0\.arrow: 4 rows, the manifest says 5"):
         ShardSet.open(folder).table()
 
 
 def test_folder_without_manifest_is_unfinished(folder: Path) -> None:
     (folder / "manifest.json").unlink()
-    with pytest.raises(DistilleryError, match=r"no manifest\.json.*dvc repro"):
+    with pytest.raises(PotstillError, match=r"no manifest\.json.*dvc repro"):
         ShardSet.open(folder)
 
 
@@ -127,13 +127,13 @@ def test_folder_without_manifest_is_unfinished(folder: Path) -> None:
 def test_other_manifests_are_refused(folder: Path, change: dict[str, object], message: str) -> None:
     path = folder / "manifest.json"
     write_json(path, read_json(path) | change)
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         read_manifest(folder)
 
 
 def test_a_manifest_that_is_no_object_is_refused(folder: Path) -> None:
     (folder / "manifest.json").write_text("[]")
-    with pytest.raises(DistilleryError, match=r"manifest\.json: not a manifest"):
+    with pytest.raises(PotstillError, match=r"manifest\.json: not a manifest"):
         read_manifest(folder)
 
 
@@ -146,7 +146,7 @@ def test_manifest_without_shards_is_refused(folder: Path) -> None:
     raw = read_json(folder / "manifest.json")
     del raw["shards"]
     write_json(folder / "manifest.json", raw)
-    with pytest.raises(DistilleryError, match="not a manifest"):
+    with pytest.raises(PotstillError, match="not a manifest"):
         read_manifest(folder)
 
 
@@ -175,12 +175,12 @@ def test_check_answers() -> None:
     inputs = Manifest("transfer", {}, [Shard("a", 2, 9, "i1"), Shard("b", 3, 9, "i2")])
     check_answers(inputs, answers())
     for changes in ({"source": "i3"}, {"rows": 4}, {"source": None}):
-        with pytest.raises(DistilleryError, match="b: does not belong to input shard b"):
+        with pytest.raises(PotstillError, match="b: does not belong to input shard b"):
             check_answers(inputs, answers(**changes))
-    with pytest.raises(DistilleryError, match="2 output shards for 1 input shards"):
+    with pytest.raises(PotstillError, match="2 output shards for 1 input shards"):
         check_answers(replace(inputs, shards=inputs.shards[:1]), answers())
     swapped = replace(inputs, shards=inputs.shards[::-1])
-    with pytest.raises(DistilleryError, match="a: does not belong"):
+    with pytest.raises(PotstillError, match="a: does not belong"):
         check_answers(swapped, answers())
 
 

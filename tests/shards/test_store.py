@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.base import stage_records
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import ABANDONED_SECONDS, sha256_file, write_json
 from pipeline_lib.shards.store import Store
 
@@ -185,7 +185,7 @@ def test_an_unusable_home_is_one_error(tmp_path: Path, monkeypatch: pytest.Monke
     # A privileged user may write everywhere.
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "locked")
     monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / place))
-    with pytest.raises(DistilleryError, match=rf"POTSTILL_HOME: .*{place} cannot be used.*unset"):
+    with pytest.raises(PotstillError, match=rf"POTSTILL_HOME: .*{place} cannot be used.*unset"):
         Store("logits")
 
 

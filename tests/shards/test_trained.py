@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import ABANDONED_SECONDS
 from pipeline_lib.base.seals import SEAL, check_sealed
 from pipeline_lib.shards.trained import Trained
@@ -103,7 +103,7 @@ def test_only_folders_left_long_ago_are_swept(store_home: Path, idle: float) -> 
 
 def test_a_home_that_cannot_be_written_is_one_error(store_home: Path) -> None:
     store_home.write_text("a file")
-    with pytest.raises(DistilleryError, match="could not be written"):
+    with pytest.raises(PotstillError, match="could not be written"):
         write_result(Trained("students", "key"))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.shards.training_records import (
     JointRecord,
@@ -51,7 +51,7 @@ def test_a_reader_names_what_it_needs_and_ignores_the_rest(tmp_path: Path) -> No
     assert TrainingRecord.read(path).settings.learning_rate == 0.002
     assert TunedTeacherRecord.read(path).best_dev_mean == 0.8
     assert ModelRecord.read(path).computed_on == "Fast CPU" and tuned_length(tmp_path) == 16
-    with pytest.raises(DistilleryError, match=r"training\.json: rows: Field required"):
+    with pytest.raises(PotstillError, match=r"training\.json: rows: Field required"):
         StudentRecord.read(path)
 
 
@@ -73,7 +73,7 @@ def test_unknown_fields_are_not_written() -> None:
 def test_a_damaged_record_is_named(tmp_path: Path, content: Any, key: str) -> None:
     write_json(tmp_path / "training.json", content)
     message = rf"training\.json: {key}: .*Delete it and run `dvc repro` to make it again"
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         TrainingRecord.read(tmp_path / "training.json")
 
 
@@ -82,7 +82,7 @@ def test_a_search_has_nothing_else(tmp_path: Path) -> None:
     SearchRecord(**record).write(tmp_path / "search.json")
     assert SearchRecord.read(tmp_path / "search.json").learning_rate == 0.1
     write_json(tmp_path / "search.json", record | {"more": 1})
-    with pytest.raises(DistilleryError, match=r"search\.json: more"):
+    with pytest.raises(PotstillError, match=r"search\.json: more"):
         SearchRecord.read(tmp_path / "search.json")
 
 

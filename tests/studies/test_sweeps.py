@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.workspace import shipped
@@ -124,7 +124,7 @@ def test_wikipedia_differs_in_the_encoders_sentences() -> None:
     assert counts == [whole // 8, whole // 4, whole // 2, whole]
     starts = [row.start for row in params.methods.values()]
     assert starts == ["vectors", *params.encoders]
-    with pytest.raises(DistilleryError, match="vectors is not an encoder"):
+    with pytest.raises(PotstillError, match="vectors is not an encoder"):
         SWEEPS["wikipedia"](Rows.of(raw(), "movies", "bilstm_kd_ts"))
 
 
@@ -167,7 +167,7 @@ def test_teachers_of_some_tasks_and_sets_are_kept_if_a_row_names_them(name: str)
 
 
 def test_hidden_needs_rows_without_an_encoder() -> None:
-    with pytest.raises(DistilleryError, match="sra is an encoder of one size"):
+    with pytest.raises(PotstillError, match="sra is an encoder of one size"):
         SWEEPS["hidden"](Rows.of(raw(), "tweets", "bilstm_sra"))
 
 
@@ -185,14 +185,14 @@ def test_a_study_runs_no_encoder_that_it_does_not_need() -> None:
     ],
 )
 def test_what_a_study_cannot_start_from(task: str, row: str, message: str) -> None:
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         Rows.of(raw(), task, row)
 
 
 def test_hidden_units_are_an_lstms() -> None:
     values = raw()
     values["students"]["bilstm"] = {"architecture": "static"}
-    with pytest.raises(DistilleryError, match=r"students\.bilstm: has no hidden units"):
+    with pytest.raises(PotstillError, match=r"students\.bilstm: has no hidden units"):
         SWEEPS["hidden"](Rows.of(values, "movies", "bilstm_kd_ts"))
 
 
@@ -251,7 +251,7 @@ def test_every_series_is_drawn(name: str, tmp_path: Path) -> None:
     own = {"curves": ["teacher, movies_30", "teacher, movies_100"]}
     own["wikipedia"] = ["teacher", "the encoder's loss (right)"]
     # Text is drawn as glyphs; matplotlib keeps each string in a comment beside them.
-    for text in (*own.get(name, ["teacher"]), *(study.axis, *{point.series for point in study.points})):
+    for text in (*own.get(name, ["teacher"]), study.axis, *{point.series for point in study.points}):
         assert f"<!-- {text} -->" in drawn
 
 
@@ -262,7 +262,7 @@ def test_rows_of_several_tasks_are_no_study_and_do_not_stay() -> None:
     params["joint"] = {"mtl": mtl | {"optimiser": "short"}}
     rows = ("movies", "tweets")
     params["methods"]["mtl"] = params["methods"]["bilstm_kd_ts"] | {"start": "mtl", "tasks": rows}
-    with pytest.raises(DistilleryError, match=r"methods\.mtl\.start: mtl is trained on several"):
+    with pytest.raises(PotstillError, match=r"methods\.mtl\.start: mtl is trained on several"):
         Rows.of(params, "movies", "mtl")
     study = SWEEPS["size"](Rows.of(params, "movies", "bilstm_kd_ts"))
     assert check_params(study.params).joint == {}
@@ -271,7 +271,7 @@ def test_rows_of_several_tasks_are_no_study_and_do_not_stay() -> None:
 def test_rows_that_start_from_another_row_are_no_study() -> None:
     params = raw()
     params["methods"]["twice"] = params["methods"]["bilstm_kd"] | {"start": "bilstm_kd_ts"}
-    with pytest.raises(DistilleryError, match=r"methods\.twice\.start: bilstm_kd_ts is another ro"):
+    with pytest.raises(PotstillError, match=r"methods\.twice\.start: bilstm_kd_ts is another ro"):
         Rows.of(params, "movies", "twice")
 
 

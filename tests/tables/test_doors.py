@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.file_formats import format_of
 from pipeline_lib.corpora.tasks.labelled import read_examples
 from pipeline_lib.outputs.files.answer_files import read_answers
@@ -48,7 +48,7 @@ def by_predict(path: Path) -> list[tuple[str, int | None]]:
     batches = [*read_texts(path, Columns("text", None, ("label",)), ReadOptions())]
     # It answers the other rows, and says this of the faulty ones.
     for fault in (fault for batch in batches for fault in batch.faults.values()):
-        raise DistilleryError(fault)
+        raise PotstillError(fault)
     return [pair for batch in batches for pair in zip(batch.texts, batch.numbers, strict=True)]
 
 
@@ -177,6 +177,6 @@ def test_faults_are_worded_alike(tmp_path: Path, read: Read, name: str, content:
     if "no column" in message and read is by_init:
         assert read_content([tmp_path / name]).names == ["txt", "label"]
         return
-    with pytest.raises(DistilleryError, match=message) as caught:
+    with pytest.raises(PotstillError, match=message) as caught:
         read(tmp_path / name)
     assert str(tmp_path) in str(caught.value)

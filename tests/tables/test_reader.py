@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.tables import reader
 from pipeline_lib.tables.lines import SAMPLE
 from pipeline_lib.tables.reader import ReadOptions, open_input, read_batches
@@ -141,7 +141,7 @@ class TestDialects:
         content = b"sentence\tlabel\n" + row.encode() * count + late * 20
         path = write(tmp_path / "a.tsv", content)
         assert rows_of(path)[-1] == ("Gebühr und Gäste für später", "0")
-        with pytest.raises(DistilleryError, match=rf"row {count + 2} is not UTF-8"):
+        with pytest.raises(PotstillError, match=rf"row {count + 2} is not UTF-8"):
             rows_of(path, encoding="utf-8")
 
 
@@ -182,7 +182,7 @@ class TestFormats:
         path = write(tmp_path / "a.json", json.dumps(objects, ensure_ascii=False))
         assert rows_of(path) == [(row["sentence"], str(row["label"])) for row in objects]
         write(path, path.read_text("utf-8")[:-20])
-        with pytest.raises(DistilleryError, match=r"a\.json: row 200 is not valid JSON"):
+        with pytest.raises(PotstillError, match=r"a\.json: row 200 is not valid JSON"):
             rows_of(path)
 
     def test_nested_values(self, tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ class TestFormats:
         path = write(tmp_path / "a.txt", "\ufeffone\r\n\r\nna\u2028ïve\n\n")
         expected = [("one",), ("",), ("na\u2028ïve",), ("",)]
         assert rows_of(path, names=["text"]) == expected
-        with pytest.raises(DistilleryError, match="no column 'label'; there are 'text'"):
+        with pytest.raises(PotstillError, match="no column 'label'; there are 'text'"):
             rows_of(path, names=["label"])
 
     def test_folders_are_read_file_by_file(self, tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ class TestStandardInput:
             assert [batch.texts("text") for batch in batches] == [["four"]]
 
     def test_parquet_is_a_file(self) -> None:
-        with pytest.raises(DistilleryError, match="standard input: Parquet is read from its end"):
+        with pytest.raises(PotstillError, match="standard input: Parquet is read from its end"):
             rows_of(None, format="parquet")
 
 
@@ -325,7 +325,7 @@ class TestFaults:
     )
     def test_row_and_remedy_are_named(self, tmp_path: Path, name: str, content: bytes | str, message: str) -> None:
         path = write(tmp_path / name, content)
-        with pytest.raises(DistilleryError, match=rf"{path.name}: .*{message}"):
+        with pytest.raises(PotstillError, match=rf"{path.name}: .*{message}"):
             rows_of(path)
 
     def test_both_halves_of_a_surrogate_pair_are_a_character(self, tmp_path: Path) -> None:
@@ -345,21 +345,21 @@ class TestFaults:
     def test_parquet_values_that_are_no_texts(self, tmp_path: Path, column: pa.Array, message: str) -> None:
         path = tmp_path / "f.parquet"
         pq.write_table(pa.table({"sentence": column, "label": ["1"]}), path)
-        with pytest.raises(DistilleryError, match=rf"f\.parquet: .*({message})"):
+        with pytest.raises(PotstillError, match=rf"f\.parquet: .*({message})"):
             rows_of(path)
 
     def test_files_that_are_not_there(self, tmp_path: Path) -> None:
         for name in ("absent.tsv", "absent.parquet"):
-            with pytest.raises(DistilleryError, match=f"{name}: not found"):
+            with pytest.raises(PotstillError, match=f"{name}: not found"):
                 rows_of(tmp_path / name)
-        with pytest.raises(DistilleryError, match="no data files in this folder"):
+        with pytest.raises(PotstillError, match="no data files in this folder"):
             rows_of(tmp_path)
-        with pytest.raises(DistilleryError, match="encoding 'utf-9': unknown"):
+        with pytest.raises(PotstillError, match="encoding 'utf-9': unknown"):
             rows_of(write(tmp_path / "a.csv", "sentence,label\n"), encoding="utf-9")
 
     def test_remedies_are_the_readers(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.csv", "a,b\n1,2\n")
-        with pytest.raises(DistilleryError, match=r"there are 'a', 'b'. Use --text\.$"):
+        with pytest.raises(PotstillError, match=r"there are 'a', 'b'. Use --text\.$"):
             rows_of(path, remedy="Use --text.")
 
 

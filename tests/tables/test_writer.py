@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.unicode import printable
 from pipeline_lib.tables.answer_writer import AnsweredBatch, text_lines
 from pipeline_lib.tables.writer import open_writer, require_other
@@ -46,5 +46,5 @@ def test_what_is_read_is_not_written(tmp_path: Path) -> None:
     (tmp_path / "b").symlink_to(tmp_path / "a")
     require_other(tmp_path / "c", tmp_path / "a")
     require_other(None, tmp_path / "a")
-    with pytest.raises(DistilleryError, match="b: the file that is read"):
+    with pytest.raises(PotstillError, match="b: the file that is read"):
         require_other(tmp_path / "b", tmp_path / "a")

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.text import pieces
 from tests.pretrained import write_model
 
@@ -32,7 +32,7 @@ def test_damaged_settings_of_a_tokenizer_are_an_error_that_names_them(tmp_path: 
     read.save(tmp_path)
     assert pieces.Pieces.read(tmp_path).segments
     (tmp_path / "tokenizer_config.json").write_text(content)
-    with pytest.raises((DistilleryError, ValueError), match=r"tokenizer_config.json"):
+    with pytest.raises((PotstillError, ValueError), match=r"tokenizer_config.json"):
         pieces.Pieces.read(tmp_path)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.training.label_scale import LabelScale, scale_of
 
 LABELS = np.random.default_rng(0).integers(-64, 65, 50).astype(np.float32) / 64
@@ -38,7 +38,7 @@ def test_class_numbers_have_no_scale() -> None:
 
 
 def test_labels_that_are_all_the_same_are_refused() -> None:
-    with pytest.raises(DistilleryError, match="all 4 training labels are 3"):
+    with pytest.raises(PotstillError, match="all 4 training labels are 3"):
         LabelScale.of(np.full(4, 3.0, np.float32))
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.training import loop as training
 from pipeline_lib.training.checkpoint import generator_states, set_generators
 from pipeline_lib.training.loop import Batch, DevScore, Progress, ScoresByTask, Settings, fit
@@ -218,7 +218,7 @@ def test_the_lowest_loss_is_kept_whatever_the_score(tmp_path: Path) -> None:
     looks = iter([(0.9, 0.5), (0.8, math.nan), (0.7, 0.2), (0.95, 0.3)])
     found, progress = run(tmp_path / "a", evaluate=lambda model: DevScore(*next(looks)))
     assert (progress.best_step, progress.best_merit) == (9, -0.2)
-    assert [(one["dev"], one["dev_loss"]) for one in progress.history][2:] == [*((0.7, 0.2), (0.95, 0.3))]
+    assert [(one["dev"], one["dev_loss"]) for one in progress.history][2:] == [(0.7, 0.2), (0.95, 0.3)]
     scored, _ = run(tmp_path / "b", evaluate=iter_scores(0.9, 0.8, 0.95, 0.7))
     assert same(found, scored)
 
@@ -228,7 +228,7 @@ def test_a_loss_that_is_no_number_is_an_error(tmp_path: Path, value: float) -> N
     def broken(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
         return loss(model, batch) * value
 
-    with pytest.raises(DistilleryError, match=r"became (nan|inf) at step 1\. Lower the learning"):
+    with pytest.raises(PotstillError, match=r"became (nan|inf) at step 1\. Lower the learning"):
         run(tmp_path / "a", loss=broken)
     assert not (tmp_path / "a").exists()
 
@@ -274,7 +274,7 @@ def test_a_torn_checkpoint_is_an_error(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for content in (whole[: len(whole) // 2], b"", b"\xff" * 100):
         path.write_bytes(content)
-        with pytest.raises(DistilleryError, match=r"damaged checkpoint.*Delete it"):
+        with pytest.raises(PotstillError, match=r"damaged checkpoint.*Delete it"):
             run(path)
     path.write_bytes(whole)
     assert run(path)[1].step == STEPS_PER_EPOCH * EPOCHS
@@ -289,7 +289,7 @@ def test_a_flipped_bit_of_a_checkpoint_is_an_error(tmp_path: Path) -> None:
         if whole[position : position + 1] == b" ":
             continue  # fills the header up
         path.write_bytes(whole[:position] + bytes([whole[position] ^ 4]) + whole[position + 1 :])
-        with pytest.raises(DistilleryError, match="damaged checkpoint"):
+        with pytest.raises(PotstillError, match="damaged checkpoint"):
             run(path)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences, to_device
 from pipeline_lib.training.mixed import MixedBatches
@@ -87,7 +87,7 @@ def test_one_task_alone_is_as_without_others() -> None:
 
 
 def test_a_task_without_rows() -> None:
-    with pytest.raises(DistilleryError, match=r"empty: no rows to train on\. Remove the task"):
+    with pytest.raises(PotstillError, match=r"empty: no rows to train on\. Remove the task"):
         make(full=3, empty=0)
 
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.interrupts import MESSAGE
 from pipeline_lib.shards.training_records import Settings, StudentRecord, TrainingRecord
@@ -94,7 +94,7 @@ class Curve(TrainingSpec):
         if self.fault == "waits":
             time.sleep(60)
         if self.fault == "error":
-            raise DistilleryError("the fifth step failed.")
+            raise PotstillError("the fifth step failed.")
 
 
 def in_store(home: Path, monkeypatch: pytest.MonkeyPatch, spec: Curve) -> tuple[str, list[int]]:
@@ -107,7 +107,7 @@ def in_store(home: Path, monkeypatch: pytest.MonkeyPatch, spec: Curve) -> tuple[
 
 def test_a_training_that_was_killed_ends_with_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = Curve(tmp_path, "killed")
-    with pytest.raises(DistilleryError, match="a worker process was killed"):
+    with pytest.raises(PotstillError, match="a worker process was killed"):
         in_store(tmp_path / "disturbed", monkeypatch, spec)
     resumed, steps = in_store(tmp_path / "disturbed", monkeypatch, spec)
     # Before the kill, four of twelve steps were done.
@@ -118,7 +118,7 @@ def test_a_training_that_was_killed_ends_with_the_same_bytes(tmp_path: Path, mon
 
 def test_an_error_in_one_process_ends_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = Curve(tmp_path, "error")
-    with pytest.raises(DistilleryError, match=r"^the fifth step failed\.$"):
+    with pytest.raises(PotstillError, match=r"^the fifth step failed\.$"):
         in_store(tmp_path / "home", monkeypatch, spec)
     assert multiprocessing.active_children() == []
     assert spec.result.checkpoint.exists() and not spec.result.folder.exists()

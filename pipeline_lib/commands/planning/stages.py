@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import json_text, read_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.workspace import PIPELINE
@@ -55,10 +55,7 @@ class PlannedStage:
 
 
 def planned_stages() -> list[PlannedStage]:
-    """Return the stages of this workspace that would run now, in order.
-
-    :raises DistilleryError: if params.yaml is invalid, or DVC cannot read the pipeline.
-    """
+    """Return the stages of this workspace that would run now, in order."""
     from networkx import topological_sort
 
     files = stage_inputs(load_params(), Layout())
@@ -89,15 +86,12 @@ def planned_stages() -> list[PlannedStage]:
 
 @contextmanager
 def _pipeline() -> Iterator["Repo"]:
-    """Open DVC's view of this workspace.
-
-    :raises DistilleryError: if there is none, or DVC cannot read it.
-    """
+    """Open DVC's view of this workspace."""
     from dvc.exceptions import DvcException
     from dvc.repo import Repo
 
     if not PIPELINE.exists():
-        raise DistilleryError(
+        raise PotstillError(
             f"{PIPELINE}: not found. Run this in a workspace: `distill init FILE` makes one of "
             "your data, `distill new` one of the bundled data."
         )
@@ -105,7 +99,7 @@ def _pipeline() -> Iterator["Repo"]:
         with Repo() as repo:
             yield repo
     except DvcException as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"{PIPELINE}: DVC cannot read it: {error}. If a killed `dvc` left a file half-written, "
             f"`distill run` mends it; `distill new --force` writes {PIPELINE} anew."
         ) from error

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.commands.planning.rows import Count
 from pipeline_lib.commands.planning.stages import PlannedStage
@@ -45,14 +45,12 @@ def students(params: Params, stage: PlannedStage) -> Iterator[Count]:
     """Yield the trainings of a task's students.
 
     A row that starts from another is new unless the students of that one are here.
-
-    :raises DistilleryError: if they get other words first.
     """
     from pipeline_lib.training.distillation.plans import make_plan
     from pipeline_lib.training.distillation.students import plans_in_turn, student_row
 
     if any(reason.startswith("params.yaml: vocabulary") for reason in stage.reasons):
-        raise DistilleryError(f"{stage.name}: its vocabulary is made anew first.")
+        raise PotstillError(f"{stage.name}: its vocabulary is made anew first.")
     layout, task = Layout(), stage.item
     inputs = layout.vocabulary(task), layout.split(task, "dev"), params.seeds, _device(params)
     plans = [make_plan(params, task, name, layout) for name in sorted(params.methods_of(task))]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.commands.planning import rows, trainings
 from pipeline_lib.commands.planning.stages import PlannedStage
 from pipeline_lib.params import Params
@@ -47,11 +47,10 @@ _COUNTED = {
     "finetune_teacher": _Counted("trainings", trainings.teachers, (*_OF_TASK, "fetch_models", "refine_teacher")),
     "refine_teacher": _Counted("trainings", trainings.refined, (*_OF_TASK, "fetch_models")),
     "pretrain": _Counted(
-        *("trainings", trainings.encoders),
-        (*_OF_TASK, "fetch_models", "split_wikipedia", "augment", "precompute_vectors"),
+        "trainings", trainings.encoders, (*_OF_TASK, "fetch_models", "split_wikipedia", "augment", "precompute_vectors")
     ),
     "train": _Counted(
-        *("trainings", trainings.students), (*_OF_TASK, *_MODELS, "augment", "finetune_teacher", "precompute")
+        "trainings", trainings.students, (*_OF_TASK, *_MODELS, "augment", "finetune_teacher", "precompute")
     ),
 }
 
@@ -64,7 +63,7 @@ def work_of(stage: PlannedStage, params: Params) -> Work | None:
         return None
     try:
         counts = [*counted.count(params, stage)]
-    except (DistilleryError, OSError):
+    except (PotstillError, OSError):
         # What it reads is not here yet.
         return None
     return Work(

@@ -22,7 +22,7 @@ def list_sets(folder: Folder = Path("data")) -> None:
     from rich.text import Text
 
     from pipeline_lib.base.console import SafeConsole
-    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.shards.shard_sets import read_manifest, shard_sets
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
@@ -33,7 +33,7 @@ def list_sets(folder: Folder = Path("data")) -> None:
     for path in shard_sets(folder):
         try:
             table.add_row(*map(Text, [str(path), *_cells(read_manifest(path))]))
-        except DistilleryError:
+        except PotstillError:
             table.add_row(Text(str(path)), "[red]unreadable[/red]: `distill verify`")
     SafeConsole().print(table)
 

@@ -82,7 +82,7 @@ def worklist(
 def _of_task(
     task: str, wanted: list[str], rows: int, method: str | None, student: Path | None, params: Path, data: Path
 ) -> "list[WorkList]":
-    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.inspection.captions import NEXT
     from pipeline_lib.inspection.label_next import label_next
@@ -90,7 +90,7 @@ def _of_task(
     from pipeline_lib.params import load_params
 
     if student is not None:
-        raise DistilleryError(
+        raise PotstillError(
             "--student answers the rows of a set. For a task, choose stored answers with --method; "
             "or name a set's folder."
         )
@@ -107,18 +107,18 @@ def _of_task(
 def _of_set(
     folder: Path, wanted: list[str], rows: int, method: str | None, student: Path | None, params: Path
 ) -> "list[WorkList]":
-    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.inspection.captions import NEXT
     from pipeline_lib.inspection.label_next import listed_next
     from pipeline_lib.inspection.work_lists import ListPart, lists_of
 
     if NEXT in wanted and student is None:
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: --kind {NEXT} needs a student to answer its rows. Name its folder with "
             "--student, or name the task."
         )
     if method is not None:
-        raise DistilleryError("--method is for a task. For a set, name a student's folder with --student.")
+        raise PotstillError("--method is for a task. For a set, name a student's folder with --student.")
     joined, names = open_set(folder, params)
     answers = None
     if student is not None:
@@ -136,12 +136,12 @@ def _of_set(
 
 def _check_to(to: Path, wanted: list[str], is_set: bool) -> None:
     """Check that what is to be written can be, before anything is read."""
-    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.inspection.captions import NEXT
     from pipeline_lib.tables.writer import require_ending
 
     if wanted != [NEXT] or is_set:
-        raise DistilleryError(
+        raise PotstillError(
             f"--to {to}: it writes the texts of a task to label. Give --kind {NEXT} alone, with a "
             "task's name; `distill shards export` writes sets."
         )
@@ -149,14 +149,14 @@ def _check_to(to: Path, wanted: list[str], is_set: bool) -> None:
 
 
 def _write(to: Path, work_list: "WorkList", task: str, params: Path, raw_cells: bool) -> None:
-    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.base.terminal import say
     from pipeline_lib.inspection.label_next import to_label
     from pipeline_lib.params import load_params
     from pipeline_lib.tables.writer import write_tables
 
     if work_list.missing or not work_list.rows:
-        raise DistilleryError(f"{to}: not written. {work_list.missing or 'Raise --rows.'}")
+        raise PotstillError(f"{to}: not written. {work_list.missing or 'Raise --rows.'}")
     loaded = load_params(params)
     column = loaded.task(task).label_of("train")
     rows = write_tables(to, [to_label(work_list, loaded.task(task))], None, raw_cells)

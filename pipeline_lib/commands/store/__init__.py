@@ -140,7 +140,7 @@ def push(
     What is there already is skipped, also after a push that was killed. Damaged entries are named
     and left out; the exit status is then 1.
     """
-    from pipeline_lib.base.errors import DistilleryError
+    from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.base.layout import state_folder
     from pipeline_lib.commands.store import exchange
     from pipeline_lib.commands.store.addresses import Address
@@ -150,7 +150,7 @@ def push(
     by_kind = _by_kind([*entries()])
     if unknown := [name for name in kind or () if name not in by_kind]:
         known = f"There are: {', '.join(by_kind)}." if by_kind else "It is empty."
-        raise DistilleryError(f"{state_folder()}: no entries of the kind {unknown[0]!r}. {known}")
+        raise PotstillError(f"{state_folder()}: no entries of the kind {unknown[0]!r}. {known}")
     chosen = [entry for name in dict.fromkeys(kind or by_kind) for entry in by_kind[name]]
     if used:
         digests = digests_in_data(Path("data"))

@@ -11,7 +11,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Self
 
-from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.errors import PotstillError, reason_of
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -22,7 +22,7 @@ _PACKAGES = {"smbclient": "smbprotocol"}
 """Packages that have another name than what is imported of them."""
 
 
-class RefusedError(DistilleryError):
+class RefusedError(PotstillError):
     """A file at an address is missing, or is not what it should be; others may be sound."""
 
 
@@ -40,10 +40,7 @@ class Address:
 
     @classmethod
     def open(cls, url: str) -> Self:
-        """Open an address; there may be nothing yet.
-
-        :raises DistilleryError: if it cannot be reached, or needs a package that is not installed.
-        """
+        """Open an address; there may be nothing yet."""
         from fsspec.core import url_to_fs
 
         try:
@@ -52,14 +49,14 @@ class Address:
         except ImportError as error:
             package = getattr(error.__cause__, "name", None)
             remedy = f" Run `pip install {_PACKAGES.get(package, package)}`." if package else ""
-            raise DistilleryError(f"{url}: {reason_of(error)}.{remedy}") from error
+            raise PotstillError(f"{url}: {reason_of(error)}.{remedy}") from error
         except ValueError as error:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{url}: {reason_of(error)}. Name a directory, or an address that fsspec knows, "
                 "such as s3://bucket/folder."
             ) from error
         except Exception as error:
-            raise DistilleryError(_unreachable(url, error)) from error
+            raise PotstillError(_unreachable(url, error)) from error
         return cls(url.rstrip("/"), files, root.rstrip("/"))
 
     @property
@@ -77,28 +74,19 @@ class Address:
         return f"{self.url}/{path}"
 
     def check_exists(self) -> None:
-        """Check that the folder is there.
-
-        :raises DistilleryError: if it is not, or cannot be reached.
-        """
+        """Check that the folder is there."""
         with self._reaching(""):
             self.files.info(self.root)
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """Return the bytes of each file below a folder, by path from the root; it may be missing.
-
-        :raises DistilleryError: if it cannot be reached.
-        """
+        """Return the bytes of each file below a folder, by path from the root; it may be missing."""
         with self._reaching(folder):
             listed = self.files.find(f"{self.root}/{folder}", detail=True)
         start = len(self.root) + 1
         return {name[start:]: info.get("size") or 0 for name, info in listed.items()}
 
     def read(self, path: str) -> Iterator[bytes]:
-        """Yield the bytes of a file.
-
-        :raises DistilleryError: if it cannot be read.
-        """
+        """Yield the bytes of a file."""
         with self._reaching(path), self.files.open(f"{self.root}/{path}", "rb") as stream:
             while chunk := stream.read(_CHUNK):
                 yield chunk
@@ -117,10 +105,7 @@ class Address:
             raise RefusedError(f"{self.name(path)}: altered (its SHA-256 is not its record's)")
 
     def send(self, source: Path, path: str) -> None:
-        """Copy ``source`` to the address.
-
-        :raises DistilleryError: if it cannot be written, or arrives with another size.
-        """
+        """Copy ``source`` to the address."""
         folder, _, name = f"{self.root}/{path}".rpartition("/")
         # Object stores show what is uploaded once it is complete, and cannot rename.
         first = name if self._stores_objects else f".{name}.{token_hex(8)}.tmp"
@@ -129,7 +114,7 @@ class Address:
                 self._put(source, folder, first)
                 size, arrived = source.stat().st_size, self.files.info(f"{folder}/{first}")["size"]
                 if arrived != size:
-                    raise DistilleryError(f"{self.name(path)}: {arrived:,} of {size:,} bytes arrived. Push again.")
+                    raise PotstillError(f"{self.name(path)}: {arrived:,} of {size:,} bytes arrived. Push again.")
                 if first != name:
                     self.files.mv(f"{folder}/{first}", f"{folder}/{name}")
             except BaseException:
@@ -147,10 +132,7 @@ class Address:
             self.files.put_file(str(source), f"{folder}/{name}")
 
     def delete(self, path: str) -> None:
-        """Delete a file.
-
-        :raises DistilleryError: if that fails.
-        """
+        """Delete a file."""
         with self._reaching(path):
             self.files.rm_file(f"{self.root}/{path}")
 
@@ -160,14 +142,14 @@ class Address:
         where = self.name(path) if path else self.url
         try:
             yield
-        except DistilleryError:
+        except PotstillError:
             raise
         except (FileNotFoundError, NotADirectoryError) as error:
             raise RefusedError(f"{where}: not found") from error
         except PermissionError as error:
             raise RefusedError(f"{where}: no permission ({reason_of(error)})") from error
         except Exception as error:
-            raise DistilleryError(_unreachable(where, error)) from error
+            raise PotstillError(_unreachable(where, error)) from error
 
 
 def _unreachable(where: str, error: Exception) -> str:

@@ -15,7 +15,6 @@ def difference(inputs: ShardSet, outputs: ShardSet, teacher_pass: TeacherPass) -
 
     :returns: a share of the mean distance between the rows of a shard, averaged over the shards;
         infinite if no shard has different rows; NaN if outputs are.
-    :raises DistilleryError: if the outputs belong to other rows.
     """
     equal_keys(inputs, outputs)
     samples = [*different_samples(inputs, outputs, teacher_pass)]

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, StringConstraints, TypeAdapter, ValidationError
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import unsealed_record
 from pipeline_lib.base.layout import check_state_folder, state_folder
 from pipeline_lib.base.record_files import Record
@@ -123,13 +123,12 @@ def entries_at(address: Address, kinds: Sequence[str]) -> list[Listed]:
     """Return the finished entries at an address.
 
     :param kinds: just these; empty: all.
-    :raises DistilleryError: if there are none, or it cannot be reached.
     """
     remedy = "Name a folder that `distill store push` wrote to, or the `.potstill` of another workspace."
     try:
         address.check_exists()
     except RefusedError as error:
-        raise DistilleryError(f"{error}. {remedy}") from error
+        raise PotstillError(f"{error}. {remedy}") from error
     folders = [name for kind in kinds for name in _folders(kind)] or ["store", *TRAINED]
     sizes = {path: size for folder in folders for path, size in address.sizes(folder).items()}
     listed = []
@@ -138,11 +137,11 @@ def entries_at(address: Address, kinds: Sequence[str]) -> list[Listed]:
             listed.append(Listed(address, match[1], match[match.lastindex], path, sizes))
     known = {one.kind for one in listed}
     if unknown := [kind for kind in kinds if kind not in known]:
-        raise DistilleryError(
+        raise PotstillError(
             f"{address.url}: no entries of the kind {unknown[0]!r}. Without --kind, all that are there are taken."
         )
     if not listed:
-        raise DistilleryError(f"{address.url}: no entries. {remedy}")
+        raise PotstillError(f"{address.url}: no entries. {remedy}")
     return listed
 
 
@@ -151,16 +150,13 @@ def _folders(kind: str) -> list[str]:
 
 
 def push(chosen: Sequence[Entry], address: Address) -> Iterator[Copied]:
-    """Copy entries to an address, and yield what became of each.
-
-    :raises DistilleryError: if it cannot be reached or written.
-    """
+    """Copy entries to an address, and yield what became of each."""
     folders = {folder for entry in chosen for folder in _folders(entry.kind)}
     try:
         sizes = {path: size for folder in folders for path, size in address.sizes(folder).items()}
     except RefusedError as error:
         # As a bucket can be; a folder that is missing is made.
-        raise DistilleryError(f"{error}. Create it or get access, then push again.") from error
+        raise PotstillError(f"{error}. Create it or get access, then push again.") from error
     yield from _each(lambda entry: _send(entry, address, sizes), chosen, address.at_once)
 
 
@@ -195,10 +191,7 @@ def _is_of_another(listed: Listed, entry: Entry) -> bool:
 
 
 def pull(chosen: Sequence[Listed]) -> Iterator[Copied]:
-    """Copy entries at an address into this workspace's state folder; yield what became of each.
-
-    :raises DistilleryError: if the address cannot be reached, or the folder cannot be written.
-    """
+    """Copy entries at an address into this workspace's state folder; yield what became of each."""
     check_state_folder()
     here = {(entry.kind, entry.key): entry for entry in entries()}
 

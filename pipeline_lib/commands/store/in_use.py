@@ -12,7 +12,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.seals import RECORDS
 from pipeline_lib.shards.shard_sets import MANIFEST
@@ -48,7 +48,7 @@ def digests_in_revisions(root: Path) -> tuple[set[str], list[str]]:
 def _digests_in_file(path: Path) -> Iterator[str]:
     try:
         yield from _digests_in(read_json(path))
-    except DistilleryError:
+    except PotstillError:
         # A torn record refers to nothing.
         return
 

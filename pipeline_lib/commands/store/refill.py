@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, SentenceVectorFiles
 from pipeline_lib.shards.engine.passes import ShardPass
@@ -46,10 +46,7 @@ class _Made:
     shard_pass: ShardPass
 
     def opened(self) -> tuple[ShardSet, ShardSet]:
-        """Open the inputs and the set.
-
-        :raises DistilleryError: if one is missing or unfinished.
-        """
+        """Open the inputs and the set."""
         inputs = self.inputs if isinstance(self.inputs, ShardSet) else ShardSet.open(self.inputs)
         return inputs, ShardSet.open(self.folder)
 
@@ -63,7 +60,7 @@ def refill(params: Params, layout: Layout, tolerance: float | None) -> Iterator[
     for made in _made_sets(params, layout):
         try:
             yield _take(made, tolerance)
-        except DistilleryError as error:
+        except PotstillError as error:
             yield Refilled(made.folder, fault=str(error))
 
 
@@ -77,7 +74,7 @@ def offer(params: Params, layout: Layout, stages: Collection[str]) -> str | None
     """
     command, offered = "distill store import", None
     for made in _made_sets(params, layout, stages):
-        with suppress(DistilleryError):
+        with suppress(PotstillError):
             inputs, outputs = made.opened()
             differing = {*_differing(made.shard_pass, inputs.manifest, outputs.manifest)}
             store = Store(made.shard_pass.kind)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 
 Raw = dict[str, Any]
 SHARES = (0.2, 0.3, 0.5, 1.0)
@@ -64,30 +64,26 @@ class Rows:
 
     @classmethod
     def of(cls, raw: Raw, task: str, distilled: str) -> "Rows":
-        """Reduce ``raw`` to the task, the distilled row and its baseline.
-
-        :raises DistilleryError: if there is no such task or row, the row has no baseline, or one of
-            the two starts from joint training or from another row.
-        """
+        """Reduce ``raw`` to the task, the distilled row and its baseline."""
         for group, name in (("tasks", task), ("methods", distilled)):
             if name not in raw[group]:
                 known = ", ".join(raw[group])
-                raise DistilleryError(f"{group}: no {name!r} in params.yaml; there are {known}.")
+                raise PotstillError(f"{group}: no {name!r} in params.yaml; there are {known}.")
         baseline = raw["methods"][distilled]["baseline"]
         if baseline is None:
-            raise DistilleryError(
+            raise PotstillError(
                 f"methods.{distilled}.baseline: null. A study compares a distilled row with an "
                 "undistilled one: name its row as the baseline, or choose another with --row."
             )
         for name in (baseline, distilled):
             start = raw["methods"][name]["start"]
             if start in raw["joint"]:
-                raise DistilleryError(
+                raise PotstillError(
                     f"methods.{name}.start: {start} is trained on several tasks, and a study has "
                     "one. Choose another row with --row."
                 )
             if start in raw["methods"] and start not in raw["encoders"]:
-                raise DistilleryError(
+                raise PotstillError(
                     f"methods.{name}.start: {start} is another row, and a study has only a row and "
                     "its baseline. Choose another row with --row."
                 )
@@ -185,10 +181,10 @@ def hidden(rows: Rows) -> Study:
     params, task = rows.params, rows.task
     student = params["methods"][rows.distilled]["student"]
     if "hidden" not in params["students"][student]:
-        raise DistilleryError(f"students.{student}: has no hidden units. Choose a row with an LSTM with --row.")
+        raise PotstillError(f"students.{student}: has no hidden units. Choose a row with an LSTM with --row.")
     for name in (rows.baseline, rows.distilled):
         if (start := params["methods"][name]["start"]) in params["encoders"]:
-            raise DistilleryError(
+            raise PotstillError(
                 f"methods.{name}.start: {start} is an encoder of one size, and this study has "
                 "students of several. Choose another row with --row."
             )
@@ -258,7 +254,7 @@ def wikipedia(rows: Rows) -> Study:
     task, row = rows.task, rows.row(rows.distilled)
     encoder = rows.params["encoders"].get(row["start"])
     if encoder is None:
-        raise DistilleryError(
+        raise PotstillError(
             f"methods.{rows.distilled}.start: {row['start']} is not an encoder. Choose a row that "
             "starts from one with --row."
         )

@@ -12,7 +12,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from pipeline_lib.base.dvc_leftovers import clear_leftovers
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import check_state_folder, state_folder
 from pipeline_lib.base.terminal import say
 from pipeline_lib.base.workspace import DVC, make_workspace
@@ -24,7 +24,6 @@ def run_study(name: str, params: dict[str, Any]) -> Path:
     If killed, it resumes where it stopped.
 
     :param name: the workspace's name; the same name reuses the same workspace.
-    :raises DistilleryError: if a stage fails.
     """
     check_state_folder()
     folder = (state_folder() / "studies" / name).resolve()
@@ -46,14 +45,14 @@ def run_study(name: str, params: dict[str, Any]) -> Path:
 def _shared_cache() -> str:
     done = subprocess.run([*DVC, "cache", "dir"], capture_output=True, text=True)
     if done.returncode:
-        raise DistilleryError("not a DVC repository. Run studies in a workspace.")
+        raise PotstillError("not a DVC repository. Run studies in a workspace.")
     return done.stdout.strip()
 
 
 def _dvc(folder: Path, environment: dict[str, str], *words: str) -> None:
     done = subprocess.run([*DVC, *words], cwd=folder, env=environment)
     if done.returncode:
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: `dvc {' '.join(words)}` failed (above). Run the study again once that is "
             "fixed: it resumes where it stopped."
         )

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_file
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.shards.shard_sets import read_shard, write_shard
@@ -121,27 +121,24 @@ class Lexicon:
 
 
 def read_lexicon(path: Path) -> Lexicon:
-    """Read a lexicon file.
-
-    :raises DistilleryError: if it is missing, torn, empty, or has other columns.
-    """
+    """Read a lexicon file."""
     if not path.exists():
-        raise DistilleryError(f"{path}: not found. {_REMEDY}")
+        raise PotstillError(f"{path}: not found. {_REMEDY}")
     try:
         table = read_shard(path)
-    except DistilleryError as error:
-        raise DistilleryError(f"{path}: not a lexicon, but another or a torn file. {_REMEDY}") from error
+    except PotstillError as error:
+        raise PotstillError(f"{path}: not a lexicon, but another or a torn file. {_REMEDY}") from error
     if not table.schema.equals(SCHEMA) or not table.num_rows:
         columns = ", ".join(f"{field.name}: {field.type}" for field in table.schema)
-        raise DistilleryError(f"{path}: not a lexicon (columns {columns}; {table.num_rows} rows). {_REMEDY}")
+        raise PotstillError(f"{path}: not a lexicon (columns {columns}; {table.num_rows} rows). {_REMEDY}")
     if any(column.null_count for column in table.columns) or "" in table["word"].to_pylist():
-        raise DistilleryError(f"{path}: holds an empty word, tag or count. {_REMEDY}")
+        raise PotstillError(f"{path}: holds an empty word, tag or count. {_REMEDY}")
     table = table.sort_by([("tag", "ascending"), ("word", "ascending")])
     tags = table["tag"].to_pylist()
     names = sorted(set(tags))
     counts = table["count"].to_numpy()
     if (counts < 1).any():
-        raise DistilleryError(f"{path}: counts must be at least 1. {_REMEDY}")
+        raise PotstillError(f"{path}: counts must be at least 1. {_REMEDY}")
     sizes = np.array([tags.count(name) for name in names])
     return Lexicon(
         words=table["word"].to_pylist(),

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.augmentation.candidates import with_candidates
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon, read_lexicon
 from pipeline_lib.corpora.augmentation.rules import augment_block
@@ -104,11 +104,10 @@ def check_cap(name: str, task: Task, originals: int) -> None:
     """Check that a task's cap leaves room for synthetic sentences.
 
     :param originals: rows of its training set, which count towards the cap.
-    :raises DistilleryError: if it does not: `n_iter` would have no effect.
     """
     cap = task.augment.cap
     if task.augment.n_iter and cap is not None and cap <= originals:
-        raise DistilleryError(
+        raise PotstillError(
             f"tasks.{name}.augment.cap: {cap:,} rows, and the {originals:,} examples count: no "
             "synthetic sentence would be made. Raise it or set it to null, or set n_iter to 0."
         )

@@ -42,7 +42,6 @@ def fetch_data(
     :param cache: folder of downloaded archives; by default that of :func:`download`.
     :param wikipedia: the set of sentences that pairs of neighbours are made of, and pools.
     :param added: the user's file of rows that were labelled later.
-    :raises DistilleryError: if a file, member, split or data set is missing.
     """
     fresh_folder(target)
     where = f"params.yaml: tasks.{task_name}.source"
@@ -73,10 +72,7 @@ def _fetch_package(source: PackageFiles, target: Path, cache: Path | None) -> No
 
 
 def input_paths(source: OwnFiles | GlueFolder, inputs: Path, where: str) -> dict[str, Path]:
-    """Return the user's file of each split.
-
-    :raises DistilleryError: naming the key, if one does not exist.
-    """
+    """Return the user's file of each split."""
     folder = inputs / source.folder if isinstance(source, GlueFolder) else inputs
     return {split: existing_file(folder / name, f"{where}.files.{split}") for split, name in source.files.items()}
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.file_formats import suffix_of
 from pipeline_lib.corpora.tasks.pool import FILE, TEXT
 from pipeline_lib.params import (
@@ -178,8 +178,6 @@ def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], d
         that were labelled later or are of a pool, in the files' order, and per split the counts of
         rows read, kept, and left out by reason, and the numbers of the rows that were kept though
         they have an empty text.
-    :raises DistilleryError: for a value or text that cannot be used, naming file and row; or if a
-        class has no training example.
     """
     labels = meaning_of(task)
     splits: dict[str, list[Example]] = {}
@@ -284,7 +282,7 @@ def _reason_to_drop(example: Example, raw: Raw, where: str, split: str, task: Ta
             return "empty_text"
         if isinstance(task.source, OwnFiles):
             names = ", ".join(map(repr, task.text))
-            raise DistilleryError(f"{where}, column {names}: empty text. Fill it in or take it out.")
+            raise PotstillError(f"{where}, column {names}: empty text. Fill it in or take it out.")
     if example.label is not None or task.label_of(split) is None:
         return None
     column = f"{where}, column {task.label_of(split)!r}"
@@ -295,14 +293,14 @@ def _reason_to_drop(example: Example, raw: Raw, where: str, split: str, task: Ta
     if hidden:
         if split.startswith("test"):
             return None
-        raise DistilleryError(
+        raise PotstillError(
             f"{column}: hidden label {raw!r}; only a test file may have those. Add the label or take the row out."
         )
     ranges = labels.ranges if isinstance(labels, LabelMap) else []
     if ranges and finite_number(raw) is not None:
         return "outside_label_ranges"
     wrong = "is not a number" if ranges else "is not a label"
-    raise DistilleryError(
+    raise PotstillError(
         f"{column}: {raw!r} {wrong}; `labels` in params.yaml knows {labels}. Add it there or correct the row."
     )
 
@@ -311,7 +309,7 @@ def _check_classes(splits: dict[str, list[Example]], labels: LabelMap | LabelSet
     split = "all" if "all" in splits else "train"
     missing = missing_classes([*splits[split], *splits.get(ADDED, ())], labels)
     if missing:
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: no {split} example has the label {', '.join(missing)}. Correct `labels` in "
             "params.yaml, or add examples."
         )

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.base.hashing import salt, splitmix64, string_keys, uniform
 from pipeline_lib.params import NeighbourPairs
@@ -33,7 +33,6 @@ def write_pairs(source: NeighbourPairs, sentences: ShardSet, target: Path, where
 
     :param sentences: the training set of ``split_wikipedia``.
     :param where: the key of params.yaml, for messages.
-    :raises DistilleryError: if there are too few neighbours, or a split comes out empty.
     """
     table = sentences.table()
     corpus = _Corpus.of(table, source)
@@ -48,7 +47,7 @@ def write_pairs(source: NeighbourPairs, sentences: ShardSet, target: Path, where
     for number, name in enumerate(SPLITS[: len(source.files)]):
         rows = order[corpus.splits[first[order]] == number]
         if not len(rows):
-            raise DistilleryError(
+            raise PotstillError(
                 f"{where}: no pair is left for {name}. Raise its share or `pairs`, or split more "
                 "articles (`wikipedia.sentences`)."
             )
@@ -89,7 +88,7 @@ def _choose(corpus: _Corpus, source: NeighbourPairs, where: str) -> np.ndarray:
     """Return the first sentences' rows of the positive pairs: those with the lowest hashes."""
     wanted = source.pairs // 2
     if len(corpus.firsts) < wanted:
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}.pairs: {source.pairs:,} pairs need {wanted:,} neighbours, data/wikipedia has "
             f"{len(corpus.firsts):,}. {REMEDY}"
         )
@@ -125,7 +124,7 @@ def _elsewhere(corpus: _Corpus, row: int, draw: int, by_split: list[np.ndarray],
     bounds = np.searchsorted(corpus.articles[rows], [corpus.articles[row], corpus.articles[row] + 1])
     others = len(rows) - (bounds[1] - bounds[0])
     if not others:
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: {SPLITS[corpus.splits[row]]} has a single article, so no negatives from another one. {REMEDY}"
         )
     index = draw % int(others)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.base.hashing import salt, splitmix64, string_keys
 from pipeline_lib.params.pool import OwnTexts, PackageTexts, Pool, TextColumn, WikipediaTexts
@@ -32,7 +32,6 @@ def write_pool(pool: Pool, inputs: Path, wikipedia: Path, target: Path, where: s
     :param inputs: the folder that paths of the user's own files start from.
     :param wikipedia: the set of Wikipedia's training sentences.
     :param where: the key of params.yaml, for messages; :param cache: see :func:`download`.
-    :raises DistilleryError: if a file or member is missing, or there are too few texts.
     """
     texts: dict[str, None] = {}
     for number, source in enumerate(pool.sources):
@@ -46,7 +45,7 @@ def write_pool(pool: Pool, inputs: Path, wikipedia: Path, target: Path, where: s
                 read = iter(ShardSet.open(wikipedia).table()["text"].to_pylist())
         texts |= {text.strip(): None for text in read if text.strip()}
     if len(texts) < pool.rows:
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}.rows: {pool.rows:,}, but its sources have {len(texts):,} texts. Lower it, or add sources."
         )
     drawn = np.argsort(splitmix64(string_keys([*texts]) ^ salt("pool", 0)), kind="stable")

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_json
 from pipeline_lib.base.hashing import pair_keys, salt, splitmix64, string_key
 from pipeline_lib.corpora.tasks.added import with_added
@@ -64,7 +64,6 @@ def prepare_task(
     :param splits: examples by split, or all of them under ``all``.
     :param dropped: what was left out while reading, for the manifests; they also count the rows
         whose text occurs in an earlier split, see :func:`shared_rows`.
-    :raises DistilleryError: if a split ends up empty.
     """
     _refuse_empty(splits, folder)
     tables = split_tables(splits, task)
@@ -97,7 +96,7 @@ def prepare_task(
         counts = {"dropped": dropped} | ({"shared_with": shared} if shared else {})
         counts |= joined if training else {}
         if training and task.blocks > max(table.num_rows, FEW_BLOCKS):
-            raise DistilleryError(
+            raise PotstillError(
                 f"params.yaml: tasks.{folder.name}.blocks: {task.blocks:,}, but there are "
                 f"{table.num_rows:,} training rows. Set a few blocks per core."
             )
@@ -152,7 +151,7 @@ def shared_rows(table: pa.Table, earlier: pa.Table) -> dict[str, int]:
 def _refuse_empty(splits: Mapping[str, Sized], folder: Path) -> None:
     for name, rows in splits.items():
         if not len(rows):
-            raise DistilleryError(f"split {name!r} of {folder.name} is empty. Check its source and `split`.")
+            raise PotstillError(f"split {name!r} of {folder.name} is empty. Check its source and `split`.")
 
 
 def example_table(examples: Sequence[Example], task: Task) -> pa.Table:
@@ -193,10 +192,7 @@ def _content_keys(parts: Sequence[Sequence[Sequence[str]]]) -> np.ndarray:
 
 
 def split_tables(splits: dict[str, list[Example]], task: Task) -> dict[str, pa.Table]:
-    """Draw splits if necessary; return the rows of each with key, label, texts, words and spaces.
-
-    :raises DistilleryError: if a split that is drawn, or a class of its training set, is empty.
-    """
+    """Draw splits if necessary; return the rows of each with key, label, texts, words and spaces."""
     tables = {name: example_table(rows, task) for name, rows in splits.items()}
     if task.split is None:
         return tables
@@ -220,7 +216,7 @@ def _take_fraction(train: pa.Table, task: Task, name: str) -> pa.Table:
     missing = [label for number, label in enumerate(classes) if number not in left]
     if not kept.num_rows or missing:
         none = f", none of them labelled {', '.join(missing)}" if missing else ""
-        raise DistilleryError(
+        raise PotstillError(
             f"tasks.{name}.train_fraction: {task.train_fraction} keeps {kept.num_rows} of "
             f"{train.num_rows} examples{none}. Raise it."
         )

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import salt, splitmix64
 from pipeline_lib.corpora.tasks.labelled import Example
 from pipeline_lib.params import Range, SplitParams
@@ -37,7 +37,6 @@ def split_examples(
     :param params: fractions and seed.
     :param scores: the range of a regression's labels, which are stratified by fifths of it.
     :return: array of strings, shape (len(examples),).
-    :raises DistilleryError: if a split that was asked for comes out empty.
     """
     several = any(isinstance(example.label, tuple) for example in examples)
     labels = _rarest(examples, blocks) if several else _strata_of(examples, scores)
@@ -155,7 +154,7 @@ def _move_to_dev(codes: np.ndarray, inverse: np.ndarray, rows: np.ndarray) -> No
 def _check(names: np.ndarray, params: SplitParams) -> None:
     for split, fraction in (("dev", params.dev), ("test", params.test)):
         if fraction and not np.any(names == split):
-            raise DistilleryError(
+            raise PotstillError(
                 f"params.yaml: split.{split}: {fraction:g} of {len(names)} examples leaves none "
                 f"for {split}. Raise it, or add examples."
             )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.params import Tagger
 from pipeline_lib.shards.columns import column_suffixes
 from pipeline_lib.shards.engine.passes import ShardPass
@@ -21,10 +21,7 @@ NO_TAG = "X"
 
 
 def load_tagger(params: Tagger) -> TagWords:
-    """Return the function that tags sentences.
-
-    :raises DistilleryError: if the model or NLTK's data is not installed.
-    """
+    """Return the function that tags sentences."""
     match params.engine:
         case "spacy":
             return _load_spacy(params.model)
@@ -48,10 +45,7 @@ class TaggingPass(ShardPass):
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """The library that tags, and its model.
-
-        :raises DistilleryError: if the model is not installed.
-        """
+        """The library that tags, and its model."""
         if self.tagger.engine != "spacy":
             return () if self.tagger.engine == "none" else ("nltk",)
         try:
@@ -79,8 +73,8 @@ def _loaded(tagger: Tagger) -> TagWords:
     return load_tagger(tagger)
 
 
-def _no_model(model: str | None) -> DistilleryError:
-    return DistilleryError(f"tagger.model: spaCy has no pipeline {model!r}. Install its package, or name another.")
+def _no_model(model: str | None) -> PotstillError:
+    return PotstillError(f"tagger.model: spaCy has no pipeline {model!r}. Install its package, or name another.")
 
 
 def _load_spacy(model: str) -> TagWords:
@@ -92,7 +86,7 @@ def _load_spacy(model: str) -> TagWords:
     except OSError as error:
         raise _no_model(model) from error
     if not {"tagger", "morphologizer"} & {*nlp.pipe_names}:
-        raise DistilleryError(
+        raise PotstillError(
             f"tagger.model: the pipeline {model} has no tagger (it has "
             f"{', '.join(nlp.pipe_names) or 'no component'}). Name another, or set `engine: none` "
             "and `model: null`."
@@ -113,7 +107,7 @@ def _load_nltk() -> TagWords:
     try:
         tagger = PerceptronTagger(lang="eng")
     except LookupError as error:
-        raise DistilleryError(
+        raise PotstillError(
             "tagger.engine: NLTK's averaged_perceptron_tagger_eng is not on this machine. Run "
             "`python -m nltk.downloader averaged_perceptron_tagger_eng`, or use spacy."
         ) from error

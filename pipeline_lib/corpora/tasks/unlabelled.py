@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 
 
 def texts_of_no_split(texts: pa.Table, splits: Iterable[pa.Table], task: str) -> tuple[pa.Table, dict[str, int]]:
@@ -21,7 +21,6 @@ def texts_of_no_split(texts: pa.Table, splits: Iterable[pa.Table], task: str) ->
     To train on the teacher's answer to a text of dev or test would be to train on what is scored.
 
     :param texts: rows with their content keys, ``key``; :param splits: rows of the splits.
-    :raises DistilleryError: if none is left.
     """
     keys = texts["key"].to_numpy()
     known = np.concatenate([table["key"].to_numpy() for table in splits])
@@ -30,7 +29,7 @@ def texts_of_no_split(texts: pa.Table, splits: Iterable[pa.Table], task: str) ->
     first[np.unique(keys, return_index=True)[1]] = True
     kept = texts.filter(pa.array(first & ~elsewhere))
     if not kept.num_rows:
-        raise DistilleryError(
+        raise PotstillError(
             f"tasks.{task}: all {len(keys):,} unlabelled texts are in a split too. Take the file "
             "out of `source.files`, or put others into it."
         )

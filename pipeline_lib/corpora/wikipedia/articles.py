@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import IO, Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.unicode import has_surrogates
 from pipeline_lib.corpora.wikipedia.dumps import DumpParser, Page
 
@@ -53,14 +53,13 @@ def read_articles(file: IO[bytes], name: str, form: str, skipped: Skipped) -> It
     :param form: ``dump`` (MediaWiki XML) | ``extracted`` (WikiExtractor) | ``parquet`` (columns id,
         title, text) | ``text`` (a paragraph per line, an empty line after each article).
     :param skipped: counts what was left out.
-    :raises DistilleryError: if the file is torn or not of this form, naming it and the place.
     """
     try:
         for article in _READERS[form](_unpacked(file), name, skipped):
             if is_usable(article, skipped):
                 yield article
     except (EOFError, OSError, zlib.error, zipfile.BadZipFile) as error:
-        raise DistilleryError(f"{name}: torn or damaged ({error}). Get it again.") from error
+        raise PotstillError(f"{name}: torn or damaged ({error}). Get it again.") from error
 
 
 def is_usable(article: Article, skipped: Skipped) -> bool:
@@ -122,7 +121,7 @@ def _lines(file: IO[bytes], name: str) -> Iterator[tuple[int, str]]:
         for number, line in enumerate(iter(partial(text.readline, LONGEST_LINE), ""), 1):
             yield number, line.rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"{name}: not UTF-8, soon after line {number}. Save it as UTF-8, or correct "
             "`wikipedia.source.form` in params.yaml."
         ) from error
@@ -142,7 +141,7 @@ def _read_extracted(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Ar
             else:
                 yield Article(about.get("id", f"{name}:{number}"), title, html.unescape(body))
         elif line.strip():
-            raise DistilleryError(
+            raise PotstillError(
                 f"{name}: line {number} is neither JSON nor within <doc> … </doc>, as in "
                 "WikiExtractor's files. Correct `wikipedia.source` in params.yaml."
             )
@@ -167,17 +166,17 @@ def _body(lines: Iterator[tuple[int, str]], title: str, name: str) -> str | None
         length += len(line) + 1
         if length <= LONGEST_ARTICLE:
             kept.append(line)
-    raise DistilleryError(f"{name}: the article {title!r} has no </doc>: torn. Get it again.")
+    raise PotstillError(f"{name}: the article {title!r} has no </doc>: torn. Get it again.")
 
 
 def _json_article(line: str, where: str) -> Article:
     if len(line) >= LONGEST_LINE:
-        raise DistilleryError(f"{where} is longer than {LONGEST_LINE:,} characters, which no article is. Take it out.")
+        raise PotstillError(f"{where} is longer than {LONGEST_LINE:,} characters, which no article is. Take it out.")
     try:
         fields = json.loads(line)
         article = Article(_id(fields["id"]), fields["title"], fields["text"])
     except (ValueError, KeyError, RecursionError) as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: no JSON object with id, title and text ({error}). Get the file again."
         ) from error
     _check_texts(article, where)
@@ -188,9 +187,9 @@ def _check_texts(article: Article, where: str) -> None:
     for name in ("title", "text"):
         value = getattr(article, name)
         if not isinstance(value, str):
-            raise DistilleryError(f"{where}: {name} is {value!r:.60}, not a text. Correct it or take the article out.")
+            raise PotstillError(f"{where}: {name} is {value!r:.60}, not a text. Correct it or take the article out.")
         if has_surrogates(value):
-            raise DistilleryError(
+            raise PotstillError(
                 f"{where}: {name} holds half a surrogate pair, which is no character. Correct it "
                 "or take the article out."
             )
@@ -204,7 +203,7 @@ def _read_parquet(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Arti
         rows = pq.ParquetFile(file)
         missing = {"id", "title", "text"} - set(rows.schema_arrow.names)
         if missing:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{name}: no column {min(missing)!r}; id, title and text are read. Correct "
                 "`wikipedia.source` in params.yaml."
             )
@@ -213,7 +212,7 @@ def _read_parquet(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Arti
         for number, row in enumerate(records, 1):
             yield article_of_row(row, f"{name}: row {number}")
     except (pa.ArrowException, ValueError, OverflowError) as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"{name}: truncated or invalid Parquet file ({error}). Get it again, or correct "
             "`wikipedia.source.form` in params.yaml."
         ) from error
@@ -223,13 +222,12 @@ def article_of_row(row: dict[str, Any], where: str) -> Article:
     """Return the article of a row with id, title and text; nulls become empty strings.
 
     :param where: file and row, for the message.
-    :raises DistilleryError: if title or text is anything else, or there is no id.
     """
     title, text = ("" if row[name] is None else row[name] for name in ("title", "text"))
     try:
         article = Article(_id(row["id"]), title, text)
     except ValueError as error:
-        raise DistilleryError(f"{where}: {error}. Give each article one of its own.") from error
+        raise PotstillError(f"{where}: {error}. Give each article one of its own.") from error
     _check_texts(article, where)
     return article
 
@@ -246,7 +244,7 @@ def _read_text(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Article
     length = 0
     for number, line in _lines(file, name):
         if number == 1 and line.lstrip().startswith(("<mediawiki", "<doc ")):
-            raise DistilleryError(
+            raise PotstillError(
                 f"{name}: begins with {line.lstrip()[:10]!r}, so it is not plain text. Correct "
                 "`wikipedia.source.form` in params.yaml."
             )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.wikipedia.articles import Article, Skipped, article_of_row, is_usable, read_articles
 from pipeline_lib.params import CorpusFiles, CorpusSource, HubCorpus, PackageCorpus
 from pipeline_lib.sources.archives import open_member
@@ -53,7 +53,6 @@ def read_chunks(source: CorpusSource, inputs: Path, cache: Path | None = None) -
 
     :param inputs: folder that paths of the user's own files start from.
     :param cache: folder of downloaded archives; by default that of :func:`download`.
-    :raises DistilleryError: if a file, member or data set is missing, torn or of another form.
     """
     skipped: Skipped = Counter()
     wikitext = not isinstance(source, HubCorpus) and source.form == "dump"
@@ -87,16 +86,13 @@ def _articles(source: CorpusSource, inputs: Path, skipped: Skipped, cache: Path 
 
 
 def corpus_files(source: CorpusFiles, inputs: Path) -> list[Path]:
-    """Return the files that a source names: as listed, those of a pattern sorted by path.
-
-    :raises DistilleryError: if a path or pattern matches no file.
-    """
+    """Return the files that a source names: as listed, those of a pattern sorted by path."""
     matches: list[Path] = []
     for number, pattern in enumerate(source.files):
         paths = (Path(path) for path in glob.glob(str(inputs / pattern), recursive=True))
         files = sorted(path for path in paths if path.is_file())
         if not files:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{KEY}.files.{number}: {inputs / pattern} not found. Put the file there, or correct the path."
             )
         matches += files
@@ -121,12 +117,12 @@ def _hub_rows(rows: Iterable[dict[str, Any]], name: str) -> Iterator[dict[str, A
         except StopIteration:
             return
         except Exception as error:  # many kinds: network, torn files
-            raise DistilleryError(
+            raise PotstillError(
                 f"{KEY}: {name} could not be read further ({type(error).__name__}: {error}). Run "
                 "again: what was split is kept."
             ) from error
         if missing := {"id", "title", "text"} - set(row):
-            raise DistilleryError(
+            raise PotstillError(
                 f"{KEY}: {name} has no column {min(missing)!r}; id, title and text are read. "
                 "Correct dataset and config."
             )

@@ -7,7 +7,7 @@ given length of a field: a bzip2 file of a few hundred bytes can hold a page of 
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 
 LONGEST_TAG = 1 << 20
 """Maximum bytes of one tag or comment, which the parser holds until it ends."""
@@ -51,10 +51,7 @@ class DumpParser:
         self._parser.CharacterDataHandler = self._characters
 
     def feed(self, piece: bytes) -> list[Page]:
-        """Return the pages that end in ``piece``, in the dump's order.
-
-        :raises DistilleryError: if this is not a dump, naming the file.
-        """
+        """Return the pages that end in ``piece``, in the dump's order."""
         self._parse(piece, False)
         self._fed += len(piece)
         if self._fed - self._parser.CurrentByteIndex > LONGEST_TAG + len(piece):
@@ -63,10 +60,7 @@ class DumpParser:
         return done
 
     def close(self) -> None:
-        """Signal the end of the dump.
-
-        :raises DistilleryError: if it is torn.
-        """
+        """Signal the end of the dump."""
         self._parse(b"", True)
 
     def _parse(self, piece: bytes, last: bool) -> None:
@@ -75,8 +69,8 @@ class DumpParser:
         except expat.ExpatError as error:
             raise self._refused(str(error)) from error
 
-    def _refused(self, reason: str) -> DistilleryError:
-        return DistilleryError(
+    def _refused(self, reason: str) -> PotstillError:
+        return PotstillError(
             f"{self.name}: not a MediaWiki dump, or torn ({reason}). Get it again, or correct "
             "`wikipedia.source.form` in params.yaml."
         )
@@ -88,7 +82,7 @@ class DumpParser:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         tag = name.rpartition(":")[2]
         if not self._path and tag != "mediawiki":
-            raise DistilleryError(
+            raise PotstillError(
                 f"{self.name}: its first element is <{tag}>, a MediaWiki dump's is <mediawiki>. "
                 "Correct `wikipedia.source` in params.yaml."
             )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.wikipedia.link_prefixes import shows_nothing
 
 HOLE = "\N{OBJECT REPLACEMENT CHARACTER}"
@@ -40,17 +40,14 @@ _LIST = "\x00"
 
 
 def wikitext_paragraphs(wikitext: str) -> list[str]:
-    """Return the running text's paragraphs, in order; links appear as they are displayed.
-
-    :raises DistilleryError: if the parser gives up.
-    """
+    """Return the running text's paragraphs, in order; links appear as they are displayed."""
     import mwparserfromhell
     from mwparserfromhell.parser import ParserError
 
     try:
         nodes = mwparserfromhell.parse(wikitext).nodes
     except ParserError as error:
-        raise DistilleryError(f"wikitext that cannot be parsed ({error})") from error
+        raise PotstillError(f"wikitext that cannot be parsed ({error})") from error
     lines = [line.strip() for line in "".join(_plain(nodes)).split("\n")]
     # An empty line, a heading, a list or a template on its own line ends a paragraph; other line
     # ends are spaces.

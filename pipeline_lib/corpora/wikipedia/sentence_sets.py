@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.hashing import salt, string_keys, uniform
 from pipeline_lib.corpora.wikipedia.chunks import read_chunks
@@ -114,7 +114,6 @@ def split_wikipedia(
     :param on_progress: called after every chunk with the report and the rows of both sets.
     :param cache: folder of downloaded archives.
     :returns: the manifests, and how many chunks were split and how many found in the store.
-    :raises DistilleryError: for a source that cannot be read, or if a set comes out empty.
     """
     sentence_pass, report = SentencePass.of(params), PassStats()
     limits = zip(SETS, (params.sentences, params.validation.sentences), strict=True)
@@ -177,19 +176,19 @@ class Lots:
 def _refuse_empty(sets: list[SentenceSet], params: Wikipedia, lots: Lots) -> None:
     train, validation = sets
     if not train.rows and not validation.rows:
-        raise DistilleryError(
+        raise PotstillError(
             "params.yaml: wikipedia: no sentence is left. Correct `source` (its form), or loosen `keep`."
         )
     if not (train.rows and validation.rows):
         name = "validation" if train.rows else "training"
         share = lots.between
         if share is None:
-            raise DistilleryError(
+            raise PotstillError(
                 "params.yaml: wikipedia.source: only one article has sentences, so the "
                 f"{name} set is empty: training and validation have different articles. Add at "
                 "least one article."
             )
-        raise DistilleryError(
+        raise PotstillError(
             f"params.yaml: wikipedia.validation.share: with {params.validation.share:g} of the "
             f"articles the {name} set is empty. Set it to {share:.4g}, or add articles."
         )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.wikipedia.markup import HOLE
 from pipeline_lib.params import Keep, Splitter
 
@@ -34,8 +34,6 @@ def load_splitter(params: Splitter) -> SentenceSplitter:
 
     ``sentencizer`` splits after punctuation marks, ``senter`` where a small trained tagger says so,
     ``parser`` by the dependency parse.
-
-    :raises DistilleryError: if the pipeline is not installed or lacks the component.
     """
     import spacy
 
@@ -65,7 +63,7 @@ def _load_pipeline(params: Splitter) -> "Language":  # noqa: F821
     try:
         pipeline = spacy.load(params.model)
     except OSError as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"wikipedia.splitter.model: spaCy has no pipeline {params.model!r}. Install its package, or name another."
         ) from error
     for name in pipeline.component_names:
@@ -74,7 +72,7 @@ def _load_pipeline(params: Splitter) -> "Language":  # noqa: F821
         elif name not in pipeline.pipe_names:
             pipeline.enable_pipe(name)
     if params.engine not in pipeline.pipe_names:
-        raise DistilleryError(
+        raise PotstillError(
             f"wikipedia.splitter: the pipeline {params.model!r} has no {params.engine}. Use "
             "sentencizer, or name a pipeline that has one."
         )

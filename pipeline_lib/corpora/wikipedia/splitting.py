@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.corpora.wikipedia.articles import Article
 from pipeline_lib.corpora.wikipedia.chunks import Chunk
@@ -44,10 +44,7 @@ class SentencePass(ShardPass):
 
     @classmethod
     def of(cls, params: Wikipedia) -> "SentencePass":
-        """Take the settings, and load the splitter, which forked workers then share.
-
-        :raises DistilleryError: if the splitter's model is not installed.
-        """
+        """Take the settings, and load the splitter, which forked workers then share."""
         sentence_pass = cls(params.splitter, params.keep)
         sentence_pass.load()
         return sentence_pass
@@ -102,8 +99,8 @@ def _paragraphs(article: Article, wikitext: bool) -> list[str]:
         return plain_paragraphs(article.text)
     try:
         return wikitext_paragraphs(article.text)
-    except DistilleryError as error:
-        raise DistilleryError(f"article {article.id} ({article.title!r}): {error}. Take it out of the dump.") from error
+    except PotstillError as error:
+        raise PotstillError(f"article {article.id} ({article.title!r}): {error}. Take it out of the dump.") from error
 
 
 @lru_cache(maxsize=1)

@@ -57,10 +57,7 @@ class Facts:
 
 
 def read_facts(folder: Path, student: Student) -> Facts:
-    """Gather what is known about the student in ``folder``.
-
-    :raises DistilleryError: if params.yaml, its record or the scores of its task are damaged.
-    """
+    """Gather what is known about the student in ``folder``."""
     location, record = student_place(folder), folder / "training.json"
     return Facts(
         folder,

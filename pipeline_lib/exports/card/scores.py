@@ -111,8 +111,11 @@ def differences_section(facts: Facts) -> list[str]:
     shown = sorted(sorted(differences, key=lambda name: -abs(differences[name]))[:MAX_CLASSES], key=differences.get)
     cells = [
         [
-            *(escape(name), percent(theirs[name]), _spread(mine[name])),
-            *(signed(differences[name]), percent(mine[name].by_seed[seed])),
+            escape(name),
+            percent(theirs[name]),
+            _spread(mine[name]),
+            signed(differences[name]),
+            percent(mine[name].by_seed[seed]),
         ]
         for name in shown
     ]

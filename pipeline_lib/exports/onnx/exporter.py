@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.base.model_config import PROBLEM_TYPES
 from pipeline_lib.exports.deviation import Deviation, measure
@@ -33,11 +33,7 @@ QUANTISED = ("MatMul", "Gather", "LSTM")
 
 
 def export_onnx(folder: Path, out: Path) -> str:
-    """Write the student in ``folder`` to the new folder ``out`` in float32; return a summary.
-
-    :raises DistilleryError: if there is none, it cannot be exported to ONNX, ``out`` is not empty,
-        or the file's answers differ from the student's.
-    """
+    """Write the student in ``folder`` to the new folder ``out`` in float32; return a summary."""
     return _export(folder, out, "onnx")
 
 
@@ -54,7 +50,7 @@ def _export(folder: Path, out: Path, form: str) -> str:
     deviations = _measured(subject, model)
     worst = max(deviations.values(), key=lambda deviation: deviation.relative)
     if worst.relative > MAX_DEVIATION:
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: the ONNX model's answers differ from the student's (by up to "
             f"{worst.largest:.3g}), so nothing was written. Please report the model's family, and "
             "use the student's own folder."
@@ -76,16 +72,13 @@ def _export(folder: Path, out: Path, form: str) -> str:
 
 
 def build(subject: Subject) -> "onnx.ModelProto":
-    """Return a student, or a sentence encoder, as an ONNX model in float32.
-
-    :raises DistilleryError: if its architecture cannot be exported.
-    """
+    """Return a student, or a sentence encoder, as an ONNX model in float32."""
     output = VECTOR if subject.labels is None else LOGITS
     if isinstance(subject.encoder, TRACED):
         segments = subject.reader.segments
         return trace(subject.network, output, segments, subject.temperature)
     if not isinstance(subject.encoder, BUILT):
-        raise DistilleryError(
+        raise PotstillError(
             f"{subject.folder}: {subject.architecture} is an architecture from outside the "
             "library, which cannot be exported to ONNX. Use the student's own folder."
         )

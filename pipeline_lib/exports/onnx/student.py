@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeline_lib.base.distribution import install_extra
-from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import read_record
 from pipeline_lib.base.text import Text
 from pipeline_lib.base.threads import usable_cores
@@ -68,10 +68,7 @@ class OnnxStudent:
 
 
 def load_onnx_student(folder: Path) -> OnnxStudent:
-    """Load an exported student.
-
-    :raises DistilleryError: if the folder is damaged, or onnxruntime is not installed.
-    """
+    """Load an exported student."""
     require_packages("onnxruntime")
     try:
         config = read_record(folder / CONFIG)
@@ -81,22 +78,19 @@ def load_onnx_student(folder: Path) -> OnnxStudent:
         session = open_session((folder / FILES[config["form"]]).read_bytes())
         width = session.get_outputs()[0].shape[1]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: the ONNX student cannot be opened ({reason_of(error)}). Export it again."
         ) from error
     return OnnxStudent(session, reader, labels, width, config)
 
 
 def require_packages(*names: str) -> None:
-    """Check that the packages that write or run ONNX files are installed.
-
-    :raises DistilleryError: if one is not.
-    """
+    """Check that the packages that write or run ONNX files are installed."""
     try:
         for name in names:
             import_module(name)
     except ImportError as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"ONNX files need {' and '.join(names)} ({error}). Run `{install_extra('onnx')}`."
         ) from error
 

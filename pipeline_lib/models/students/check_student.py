@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.collect_errors import faults_of
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_record
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.max_positions import position_count
@@ -64,7 +64,6 @@ def check_fits(key: str, student: StudentSettings, folder: Path) -> None:
     """Check that a pretrained model has the layers and positions that a student needs.
 
     :param key: of the student in params.yaml.
-    :raises DistilleryError: if it does not.
     """
     if student.reads in ("sentences", "sequence"):
         check_positions(key, student, folder)
@@ -74,7 +73,7 @@ def check_fits(key: str, student: StudentSettings, folder: Path) -> None:
     if student.layers is None:
         check_last(key, student, folder, count)
     elif max(student.layers) >= count:
-        raise DistilleryError(
+        raise PotstillError(
             f"{key}.layers: {max(student.layers)}, but {folder} has {count} layers, 0 to "
             f"{count - 1}. Name some of them in params.yaml."
         )
@@ -84,10 +83,9 @@ def check_last(key: str, student: StudentSettings, folder: Path, count: int) -> 
     """Check that a pretrained model has as many layers as a student's ``last`` uses.
 
     :param key: of the student in params.yaml; :param count: how many the model has.
-    :raises DistilleryError: if it has fewer.
     """
     if student.last > count:
-        raise DistilleryError(
+        raise PotstillError(
             f"{key}.last: {student.last}, but {folder} has {count} layers. Set it to at most {count} in params.yaml."
         )
 
@@ -96,11 +94,10 @@ def check_positions(key: str, student: StudentSettings, folder: Path) -> None:
     """Check that a model can read all word pieces that a student reads.
 
     :param key: of the student in params.yaml.
-    :raises DistilleryError: if it has fewer positions.
     """
     positions = position_count(read_config(folder))
     if positions is not None and student.max_words > positions:
-        raise DistilleryError(
+        raise PotstillError(
             f"{key}.max_words: {student.max_words}, but {folder} has {positions} positions. Set it "
             f"to at most {positions} in params.yaml."
         )
@@ -111,11 +108,10 @@ def check_width(key: str, student: StudentSettings, model: Path, states: Path) -
 
     :param key: of the row in params.yaml; :param model: the folder of the student's model.
     :param states: the set of the teacher's states.
-    :raises DistilleryError: if these have another width.
     """
     student_width, width = layer_width(_configuration(student, model)), state_width(states)
     if width not in (student_width, None):
-        raise DistilleryError(
+        raise PotstillError(
             f"{key}.objective: the states of {_name(student, model)} have {student_width} values, "
             f"those of its teacher {width}. Use a student of a model with {width}, or another "
             "teacher."
@@ -127,18 +123,17 @@ def check_beside(key: str, row: Method | GeneralEncoder, student: StudentSetting
 
     :param key: of the row in params.yaml.
     :param model: the folder of the student's model; :param teacher: the teacher's.
-    :raises DistilleryError: if it does not.
     """
     config, other = _configuration(student, model), read_config(teacher)
     count, wanted = layer_count(other), max(row.teacher_runs.layers)
     if count is not None and wanted > count:
-        raise DistilleryError(
+        raise PotstillError(
             f"{key}.teacher_runs.layers: {wanted}, but {teacher} has {count} layers, 1 to {count}. "
             "Name some of them in params.yaml."
         )
     heads = head_count(config), head_count(other)
     if "attentions" in row.objective.weights and heads[0] != heads[1]:
-        raise DistilleryError(
+        raise PotstillError(
             f"{key}.objective.attentions: {_name(student, model)} has {heads[0]} attention heads, "
             f"its teacher {heads[1]}, and they are compared one by one. Leave the term out, or "
             "use another student."

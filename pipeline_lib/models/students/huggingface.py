@@ -10,7 +10,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, PretrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.models.students.folders import ENCODER_TYPE, MODEL_TYPE, TEMPERATURE
@@ -35,7 +35,7 @@ class HubStudentConfig(PretrainedConfig):
             # Only a student exported for the hub has this key.
             # Registered classes take precedence over a folder's own, but only the latter apply its
             # temperature.
-            raise DistilleryError(
+            raise PotstillError(
                 "this student was exported for the hub, with classes of its own. Load it by "
                 "pipeline_lib.load_student, or where pipeline_lib.models.students.huggingface is "
                 "not imported."

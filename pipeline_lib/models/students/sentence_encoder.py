@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import nn
 
-from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import atomic_path, read_record, write_json
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import MASK
@@ -112,11 +112,7 @@ def save_encoder(
 
 
 def load_encoder(folder: Path | str, device: torch.device | str = "cpu") -> SentenceEncoder:
-    """Load a sentence encoder, or a student's encoder.
-
-    :raises DistilleryError: if the folder contains neither, it was altered, or the weights are not
-        finite.
-    """
+    """Load a sentence encoder, or a student's encoder."""
     folder, device = Path(folder), torch.device(device)
     check_sealed(folder)
     try:
@@ -127,8 +123,8 @@ def load_encoder(folder: Path | str, device: torch.device | str = "cpu") -> Sent
         if settings.joint:
             raise ValueError(f"a {settings.name()} student has no vector for a single sentence")
         alone = None if kind == MODEL_TYPE else _read_encoder(folder, config, settings)
-    except (*(OSError, ValueError, KeyError, TypeError, RuntimeError), *(SafetensorError, DistilleryError)) as error:
-        raise DistilleryError(
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, PotstillError) as error:
+        raise PotstillError(
             f"{folder}: no sentence encoder ({reason_of(error)}). Give a folder below data/encoders or data/students."
         ) from error
     if alone is None:

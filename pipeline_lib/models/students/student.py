@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 
 from pipeline_lib.base.devices import single_thread
-from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import atomic_path, read_record, write_json
 from pipeline_lib.base.model_config import PROBLEM_TYPES, kind_of_model
 from pipeline_lib.base.probabilities import Kind
@@ -172,19 +172,15 @@ def save_student(folder: Path, model: StudentNetwork, tokenizer: Tokenizer | Pie
 
 
 def load_student(folder: Path | str, device: torch.device | str = "cpu") -> Student:
-    """Load a trained student.
-
-    :raises DistilleryError: if the folder does not contain one, it was altered, or its weights are
-        not finite.
-    """
+    """Load a trained student."""
     folder = Path(folder)
     check_sealed(folder)
     try:
         model = StudentNetwork(_config(read_record(folder / "config.json")))
         model.load_state_dict(load_file(folder / "model.safetensors"))
         tokenizer = read_tokenizer(folder, model.config.settings.reads)
-    except (*(OSError, ValueError, KeyError, TypeError, RuntimeError), *(SafetensorError, DistilleryError)) as error:
-        raise DistilleryError(
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, PotstillError) as error:
+        raise PotstillError(
             f"{folder}: not a trained student ({reason_of(error)}). Train it with "
             "`dvc repro`, or give a folder below data/students."
         ) from error

@@ -120,7 +120,6 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     """Read what :func:`save_tokenizer` wrote.
 
     :raises ValueError: if the file is missing or damaged.
-    :raises DistilleryError: if it was altered.
     """
     check_sealed(folder / "tokenizer.json")
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path, read_record, write_json
 
 RECORD, MEAN = "targets.json", "mean.npy"
@@ -42,14 +42,10 @@ class Targets:
 
     @classmethod
     def read(cls, folder: Path) -> "Targets":
-        """Read an encoder's record.
-
-        :raises DistilleryError: if there is none: the encoder was not trained on a model's vectors,
-            or has been trained on a task since.
-        """
+        """Read an encoder's record."""
         path = Path(folder) / RECORD
         if not path.exists():
-            raise DistilleryError(
+            raise PotstillError(
                 f"{folder}: not trained on a model's vectors (there is no {RECORD}). Give an "
                 "encoder below data/encoders that `dvc repro` has trained."
             )
@@ -76,11 +72,8 @@ def _content(mean: np.ndarray) -> bytes:
 
 
 def load_mean(path: Path) -> np.ndarray:
-    """Read what :func:`save_mean` wrote.
-
-    :raises DistilleryError: if it is missing or damaged.
-    """
+    """Read what :func:`save_mean` wrote."""
     try:
         return np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise DistilleryError(f"{path}: the mean vector cannot be read ({error}). Make its folder again.") from error
+        raise PotstillError(f"{path}: the mean vector cannot be read ({error}). Make its folder again.") from error

@@ -19,7 +19,7 @@ from safetensors.numpy import load_file, save_file
 from threadpoolctl import threadpool_limits
 from tokenizers import AddedToken, Tokenizer, models, normalizers
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path, sha256_folder, sha256_json
 from pipeline_lib.base.hashing import salt, splitmix64, string_keys
 from pipeline_lib.base.layout import Layout
@@ -49,10 +49,7 @@ def vector_source(params: Vocabulary, layout: Layout) -> Path:
 
 
 def vector_file(source: Path) -> Path:
-    """Return the file of word vectors in the folder of a fetched one.
-
-    :raises DistilleryError: if it was altered.
-    """
+    """Return the file of word vectors in the folder of a fetched one."""
     path = next(p for p in sorted(source.iterdir()) if p.stem == "vectors")
     check_sealed(path)
     return path
@@ -138,12 +135,9 @@ def is_one_word(word: str, lowercase: bool) -> bool:
 
 
 def reduce_vectors(vectors: np.ndarray, dimensions: int) -> np.ndarray:
-    """Project the words with a vector onto their first principal components; zeros stay zeros.
-
-    :raises DistilleryError: if ``vectors`` has fewer dimensions than that.
-    """
+    """Project the words with a vector onto their first principal components; zeros stay zeros."""
     if dimensions > vectors.shape[1]:
-        raise DistilleryError(
+        raise PotstillError(
             f"vocabulary.dimensions: {dimensions}, but the vectors have {vectors.shape[1]}. Use at most that, or null."
         )
     present = vectors.any(axis=1)
@@ -234,11 +228,10 @@ def piece_vectors(model_folder: Path, pieces: int, dimensions: int) -> np.ndarra
 
     :param pieces: rows in the table; pieces without an embedding get zeros.
     :returns: float32 (pieces, dimensions), scaled as :func:`complete_vectors` scales words.
-    :raises DistilleryError: if the embeddings have fewer dimensions.
     """
     embeddings = word_embeddings(model_folder)[:pieces]
     if dimensions > embeddings.shape[1]:
-        raise DistilleryError(
+        raise PotstillError(
             f"embedding_size: {dimensions}, but the word pieces of {model_folder} have "
             f"{embeddings.shape[1]} values. Use at most that, or `start: random`."
         )
@@ -263,12 +256,9 @@ def save_vocabulary(folder: Path, tokenizer: Tokenizer, vectors: np.ndarray) -> 
 
 
 def load_vocabulary(folder: Path) -> tuple[Tokenizer, np.ndarray]:
-    """Return the (tokenizer, embedding table) that :func:`save_vocabulary` wrote.
-
-    :raises DistilleryError: if they are missing or damaged.
-    """
+    """Return the (tokenizer, embedding table) that :func:`save_vocabulary` wrote."""
     check_sealed(folder)
     try:
         return load_tokenizer(folder), load_file(folder / "vectors.safetensors")["vectors"]
     except (OSError, ValueError, KeyError, SafetensorError) as error:
-        raise DistilleryError(f"{folder}: not a vocabulary ({error}). Delete it and run `dvc repro`.") from error
+        raise PotstillError(f"{folder}: not a vocabulary ({error}). Delete it and run `dvc repro`.") from error

@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 from tokenizers.decoders import ByteLevel
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.seals import check_sealed
 
 CONTINUES = "##"
@@ -38,7 +38,6 @@ def read_vectors(
     :param words: the wanted words; those that the file lacks are not returned.
     :param usable: whether the tokenizer can produce a word; others would never be looked up.
     :return: the words found, and their vectors, float32, shape (words, width).
-    :raises DistilleryError: naming file and line, if a line is invalid or no wanted word is found.
     """
     missing = {word.encode("utf-8", "surrogatepass") for word in words}
     wanted, left, seen = len(missing), extra, set()
@@ -57,7 +56,7 @@ def read_vectors(
         if not missing and not left:
             break
     if wanted and len(missing) == wanted:
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: contains none of the {wanted} wanted words. Check `format` and `lowercase` "
             "of `vocabulary` in params.yaml, and the file's language."
         )
@@ -106,7 +105,7 @@ def _entries(path: Path, format: str) -> Iterator[tuple[bytes, _Text | _Binary]]
                 else:
                     yield from _binary_entries(path, handle, count, width)
     except FileNotFoundError as error:
-        raise DistilleryError(f"{path}: not found. Run `dvc repro` to fetch it.") from error
+        raise PotstillError(f"{path}: not found. Run `dvc repro` to fetch it.") from error
 
 
 def _header(path: Path, handle: IO[bytes]) -> tuple[int, int]:
@@ -183,10 +182,8 @@ def _finite(vector: np.ndarray, where: str) -> np.ndarray:
     return vector
 
 
-def _bad(where: str, what: str) -> DistilleryError:
-    return DistilleryError(
-        f"{where}: {what}. Correct `vocabulary.vectors.format` in params.yaml, or get the file again."
-    )
+def _bad(where: str, what: str) -> PotstillError:
+    return PotstillError(f"{where}: {what}. Correct `vocabulary.vectors.format` in params.yaml, or get the file again.")
 
 
 def model_vectors(model_folder: Path, words: Sequence[str]) -> np.ndarray:
@@ -195,7 +192,6 @@ def model_vectors(model_folder: Path, words: Sequence[str]) -> np.ndarray:
     :param model_folder: the base encoder: tokenizer and safetensors weights.
     :param words: the words.
     :return: float32, shape (len(words), width of the embeddings).
-    :raises DistilleryError: if the folder has no word embeddings or no tokenizer.
     """
     table = word_embeddings(model_folder)
     tokenizer = _tokenizer(model_folder)
@@ -257,10 +253,7 @@ def _marked(piece: str, mark: str) -> tuple[str]:
 
 
 def word_embeddings(model_folder: Path) -> np.ndarray:
-    """Return a pretrained model's word-piece embeddings, float32 (pieces, width).
-
-    :raises DistilleryError: if the folder has none, or a file was altered.
-    """
+    """Return a pretrained model's word-piece embeddings, float32 (pieces, width)."""
     from safetensors import SafetensorError
 
     for path in sorted(Path(model_folder).glob("*.safetensors")):
@@ -268,12 +261,12 @@ def word_embeddings(model_folder: Path) -> np.ndarray:
         try:
             table = _embeddings_of(path)
         except (SafetensorError, OSError) as error:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{path}: truncated or not a safetensors file ({error}). Get the model again."
             ) from error
         if table is not None:
             return table
-    raise DistilleryError(
+    raise PotstillError(
         f"{model_folder}: no tensor {' or '.join(f'*{name}' for name in TABLES)} in its "
         "safetensors files. Use a BERT-like model, or `vocabulary.vectors` of kind file."
     )
@@ -306,7 +299,7 @@ def _tokenizer(model_folder: Path) -> Any:
 
             tokenizer = AutoTokenizer.from_pretrained(model_folder, local_files_only=True).backend_tokenizer
     except Exception as error:  # both libraries raise bare Exceptions for files they cannot read
-        raise DistilleryError(
+        raise PotstillError(
             f"{model_folder}: no readable tokenizer ({error}). Save it with the model's tokenizer."
         ) from error
     # A stored tokenizer may truncate or pad its input.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.outputs.files.content_keys import row_keys
 from pipeline_lib.outputs.files.gathering import check_weights
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
@@ -29,8 +29,6 @@ def describe_answers(answers: KeyedTable, task: Task, splits: Mapping[str, Shard
 
     :param answers: as they were gathered, with their origins; :param splits: the task's sets, among
         them train and dev.
-    :raises DistilleryError: if no row has an answer, if the answers agree with the labels no better
-        than by chance, if they or a stretch of them are shifted, or if they are in another unit.
     """
     where = answers.origins.names
     known_rows = [_answer_indices(answers, rows) for rows in splits.values()]
@@ -67,12 +65,9 @@ def task_sets(folder: Path) -> dict[str, ShardSet]:
 
 
 def check_answered(known: int, total: int, where: str) -> None:
-    """Check that any of a task's texts has an answer.
-
-    :raises DistilleryError: if none has.
-    """
+    """Check that any of a task's texts has an answer."""
     if total and not known:
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: none of the task's {total:,} texts is answered: the file's texts, or the "
             "ids of its requests, are of others. Make the batch with `distill teacher requests`, "
             "or give lines with the `text` that was asked about."
@@ -98,7 +93,6 @@ def check_related(labels: np.ndarray, outputs: np.ndarray, task: Task, where: st
     """Check that answers are related to the labels of their texts.
 
     :param labels: (rows,); :param outputs: float (rows, classes), or (rows, 1) scores.
-    :raises DistilleryError: if they agree no better than shuffled answers would.
     """
     if len(labels) < MIN_LABELS or np.ptp(labels) == 0:
         return
@@ -107,7 +101,7 @@ def check_related(labels: np.ndarray, outputs: np.ndarray, task: Task, where: st
     # If almost all rows have one class, chance alone gives nearly full agreement.
     if measured >= min(chance, 0.99):
         return
-    raise DistilleryError(
+    raise PotstillError(
         f"{where}: the agreement of the answers to {len(labels):,} labelled texts with the labels "
         f"is {measured:.1%}, and shifted or mixed up answers could reach {chance:.1%}. Check that "
         "every answer is in the row of its own text, and that `classes` are in the order of the "
@@ -123,7 +117,6 @@ def check_order(answers: KeyedTable, labels: np.ndarray, indices: np.ndarray, ta
     noisy they are, in whatever order the rows are and wherever the hard ones stand.
 
     :param labels: (labelled,); :param indices: of their answers, int (labelled,).
-    :raises DistilleryError: naming the first and last row of the stretch.
     """
     order = np.argsort(answers.places)
     known, predictions = np.full(len(order), np.nan), decide(answers[:], task.kind)
@@ -146,7 +139,7 @@ def check_order(answers: KeyedTable, labels: np.ndarray, indices: np.ndarray, ta
             if _fits_others(predictions[rows], known[rows], others[rows]):
                 ends = answers.places[order[rows[[0, -1]]]]
                 first, last = map(answers.origins.row, ends)
-                raise DistilleryError(
+                raise PotstillError(
                     f"{first} to {last}: the answers fit the labels one row {direction} better "
                     "than their own: they are shifted. Put every answer in the row of its own text."
                 )

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.outputs.files.batch_output import Asked, read_batch_line, read_vllm_line
 from pipeline_lib.outputs.files.given_rows import Given, check_text, read_rows
 from pipeline_lib.outputs.files.teacher_rows import BATCHES, Described, described, format_of
@@ -31,7 +31,6 @@ def read_answers(path: Path, format: str | None, asked: Asked) -> tuple[Describe
 
     :param format: None: from the suffix; :param asked: the task's classes, whose probabilities are
         read from a batch's tokens, or the range of its scores.
-    :raises DistilleryError: naming the file, the row or column, and the remedy.
     """
     format = format_of(path, format)
     read_line = read_vllm_line if format == "vllm" else read_batch_line
@@ -58,16 +57,16 @@ def _given(row: Mapping[str, Any], where: str) -> Given:
     weight, coverage = numbers.values()
     if weight is not None and not 0 <= weight <= MAX_WEIGHT:
         fault = "below 0" if weight < 0 else f"above {MAX_WEIGHT:g}"
-        raise DistilleryError(f"{where}: `weight` is {fault}. Correct it.")
+        raise PotstillError(f"{where}: `weight` is {fault}. Correct it.")
     if coverage is not None and not 0.0 <= coverage <= 1.0:
-        raise DistilleryError(f"{where}: `coverage` is not a share from 0 to 1. Correct it.")
+        raise PotstillError(f"{where}: `coverage` is not a share from 0 to 1. Correct it.")
     error = values.get("error")
     if error:
         return Given(texts, error=str(error))
     kinds = [kind for kind in ANSWERS if kind in values]
     if len(kinds) != 1:
         present = " and ".join(kinds) or "none"
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: expected one of {', '.join(ANSWERS)}, found {present}. Keep one; in a row "
             "without an answer, give the reason in `error`."
         )
@@ -81,7 +80,7 @@ def _numbers(value: Any, where: str) -> Numbers:
         try:
             value = json.loads(value)
         except ValueError as error:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{where}: {value!r:.40} is not a list of numbers ({error}). Write [0.1, 0.9], or "
                 "a column for each class, as probs.NAME."
             ) from error
@@ -94,7 +93,7 @@ def _numbers(value: Any, where: str) -> Numbers:
             return _numbers(dict(value), where)
         numbers = [_number(part, "a class", where) for part in value]
         if None in numbers:
-            raise DistilleryError(f"{where}: a class has no number. Fill it in, or give `error`.")
+            raise PotstillError(f"{where}: a class has no number. Fill it in, or give `error`.")
         return numbers
     return [_number(value, "the answer", where)]
 
@@ -107,7 +106,7 @@ def _number(value: Any, name: str, where: str) -> float | None:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: {name} is {value!r:.40}, not a finite number. Correct it, or give the reason in `error`."
         )
     return number

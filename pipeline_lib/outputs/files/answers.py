@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.probabilities import logit, softmax
 from pipeline_lib.outputs.files.answer_files import Numbers, read_answers
 from pipeline_lib.outputs.files.batch_output import AnyOf, Asked
@@ -48,11 +48,7 @@ class Answers(Values):
         self.again = f"have the teacher answer again with {asked}, and put its file here."
 
     def read(self, path: Path) -> tuple[Described, Iterator[GivenRows]]:
-        """Read a file; see :meth:`Values.read`.
-
-        :raises DistilleryError: also for an unknown or missing class, and numbers that are not
-            probabilities.
-        """
+        """Read a file; see :meth:`Values.read`."""
         asked: Asked = self.task.score_range or self.task.label_names
         if self.task.kind == "multilabel":
             asked = AnyOf(tuple(self.task.label_names))
@@ -67,7 +63,7 @@ class Answers(Values):
             if coverage is not None and coverage < self.settings.min_coverage:
                 return None
             if row.texts is not None and len(row.texts) != len(self.task.text):
-                raise DistilleryError(
+                raise PotstillError(
                     f"{where}: {len(row.texts)} texts, but the task reads {len(self.task.text)} "
                     f"({', '.join(self.task.text)}). A pair has `text` and `text_pair`."
                 )
@@ -91,7 +87,7 @@ class Answers(Values):
         if row.kind == "logits":
             if not named.all():
                 lacking = ", ".join(np.array(self.task.label_names)[~named])
-                raise DistilleryError(f"{where}: no logit for {lacking}. Give one for each class.")
+                raise PotstillError(f"{where}: no logit for {lacking}. Give one for each class.")
             return _float32(values), None
         probs, coverage = _completed(values, named, row.coverage, where)
         return _logits_of(probs, self.settings), coverage
@@ -107,14 +103,14 @@ class Answers(Values):
         values, named = _in_order(row.value, order, self.task, where)
         if not named.all():
             lacking = ", ".join(np.array(names)[~named])
-            raise DistilleryError(
+            raise PotstillError(
                 f"{where}: nothing is said of {lacking}. Give a number for each label, or in "
                 "`label` the list of those that apply."
             )
         if row.kind == "logits":
             return _float32(values)
         if ((values < 0) | (values > 1 + EXCESS)).any():
-            raise DistilleryError(
+            raise PotstillError(
                 f"{where}: {values.round(4).tolist()} are not probabilities (each from 0 to 1). "
                 "Give `logits`, or correct them."
             )
@@ -160,19 +156,16 @@ class Answers(Values):
 
 
 def _class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:
-    """Return the index of each of the task's classes in a file's classes, int64 (classes,).
-
-    :raises DistilleryError: if one is missing, unknown, or listed twice.
-    """
+    """Return the index of each of the task's classes in a file's classes, int64 (classes,)."""
     if task.is_regression:
         return np.zeros(1, np.int64)
     indices = [_class_index(name, task, where) for name in classes]
     for name, index in zip(classes, indices, strict=True):
         if indices.count(index) > 1:
-            raise DistilleryError(f"{where}: class {name!r} is listed twice. Name each once.")
+            raise PotstillError(f"{where}: class {name!r} is listed twice. Name each once.")
     missing = [name for index, name in enumerate(task.label_names) if index not in indices]
     if missing:
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: class {missing[0]!r} is missing from {', '.join(classes)}. Name every "
             "class of the task's `labels`."
         )
@@ -180,31 +173,25 @@ def _class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:
 
 
 def _class_index(name: Any, task: Task, where: str, remedy: str = "") -> int:
-    """Return the index of a class, whose name may differ in case and surrounding whitespace.
-
-    :raises DistilleryError: if the task has no such class.
-    """
+    """Return the index of a class, whose name may differ in case and surrounding whitespace."""
     names = [_plain(known) for known in task.label_names]
     if isinstance(name, str) and _plain(name) in names:
         return names.index(_plain(name))
-    raise DistilleryError(
+    raise PotstillError(
         f"{where}: class {name!r} is unknown; the task's are {', '.join(task.label_names)}. Name "
         f"it as in `labels`, or correct it.{remedy}"
     )
 
 
 def _class_number(value: Any, classes: Sequence[str] | None, task: Task, where: str) -> int:
-    """Return the class index of a label: a class's name, or its index in the file's classes.
-
-    :raises DistilleryError: if it is neither.
-    """
+    """Return the class index of a label: a class's name, or its index in the file's classes."""
     is_name = isinstance(value, str) and _plain(value) in map(_plain, task.label_names)
     if is_name or not _is_number(value):
         return _class_index(value, task, where)
     if classes is None:
         return _class_index(value, task, where, " A number needs `classes`, which it indexes.")
     if float(value) not in range(len(classes)):
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: label {value} is not an index of the classes {', '.join(classes)}, which "
             "are numbered from 0. Correct it."
         )
@@ -212,10 +199,7 @@ def _class_number(value: Any, classes: Sequence[str] | None, task: Task, where: 
 
 
 def _named_labels(value: Any, task: Task, where: str) -> list[int]:
-    """Return the indices of the labels that a list names, or a text with a list in it.
-
-    :raises DistilleryError: if the task has no such label.
-    """
+    """Return the indices of the labels that a list names, or a text with a list in it."""
     if not isinstance(value, list):
         known = {*map(_plain, task.label_names)}
         entries = entries_of(_plain(str(value)), known)
@@ -241,17 +225,16 @@ def _completed(values: np.ndarray, named: np.ndarray, coverage: float | None, wh
 
     :param values: probabilities, 0 for unnamed classes; :param named: the mask, bool (classes,).
     :param coverage: of the named classes together; None: their sum.
-    :raises DistilleryError: if the values are not probabilities.
     """
     total = float(values.sum())
     if (values < 0).any() or total > 1.0 + EXCESS:
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: {values[named].round(4).tolist()} are not probabilities (from 0 to 1, "
             "together at most 1). Give `logits`, or correct them."
         )
     covered = min(1.0, total) if coverage is None else coverage
     if not total and (named.all() or coverage):
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: the probabilities of {'all' if named.all() else 'the named'} classes are 0. "
             "Correct them, or give the reason in `error`."
         )
@@ -276,15 +259,12 @@ def _logits_of(probs: np.ndarray, settings: AnswerFiles) -> np.ndarray:
 
 
 def _score_of(row: Given, task: Task, where: str) -> np.ndarray:
-    """Return a row's regression score, float32 (1,).
-
-    :raises DistilleryError: if the row does not have exactly one number.
-    """
+    """Return a row's regression score, float32 (1,)."""
     value = row.value if row.kind == "label" else None
     if row.kind == "logits" and len(row.value) == 1:
         [value] = row.value.values() if isinstance(row.value, Mapping) else row.value
     if not _is_number(value):
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: {task.label_names[0]} is a score, and this row has {row.kind} "
             f"{row.value!r:.40}. Give one number in `label` or `logits`."
         )
@@ -302,12 +282,12 @@ def _in_order(value: Numbers, order: np.ndarray | None, task: Task, where: str) 
     classes = len(task.label_names)
     if isinstance(value, list):
         if order is None:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{where}: a list of numbers, and nothing says which class is which. Name the "
                 "`classes` in the file's metadata or in the teacher's row of params.yaml."
             )
         if len(value) != classes:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{where}: {len(value)} numbers for the {classes} classes "
                 f"{', '.join(task.label_names)}. Give one for each."
             )

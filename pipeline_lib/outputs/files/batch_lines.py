@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.unicode import printable
 from pipeline_lib.outputs.files.given_rows import Given, check_text
 
@@ -47,15 +47,10 @@ Reader = Callable[[Mapping[str, Any]], Reply | None]
 
 
 def batch_response(line: Mapping[str, Any], where: str) -> tuple[Given, Mapping[str, Any]]:
-    """Return whose line it is, with the request's error if it failed, and the response's body.
-
-    :raises DistilleryError: if it is a request, or its id is not a content key.
-    """
+    """Return whose line it is, with the request's error if it failed, and the response's body."""
     body, response, result = batch_body(line), line.get("response"), line.get("result")
     if not {"response", "result", "modelOutput", "error"} & line.keys():
-        raise DistilleryError(
-            f"{where}: a batch's request, which has no response. Give the file of the batch's results."
-        )
+        raise PotstillError(f"{where}: a batch's request, which has no response. Give the file of the batch's results.")
     if not isinstance(response, Mapping | None):
         raise TypeError(f"a response of {type(response).__name__}")
     row = _identified(line, where)
@@ -106,13 +101,10 @@ def _asked_texts(request: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def content_key(custom_id: Any, where: str, name: str = IDS[0]) -> int:
-    """Return the id of a request as a content key.
-
-    :raises DistilleryError: if it is not one.
-    """
+    """Return the id of a request as a content key."""
     if isinstance(custom_id, str) and _KEY.fullmatch(custom_id):
         return int(custom_id, 16)
-    raise DistilleryError(
+    raise PotstillError(
         f"{where}: {name} {custom_id!r:.40} is not a content key, so nothing says which text it "
         "answers. Make the batch with `distill teacher requests` (docs/teacher-files.md), or add "
         "the `text` that was asked about to each line."
@@ -143,10 +135,7 @@ def _one_line(message: Any) -> str:
 
 
 def reply_of(body: Mapping[str, Any], where: str) -> Reply:
-    """Return the reply in a response's body, without what the model thought before it.
-
-    :raises DistilleryError: if it holds vectors, or is of an endpoint that is not read.
-    """
+    """Return the reply in a response's body, without what the model thought before it."""
     for key, read in _READERS.items():
         if key in body and (reply := read(body)) is not None:
             if reply.text or reply.error:
@@ -154,13 +143,13 @@ def reply_of(body: Mapping[str, Any], where: str) -> Reply:
             return Reply(None, _no_answer(body))
     vectors = {"embedding", "embeddings", "data"} & body.keys()
     if vectors:
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: these are vectors (an embeddings endpoint's), not answers. Name the file in "
             "`sentence_vectors`, or have the texts answered by a chat model."
         )
     if not body:
         return Reply(None, "no answer")
-    raise DistilleryError(
+    raise PotstillError(
         f"{where}: a response with {', '.join(map(repr, body))}, which is of no endpoint that is "
         "read. Give rows of `text` and `label` instead (docs/teacher-files.md)."
     )
@@ -171,8 +160,12 @@ def _no_answer(body: Mapping[str, Any]) -> str:
     first = next((body[n][0] for n in ("choices", "candidates") if body.get(n)), {})
     details = body.get("incomplete_details") or body.get("promptFeedback") or {}
     reasons = (
-        *(first.get("finish_reason"), first.get("finishReason"), details.get("reason")),
-        *(details.get("blockReason"), body.get("stop_reason"), body.get("stopReason")),
+        first.get("finish_reason"),
+        first.get("finishReason"),
+        details.get("reason"),
+        details.get("blockReason"),
+        body.get("stop_reason"),
+        body.get("stopReason"),
     )
     reason = next(filter(None, reasons), None)
     return "no answer" if reason is None else f"no answer ({reason})"

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.outputs.files.batch_lines import Alternatives, Reply, batch_response, reply_of, token_text
 from pipeline_lib.outputs.files.class_names import plain
 from pipeline_lib.outputs.files.final_answer import (
@@ -54,7 +54,6 @@ def read_batch_line(line: Mapping[str, Any], asked: Asked, where: str) -> Given:
     """Read a line of a batch's output, of any provider's.
 
     :param where: for messages.
-    :raises DistilleryError: if the line is not from a batch, or its probabilities are impossible.
     """
     row, body = batch_response(line, where)
     return row if row.error is not None else _answered(row, reply_of(body, where), asked, where)
@@ -65,8 +64,6 @@ def read_vllm_line(line: Mapping[str, Any], asked: Asked, where: str) -> Given:
 
     ``outputs[0].logprobs`` has for each token the alternatives' ``decoded_token`` and ``logprob``,
     and ``outputs[0].text`` the answer.
-
-    :raises DistilleryError: see :func:`read_batch_line`.
     """
     row, _ = batch_response({"response": {}, **line}, where)
     if row.error is not None:
@@ -296,13 +293,13 @@ def _check_possible(places: list[Alternatives], where: str) -> None:
     for number, alternatives in enumerate(places):
         total = sum(math.exp(value) for value in alternatives.values())
         if not total <= 1.0 + IMPOSSIBLE:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{where}: the alternatives of token {number} have a total probability of "
                 f"{total:.3f}. The provider's log probabilities cannot be right: ask for labels "
                 "alone, or use another provider."
             )
     if len(places) > 1 and len(places[0]) > 1 and all(alternatives == places[0] for alternatives in places):
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: all {len(places)} tokens have the same alternatives. The provider's log "
             "probabilities cannot be right: ask for labels alone, or use another provider."
         )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import write_json_lines
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.outputs.files.answer_checks import check_answered, describe_answers, task_sets
@@ -38,8 +38,6 @@ def answer_lines(
 
     :param name: the task; None: the answers are not compared with any.
     :param texts: those of the task's own files, in case it has no sets yet; None: unknown.
-    :raises DistilleryError: if the answers are invalid, answer none of the task's texts, or are
-        unrelated to its labels.
     """
     with gathered(files, kind) as answers:
         covered = [] if name is None else _answered(answers, kind.task, name, texts)
@@ -50,7 +48,6 @@ def answer_summary(files: Sequence[Path], kind: Answers, texts: Texts | None) ->
     """Return in one line how many of a task's texts files answer, and how.
 
     :param texts: those of the task's own files; None: unknown.
-    :raises DistilleryError: if the answers are invalid, or answer none of the texts.
     """
     with gathered(files, kind) as answers:
         parts = [f"{len(answers):,} answers"]
@@ -63,10 +60,7 @@ def answer_summary(files: Sequence[Path], kind: Answers, texts: Texts | None) ->
 
 
 def vector_lines(files: Sequence[Path], kind: Vectors, params: Params) -> list[str]:
-    """Describe files of sentence vectors, and count the encoders' sentences that have one.
-
-    :raises DistilleryError: if the vectors are invalid.
-    """
+    """Describe files of sentence vectors, and count the encoders' sentences that have one."""
     with gathered(files, kind) as vectors:
         return [*kind.described(vectors), *_embedded(vectors, params)]
 
@@ -124,7 +118,7 @@ def _embedded(vectors: KeyedTable, params: Params) -> list[str]:
     lines = [_coverage_line(path, pair, "sentences have a vector") for path, pair in counts.items()]
     known, total = map(sum, zip(*counts.values(), strict=True))
     if total and not known:
-        raise DistilleryError(
+        raise PotstillError(
             f"{vectors.origins.names}: none of the {total:,} sentences that encoders read has a "
             "vector: the file's texts, or the ids of its requests, are of others. Write them with "
             "`distill teacher vector-requests`."
@@ -155,14 +149,11 @@ def write_requests(
 
 
 def sentences_to_embed(params: Params, mask: str) -> Texts:
-    """Yield the sentences that encoders are trained on.
-
-    :raises DistilleryError: if there are none yet.
-    """
+    """Yield the sentences that encoders are trained on."""
     sets = sentence_sets(params, Layout())
     missing = [one.inputs for one in sets if not (one.inputs / "manifest.json").exists()]
     if missing or not params.sentence_encoders():
-        raise DistilleryError(
+        raise PotstillError(
             f"{missing[0]}: not there yet. Run `dvc repro split_wikipedia augment` first."
             if missing
             else "encoders: none is trained on sentence vectors. Add a row to params.yaml."

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.outputs.files.given_rows import GivenRows, check_rows
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, MappedValues, Name, Origins
@@ -46,10 +46,7 @@ class Values(ABC):
 
     @abstractmethod
     def read(self, path: Path) -> tuple[Described, Iterator[GivenRows]]:
-        """Read a file's metadata, and its rows, a few thousand at a time.
-
-        :raises DistilleryError: naming the file, the row or column, and the remedy.
-        """
+        """Read a file's metadata, and its rows, a few thousand at a time."""
 
     @abstractmethod
     def same(self, one: np.ndarray, two: np.ndarray) -> np.ndarray:
@@ -74,8 +71,6 @@ def gather(files: Sequence[Path], kind: Values, folder: Path, partial: bool = Fa
     repeated with the same value counts once.
 
     :param partial: whether there may be few values or none, as long as more are requested.
-    :raises DistilleryError: naming file and row, for an invalid value, or two values of one text;
-        or if there are none, or all are the same.
     """
     with atomic_path(folder / f"{kind.name}.arrow") as temporary:
         parts, origins, provenance = _write(files, kind, temporary)
@@ -88,10 +83,7 @@ def gather(files: Sequence[Path], kind: Values, folder: Path, partial: bool = Fa
 
 @contextmanager
 def gathered(files: Sequence[Path], kind: Values, partial: bool = False) -> Iterator[KeyedTable]:
-    """Yield the values of files, kept in a temporary folder until the block ends.
-
-    :raises DistilleryError: see :func:`gather`.
-    """
+    """Yield the values of files, kept in a temporary folder until the block ends."""
     with tempfile.TemporaryDirectory() as folder:
         yield gather(files, kind, Path(folder), partial)
 
@@ -128,10 +120,7 @@ def _batch(values: np.ndarray) -> pa.RecordBatch:
 def _table(
     kind: Values, values: MappedValues, parts: Sequence[GivenRows], origins: Origins, provenance: dict[str, str]
 ) -> KeyedTable:
-    """Return the table, with one value per text.
-
-    :raises DistilleryError: if a text has two.
-    """
+    """Return the table, with one value per text."""
     keys = np.concatenate([np.zeros(0, np.uint64), *(part.keys for part in parts)])
     weights = np.concatenate([np.zeros(0), *(part.weights for part in parts)])
     are_equal, weights = np.isnan(weights).all(), np.nan_to_num(weights, nan=1.0)
@@ -152,10 +141,15 @@ def _table(
     }
     counts["low_coverage"] = counts["rows"] - len(keys) - counts["errors"]
     return KeyedTable(
-        *(keys[kept], kept, values),
+        keys[kept],
+        kept,
+        values,
         None if are_equal else weights[kept].astype(np.float32),
-        *(kind.settings.mask, provenance, {name: counts[name] for name in kind.counts}),
-        *(dict(errors), origins),
+        kind.settings.mask,
+        provenance,
+        {name: counts[name] for name in kind.counts},
+        dict(errors),
+        origins,
     )
 
 
@@ -169,7 +163,7 @@ def _check_repeated(
         same = kind.same(values[one], values[two]) & (weights[one] == weights[two])
         if not same.all():
             row, other = (origins.row(places[same.argmin()]) for places in (one, two))
-            raise DistilleryError(
+            raise PotstillError(
                 f"{row}: the same text as {other}, with another {kind.another}. Keep one of the two rows."
             )
 
@@ -177,21 +171,18 @@ def _check_repeated(
 def _check_health(table: KeyedTable, kind: Values) -> None:
     where = table.origins.names
     if not len(table):
-        raise DistilleryError(f"{where}: no {kind.name}: {_why_none(table)} {kind.again}")
+        raise PotstillError(f"{where}: no {kind.name}: {_why_none(table)} {kind.again}")
     check_weights(table, np.arange(len(table)))
     chosen, remedy = table.sample(MAX_ROWS), f"Nothing was stored: {kind.again}"
     check_outputs(table[chosen], table.keys[chosen], where, remedy, kind.few)
 
 
 def check_weights(answers: KeyedTable, indices: np.ndarray) -> None:
-    """Check that of the answers at some indices, int (rows,), one counts.
-
-    :raises DistilleryError: if all their weights are 0.
-    """
+    """Check that of the answers at some indices, int (rows,), one counts."""
     if answers.weights is None or not len(indices) or answers.weights[indices].any():
         return
     row = answers.origins.row(answers.places[indices].min())
-    raise DistilleryError(
+    raise PotstillError(
         f"{row}: `weight` is 0, as for all {len(indices):,} answers to learn from, so there would "
         "be nothing to learn. Give weights above 0, or leave `weight` out."
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.outputs.files.content_keys import content_keys
 from pipeline_lib.outputs.files.teacher_rows import BATCHES, options_of
 from pipeline_lib.tables.reader import InputFile, JsonFile, RowBatch, open_input
@@ -64,7 +64,6 @@ def read_rows(
     """Yield a file's rows with their numbers.
 
     :param is_wanted: whether a column is read; :param values: the columns, one of which is needed.
-    :raises DistilleryError: naming the file, the row or column, and the remedy.
     """
     with open_input(path, options_of(format)) as source:
         if not isinstance(source, JsonFile):
@@ -101,13 +100,10 @@ def _column(batch: RowBatch, name: str) -> list[Any]:
 
 
 def check_columns(path: Path, names: Sequence[str], values: Sequence[str]) -> None:
-    """Check that a file has a column of texts, and one of values.
-
-    :raises DistilleryError: if not.
-    """
+    """Check that a file has a column of texts, and one of values."""
     for wanted in (("text",), values):
         if not any(name.partition(".")[0] in wanted for name in names):
-            raise DistilleryError(
+            raise PotstillError(
                 f"{path}: no column {' or '.join(map(repr, wanted))}; there are "
                 f"{', '.join(map(repr, names)) or 'none'}. docs/teacher-files.md has the columns; "
                 "`distill teacher check` tries a file."
@@ -115,22 +111,18 @@ def check_columns(path: Path, names: Sequence[str], values: Sequence[str]) -> No
 
 
 def check_text(text: Any, where: str) -> None:
-    """Check that a row has a text.
-
-    :raises DistilleryError: if not.
-    """
+    """Check that a row has a text."""
     if not isinstance(text, str) or not text.strip():
-        raise DistilleryError(f"{where}: `text` is missing or not text. Fill it in.")
+        raise PotstillError(f"{where}: `text` is missing or not text. Fill it in.")
 
 
 def check_rows(path: Path, numbers: np.ndarray, broken: np.ndarray, fault: str) -> None:
     """Check that no row is broken.
 
     :param numbers: of the rows, int (rows,); :param broken: a mask, bool (rows,).
-    :raises DistilleryError: naming the first that is, and its fault.
     """
     if broken.any():
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: row {numbers[broken.argmax()]}: {fault}. Correct it, or give the reason in `error`."
         )
 
@@ -172,13 +164,10 @@ def _keys(rows: Sequence[Given]) -> np.ndarray:
 
 @contextmanager
 def batch_line(where: str) -> Iterator[None]:
-    """Turn whatever a line of another shape raises into one clear error.
-
-    :raises DistilleryError: naming the row.
-    """
+    """Turn whatever a line of another shape raises into one clear error."""
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError, IndexError) as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: not a line of a batch's output ({type(error).__name__}: {error}). Correct it, or take it out."
         ) from error

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.outputs.files.answer_files import read_answers
 from pipeline_lib.outputs.files.given_rows import Given
 from pipeline_lib.outputs.files.teacher_rows import BATCHES, format_of
@@ -14,12 +14,10 @@ def task_of(file: Path, settings: AnswerFiles) -> Task:
     """Return the task that a file's answers are to: its classes or scores, sentences or pairs.
 
     It has nothing else: no source, and no columns.
-
-    :raises DistilleryError: if the file does not tell, or cannot be read.
     """
     kind = format_of(file, settings.format)
     if kind in BATCHES:
-        raise DistilleryError(
+        raise PotstillError(
             f"{file}: {kind}, which is read by the names of a task's classes or the range of its "
             "scores. Name the task with --task."
         )
@@ -40,7 +38,7 @@ def task_of(file: Path, settings: AnswerFiles) -> Task:
         labels = Range(min=0.0, max=1.0)
         return Regression.model_construct(kind="regression", text=text, label="score", labels=labels)
     if len(classes) == 1:
-        raise DistilleryError(
+        raise PotstillError(
             f"{file}: names no class but {classes[0]!r}. Name the task with --task, or all "
             "`classes` in the file's metadata."
         )

@@ -125,14 +125,12 @@ class KeyedTable:
 
     @classmethod
     def read(cls, folder: Path, name: Name) -> Self:
-        """Read the table in a folder.
-
-        :raises DistilleryError: if a file is missing or damaged, or was altered.
-        """
+        """Read the table in a folder."""
         check_sealed(folder)
         index = read_shard(folder / PLACES)
         return cls(
-            *(index["key"].to_numpy(), index["place"].to_numpy()),
+            index["key"].to_numpy(),
+            index["place"].to_numpy(),
             MappedValues(folder / f"{name}.arrow"),
             index["weight"].to_numpy() if "weight" in index.column_names else None,
             **read_record(folder / f"{name}.json", "mask", "provenance", "counts", "errors"),

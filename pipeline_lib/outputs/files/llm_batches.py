@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.outputs.files.content_keys import content_keys
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
 from pipeline_lib.params import Task
@@ -47,7 +47,6 @@ def instruction(task: Task, prompt: str | None) -> str:
 
     :param prompt: with ``{labels}`` for the classes, or ``{min}`` and ``{max}`` of a regression's
         scores; None: the default one.
-    :raises DistilleryError: if it has the placeholders of the other kind of task.
     """
     scores = task.score_range
     if scores is None:
@@ -58,7 +57,7 @@ def instruction(task: Task, prompt: str | None) -> str:
     text = prompt or of_kind.get(task.kind, PROMPT)
     strange = [sign for sign in (LABELS, LEAST, GREATEST) if sign in text and sign not in values]
     if strange:
-        raise DistilleryError(
+        raise PotstillError(
             f"--prompt: it has {strange[0]}, but the task's labels are "
             f"{'classes' if scores is None else 'scores'}. Write {' and '.join(values)}."
         )

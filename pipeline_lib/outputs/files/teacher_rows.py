@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.file_formats import FORMATS
 from pipeline_lib.base.file_formats import format_of as format_of_name
 from pipeline_lib.tables.reader import ArrowFile, JsonFile, ReadOptions, open_input
@@ -21,8 +21,12 @@ BATCHES = {
     "anthropic-batch": [{"custom_id", "result"}, {"custom_id", "params"}],
     "bedrock-batch": [{"recordId", "modelOutput"}, {"recordId", "modelInput"}],
     "gemini-batch": [
-        *({"key", "response"}, {"key", "request"}, {"metadata", "response"}),
-        *({"request", "response"}, {"request", "status"}, {"key", "error"}),
+        {"key", "response"},
+        {"key", "request"},
+        {"metadata", "response"},
+        {"request", "response"},
+        {"request", "status"},
+        {"key", "error"},
     ],
     "vllm": [{"outputs"}],
 }
@@ -46,15 +50,12 @@ def options_of(format: str | None) -> ReadOptions:
 
 
 def format_of(path: Path, format: str | None) -> str:
-    """Return a file's format: the one that is named, or that of its suffix; a batch's by its keys.
-
-    :raises DistilleryError: if the suffix is unknown, or the file does not exist.
-    """
+    """Return a file's format: the one that is named, or that of its suffix; a batch's by its keys."""
     if not path.is_file():
-        raise DistilleryError(f"{path}: not found. Put the file there, or correct the path.")
+        raise PotstillError(f"{path}: not found. Put the file there, or correct the path.")
     file_format = format or format_of_name(path)
     if file_format is None:
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: no format has this suffix; there are {', '.join(FORMATS)}. Rename the file, or give its `format`."
         )
     if format is None and file_format == "jsonl":
@@ -73,10 +74,7 @@ def _batch_of(row: dict[str, Any]) -> str | None:
 
 
 def described(path: Path, format: str) -> Described:
-    """Return the metadata of a file in this format.
-
-    :raises DistilleryError: if it has unknown metadata, or some that is not JSON.
-    """
+    """Return the metadata of a file in this format."""
     if format == "jsonl":
         first = _first_row(path)
         return _description(path, first["metadata"]) if "metadata" in first else Described()
@@ -97,7 +95,7 @@ def _of_schema(path: Path, schema: pa.Schema) -> Described:
     try:
         metadata = {name: json.loads(raw[name.encode()]) for name in _KEYS if name.encode() in raw}
     except ValueError as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"{path}: the metadata `classes` and `provenance` are not JSON ({error}). Write them with json.dumps."
         ) from error
     if "classes" not in metadata and b"huggingface" in raw:
@@ -109,10 +107,10 @@ def _of_schema(path: Path, schema: pa.Schema) -> Described:
 
 def _description(path: Path, metadata: Any) -> Described:
     if not isinstance(metadata, dict) or set(metadata) - set(_KEYS):
-        raise DistilleryError(f"{path}: metadata may only have {', '.join(_KEYS)}. Correct it.")
+        raise PotstillError(f"{path}: metadata may only have {', '.join(_KEYS)}. Correct it.")
     classes, provenance = metadata.get("classes"), metadata.get("provenance") or {}
     if classes is not None and not (isinstance(classes, list) and all(isinstance(name, str) for name in classes)):
-        raise DistilleryError(f"{path}: metadata `classes` is not a list of names. Correct it.")
+        raise PotstillError(f"{path}: metadata `classes` is not a list of names. Correct it.")
     if not isinstance(provenance, dict):
-        raise DistilleryError(f"{path}: metadata `provenance` is not a mapping. Correct it.")
+        raise PotstillError(f"{path}: metadata `provenance` is not a mapping. Correct it.")
     return Described(classes, {str(name): str(value) for name, value in provenance.items()})

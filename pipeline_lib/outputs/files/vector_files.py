@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.outputs.files.answer_files import ANSWERS
 from pipeline_lib.outputs.files.batch_lines import batch_body, batch_response
 from pipeline_lib.outputs.files.content_keys import content_keys
@@ -44,10 +44,7 @@ SAME = 0.999
 
 
 def holds_vectors(path: Path, format: str | None) -> bool:
-    """Whether a file has sentence vectors, judging by the first row with an answer.
-
-    :raises DistilleryError: if the file does not exist, or cannot be read.
-    """
+    """Whether a file has sentence vectors, judging by the first row with an answer."""
     with open_input(path, options_of(format_of(path, format))) as source:
         if not isinstance(source, JsonFile):
             return EMBEDDING in source.columns
@@ -84,7 +81,7 @@ class Vectors(Values):
         """Read a file; see :meth:`Values.read`.  Arrow's vectors are never Python objects."""
         format = format_of(path, self.settings.format)
         if format == "vllm":
-            raise DistilleryError(
+            raise PotstillError(
                 f"{path}: these are vLLM's answers, which have no `{EMBEDDING}`. Give the output "
                 "of `vllm run-batch` for /v1/embeddings, or lines of text and embedding."
             )
@@ -110,10 +107,10 @@ class Vectors(Values):
 
     def _check_width(self, length: int, where: str) -> None:
         if not length:
-            raise DistilleryError(f"{where}: no `{EMBEDDING}`. In a row without one, give the reason in `error`.")
+            raise PotstillError(f"{where}: no `{EMBEDDING}`. In a row without one, give the reason in `error`.")
         self.width = self.width or length
         if length != self.width:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{where}: `{EMBEDDING}` has {length:,} values, but those before it have "
                 f"{self.width:,}. Use vectors of one model and one length."
             )
@@ -145,7 +142,7 @@ class Vectors(Values):
         number = getattr(column.type, "value_type", pa.null())
         is_number = pa.types.is_floating(number) or pa.types.is_integer(number)
         if not is_number or not pa.types.is_nested(column.type):
-            raise DistilleryError(
+            raise PotstillError(
                 f"{path}: the column {EMBEDDING!r} is {column.type}, not a list of numbers. Write lists of float32."
             )
         lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
@@ -180,7 +177,7 @@ def _of_line(line: Mapping[str, Any], where: str) -> Given:
     data = body.get("data")
     first = data[0] if isinstance(data, list) and data else body
     if not isinstance(first, Mapping) or EMBEDDING not in first:
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: no response.body.data[0].{EMBEDDING}. Give the output of a batch for /v1/embeddings."
         )
     value = first[EMBEDDING]
@@ -203,6 +200,6 @@ def _parsed(value: Any, where: str) -> np.ndarray:
         fault = f"{vector.ndim} dimensions"
     except (ValueError, TypeError, binascii.Error, RecursionError) as error:
         fault = str(error)
-    raise DistilleryError(
+    raise PotstillError(
         f"{where}: {value!r:.40} is not a list of numbers ({fault}). Write `{EMBEDDING}` as [0.1, -0.2, …]."
     )

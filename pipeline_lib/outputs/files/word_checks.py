@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.outputs.files.content_keys import content_keys, read_texts
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, Name
@@ -35,7 +35,6 @@ def check_words(table: KeyedTable, name: Name, rows: Iterable[pa.Table], where: 
         the first tables that have enough.
     :return: how well words predict the values, see :func:`_predicted_from_words`; None: there are
         too few texts.
-    :raises DistilleryError: if they predict a neighbour's better.
     """
     texts: list[str] = []
     indices = np.zeros(0, np.int64)
@@ -58,7 +57,7 @@ def check_words(table: KeyedTable, name: Name, rows: Iterable[pa.Table], where: 
         shifted = _predicted_from_words(texts, np.roll(outputs, step, axis=0))
         lead = LEAD / math.sqrt(len(texts))
         if correlation is not None and shifted > max(correlation, MIN_CORRELATION) + lead:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{where}: the words of {len(texts):,} texts predict the {name} one row "
                 f"{direction} (correlation {shifted:.2f}) better than their own "
                 f"({correlation:.2f}): the {name} are shifted. Put each in the row of its own text."

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_key
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import JudgedFiles, Params, Retrieval, TaskPairs
@@ -90,18 +90,14 @@ def _gains(worth: Mapping[int, float]) -> dict[int, float]:
 
 
 def read_collection(params: Params, name: str, layout: Layout) -> Collection:
-    """Return the collection of one row of ``retrieval``.
-
-    :raises DistilleryError: if a split or a file is missing, its labels are hidden, a judgement
-        has an unknown id, or no query has an answer.
-    """
+    """Return the collection of one row of ``retrieval``."""
     row: Retrieval = params.retrieval_row(name)
     if isinstance(row.source, TaskPairs):
         collection = _from_pairs(params, name, row.source, layout)
     else:
         collection = _from_files(Path(params.inputs) / row.source.folder, row.source)
     if not collection.queries:
-        raise DistilleryError(
+        raise PotstillError(
             f"retrieval.{name}.source: no query has an answer. Lower or correct `relevant` in params.yaml."
         )
     return collection.limited(row.queries)
@@ -110,12 +106,12 @@ def read_collection(params: Params, name: str, layout: Layout) -> Collection:
 def _from_pairs(params: Params, name: str, source: TaskPairs, layout: Layout) -> Collection:
     task, folder = params.task(source.task), layout.split(source.task, source.split)
     if not folder.exists():
-        raise DistilleryError(
+        raise PotstillError(
             f"retrieval.{name}.source.split: {source.task} has no split {source.split}. Name one that its source has."
         )
     table = ShardSet.open(folder).table()
     if table["label"].null_count:
-        raise DistilleryError(
+        raise PotstillError(
             f"retrieval.{name}.source.split: labels of {source.split} of {source.task} are hidden. "
             "Name a labelled split."
         )
@@ -144,7 +140,7 @@ def _from_files(folder: Path, source: JudgedFiles) -> Collection:
             # An unknown id is a fault in the files, not an irrelevant document.
             for index, (known, key) in enumerate(((queries, query), (documents, document))):
                 if key not in known:
-                    raise DistilleryError(
+                    raise PotstillError(
                         f"{where}, column {columns[index]!r}: no {key!r} among the ids. Correct it, or remove the row."
                     )
             judged.append((queries[query], documents[document], _number(where, score)))
@@ -166,4 +162,4 @@ def _texts(path: Path, columns: list[str]) -> dict[str, str]:
 def _number(where: str, value: str) -> float:
     if (parsed := finite_number(value)) is not None:
         return parsed
-    raise DistilleryError(f"{where}, column 'score': {value!r} is not a number. Correct it.")
+    raise PotstillError(f"{where}, column 'score': {value!r} is not a number. Correct it.")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.checks import require_model
 from pipeline_lib.models.students.sentence_encoder import load_encoder
@@ -39,9 +39,6 @@ def retrieval_scores(params: Params, name: str, layout: Layout) -> RetrievalScor
 
     Students and encoders run on the CPU in float32, so that scores are the same everywhere; models
     and the teacher as ``precompute`` says.
-
-    :raises DistilleryError: if a student or an encoder is missing; and see
-        :func:`~pipeline_lib.retrieval.evaluation.collection.read_collection`.
     """
     row, collection = params.retrieval_row(name), read_collection(params, name, layout)
 
@@ -89,7 +86,7 @@ def _rankings(
         else embedded(system.model, system.pooling, system.max_length)
     )
     if system.dimensions is not None and system.dimensions > queries.shape[1]:
-        raise DistilleryError(
+        raise PotstillError(
             f"retrieval: dimensions: {system.dimensions}, but the vectors have "
             f"{queries.shape[1]} values. Set it to at most {queries.shape[1]}."
         )
@@ -110,10 +107,7 @@ def _of_student(
 def _by_encoder(
     params: Params, system: EncoderSystem, layout: Layout, collection: Collection, embedded: Embedded
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the vectors of queries and documents, the latter by the encoder's model if asked for.
-
-    :raises DistilleryError: if the encoder was not trained on the vectors of `sentence_vectors`.
-    """
+    """Return the vectors of queries and documents, the latter by the encoder's model if asked for."""
     folder = layout.encoder(system.encoder)
     require_model(folder)
     encode = load_encoder(folder).encode

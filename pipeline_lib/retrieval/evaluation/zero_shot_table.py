@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.checks import require_model
 from pipeline_lib.models.students.sentence_encoder import load_encoder
@@ -36,10 +36,7 @@ class LabelledPairs:
 
 
 def similarity_table(params: Params, name: str, layout: Layout) -> SimilarityScores:
-    """Score each system of one row of ``similarity``.
-
-    :raises DistilleryError: if an encoder is missing, or neither test nor dev is labelled.
-    """
+    """Score each system of one row of ``similarity``."""
     row = params.similarity_row(name)
     task, splits = params.task(row.task), labelled_splits(layout, row.task)
     systems: dict[str, Scores] = {}
@@ -61,15 +58,12 @@ def similarity_table(params: Params, name: str, layout: Layout) -> SimilaritySco
 
 
 def labelled_splits(layout: Layout, task: str) -> dict[str, LabelledPairs]:
-    """Return the training pairs, and those of test if it is labelled, else of dev.
-
-    :raises DistilleryError: if neither is.
-    """
+    """Return the training pairs, and those of test if it is labelled, else of dev."""
     train = _labelled(layout, task, TRAIN)
     for split in ("test", "dev"):
         if (pairs := _labelled(layout, task, split)) is not None and train is not None:
             return {TRAIN: train, split: pairs}
-    raise DistilleryError(
+    raise PotstillError(
         f"{layout.task(task)}: no labelled pairs to score. Name a labelled dev or test file in the "
         "task's source, and run `dvc repro`."
     )

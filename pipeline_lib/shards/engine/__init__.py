@@ -17,8 +17,6 @@ def make_engine(params: Params, device: str, single_threaded: bool = True) -> En
     :param single_threaded: give torch one thread per job on a CPU.  A job's bytes then depend on
         neither the number of workers nor the number of cores.  Otherwise jobs run one after the
         other.
-    :raises DistilleryError: if the engine is not installed, or its cluster does not answer; if
-        several processes cannot train together here.
     """
     cluster = os.environ.get(CLUSTER)
     if (cluster or params.engine.kind == "ray") and single_threaded:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 
 Head = tuple[str, int]
 """Host and port."""
@@ -23,7 +23,6 @@ def check_head(address: str) -> Head | None:
     """Return the host and port of an address, having connected to it; None: it has none.
 
     :param address: ``host:port``, ``ray://host:port``, or a word of Ray's, such as ``auto``.
-    :raises DistilleryError: if nobody listens there.
     """
     match = _ADDRESS.fullmatch(address)
     if match is None:
@@ -36,9 +35,9 @@ def check_head(address: str) -> Head | None:
     return head
 
 
-def no_cluster(address: str | None, reason: str) -> DistilleryError:
+def no_cluster(address: str | None, reason: str) -> PotstillError:
     """Return the error for an address at which no cluster answers."""
-    return DistilleryError(
+    return PotstillError(
         f"engine.address: {address}: no Ray cluster answers ({reason}). Start one with `ray start "
         "--head`, correct the address, or set null."
     )

@@ -26,7 +26,7 @@ from typing import Any
 
 from pipeline_lib.base import stage_records
 from pipeline_lib.base.distribution import install_extra
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.processor import used_accelerators
 from pipeline_lib.base.threads import single_thread, use_one_thread
 from pipeline_lib.shards.engine.protocol import IN_FLIGHT, Job, OnProgress, Report, Result, throttled
@@ -53,17 +53,14 @@ def accelerators(device: str) -> tuple[str | None, ...]:
 
 
 def check_together(processes: int, device: str) -> None:
-    """Check that so many processes can compute a training together.
-
-    :raises DistilleryError: if ``accelerate`` is missing, or there are too few accelerators.
-    """
+    """Check that so many processes can compute a training together."""
     if importlib.util.find_spec("accelerate") is None:
-        raise DistilleryError(
+        raise PotstillError(
             f"engine.per_training: {processes}, but accelerate is not installed. Run "
             f"`{install_extra('parallel')}`, or remove `per_training`."
         )
     if device != "cpu" and (there := len(accelerators(device))) < processes:
-        raise DistilleryError(
+        raise PotstillError(
             f"engine.per_training: {processes}, but device {device} stands for {there}. Lower it, "
             "or set `device: cuda` for all accelerators that are visible."
         )
@@ -207,13 +204,13 @@ def _in_order(
 ) -> Iterator[Result]:
     waiting: deque[Future[Done]] = deque()
     stream = iter(jobs)
-    failure: DistilleryError | None = None
+    failure: PotstillError | None = None
     while True:
         try:
             job = next(stream)
         except StopIteration:
             break
-        except DistilleryError as error:
+        except PotstillError as error:
             # How far jobs are read ahead of the results depends on the workers: a caller that needs
             # only the results before the fault must not see it.
             failure = error
@@ -227,8 +224,8 @@ def _in_order(
         raise failure
 
 
-def _killed_worker() -> DistilleryError:
-    return DistilleryError(
+def _killed_worker() -> PotstillError:
+    return PotstillError(
         "a worker process was killed, most likely because memory ran out. Lower `workers`, "
         "or a training's `batch_size`, in params.yaml and run again: what was finished is kept."
     )

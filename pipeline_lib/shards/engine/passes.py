@@ -79,7 +79,6 @@ class ShardPass(ABC):
         """Reject outputs that cannot be right, before they are stored.
 
         :param name: of the input, for the message.
-        :raises DistilleryError: naming it, the rows, and the remedy.
         """
 
     def load(self) -> None:  # noqa: B027  most passes have nothing to load
@@ -103,7 +102,6 @@ class ShardPass(ABC):
         """Return what :meth:`outputs` gets for an input: a shard's rows, or the content itself.
 
         :param digest: of the input.
-        :raises DistilleryError: if the shard was altered.
         """
         # Or a damaged input's outputs would be found for the sound one, too.
         return read_checked(content, digest) if isinstance(content, Path) else content

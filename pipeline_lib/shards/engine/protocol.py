@@ -54,14 +54,10 @@ class Engine(Protocol):
         :param preload: loads what all jobs need; called once before workers that share this
             process's memory are started, and not at all if none do.
         :param in_flight: how many jobs may run at a time, in threads, where one process runs all.
-        :raises DistilleryError: what a job raised; the other jobs are abandoned.
         """
 
     def stream(self, function: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Result]:
         """Yield the results of any number of jobs, in the jobs' order.
 
         ``jobs`` is read only a few (:data:`IN_FLIGHT`) ahead of the results taken so far.
-
-        :raises DistilleryError: what a job, or reading ``jobs``, raised; results before it come
-            first.
         """

@@ -16,7 +16,7 @@ from typing import Any
 
 from pipeline_lib.base import stage_records
 from pipeline_lib.base.distribution import install_extra
-from pipeline_lib.base.errors import DistilleryError, reason_of
+from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.base.processor import used_accelerators
 from pipeline_lib.base.threads import usable_cores
@@ -28,7 +28,7 @@ try:
     from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 except ImportError as error:
-    raise DistilleryError(
+    raise PotstillError(
         f"engine.kind: ray is not installed. Run `{install_extra('ray')}`, or set "
         "`engine: {kind: local}` in params.yaml."
     ) from error
@@ -43,7 +43,6 @@ class RayEngine:
     :param address: of the cluster (``host:port``); None starts one on this machine.
     :param workers: how many actors; None: one per core, or per GPU, of the cluster.
     :param device: where the jobs compute; on ``cuda`` an actor has a GPU to itself.
-    :raises DistilleryError: if no cluster answers at the address.
     """
 
     def __init__(self, address: str | None, workers: int | None, device: str) -> None:
@@ -91,7 +90,7 @@ class RayEngine:
         """Run jobs in order; see :meth:`~pipeline_lib.shards.engine.protocol.Engine.stream`."""
         source, finished = iter(jobs), {}
         submitted = taken = 0
-        failure: DistilleryError | None = None
+        failure: PotstillError | None = None
 
         def next_job() -> tuple[int, Job] | None:
             nonlocal submitted, failure
@@ -101,7 +100,7 @@ class RayEngine:
                 job = next(source)
             except StopIteration:
                 return None
-            except DistilleryError as error:
+            except PotstillError as error:
                 failure = error
                 return None
             submitted += 1
@@ -132,8 +131,6 @@ class RayEngine:
 
         A worker has jobs once it answers: where a node has died, or others compute, the cluster may
         have no room for it.
-
-        :raises DistilleryError: if the workers of a job, or all workers, die again and again.
         """
         idle: list[Any] = []
         workers = [_POOL.take(self._place) or self._start() for _ in range(min(self.workers, jobs))]
@@ -239,8 +236,8 @@ def _get(reference: Any) -> Any:
         return _Failed(error.cause if isinstance(error.cause, Exception) else error)
 
 
-def _lost(error: Exception) -> DistilleryError:
-    return DistilleryError(
+def _lost(error: Exception) -> PotstillError:
+    return PotstillError(
         f"the workers of a job died {MAX_ATTEMPTS} times, most likely because memory ran "
         f"out ({reason_of(error)}). Lower `workers` in params.yaml and run again: "
         "what was finished is kept."
@@ -273,7 +270,6 @@ def wait_for_nodes(address: str, nodes: int, seconds: float) -> list[dict[str, f
     """Return the resources of each of a cluster's nodes, once so many have joined.
 
     :param seconds: how long to wait for them.
-    :raises DistilleryError: if they have not joined by then.
     """
     end = time.monotonic() + seconds
     while True:
@@ -281,13 +277,13 @@ def wait_for_nodes(address: str, nodes: int, seconds: float) -> list[dict[str, f
         try:
             _connect(address, None)
             joined = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        except DistilleryError:
+        except PotstillError:
             if is_late:
                 raise
         if len(joined) >= nodes:
             return joined
         if is_late:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{address}: {len(joined)} of {nodes} nodes joined the Ray cluster within "
                 f"{seconds:.0f} seconds. See what `ray start` printed on the others."
             )

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.base.probabilities import answered, confidence
 from pipeline_lib.models.students.tokenise import load_tokenizer
@@ -119,9 +119,6 @@ class EncodingPass(ShardPass):
 
         With states, also rows; with weighted answers, weights.  If one sequence holds a pair, it
         has segments instead of ids_2.
-
-        :raises DistilleryError: if a set is damaged, or the outputs belong to another set or answer
-            no row.
         """
         if content.prepared:
             return self._prepared(content)
@@ -175,7 +172,7 @@ class EncodingPass(ShardPass):
         try:
             return load_tokenizer(self.vocabulary)
         except ValueError as error:
-            raise DistilleryError(f"{self.vocabulary}: {error}. Delete the folder and run `dvc repro`.") from error
+            raise PotstillError(f"{self.vocabulary}: {error}. Delete the folder and run `dvc repro`.") from error
 
     def _table(self, tables: list[pa.Table], targets: dict[str, np.ndarray], kept: np.ndarray) -> pa.Table:
         if self.reads == "words":
@@ -193,10 +190,7 @@ class EncodingPass(ShardPass):
         return pa.table(columns | {name: _column(values) for name, values in targets.items()})
 
     def read(self, content: EncodedInput) -> Sentences:
-        """Return an encoded set, memory-mapped; it is computed if the store lacks it.
-
-        :raises DistilleryError: if a set is damaged or is not the one planned.
-        """
+        """Return an encoded set, memory-mapped; it is computed if the store lacks it."""
         references = content.inputs, content.outputs, content.states
         inputs, _, states = (None if reference is None else reference.open() for reference in references)
         (answer,), _ = run_pieces(self, [content.piece], LocalEngine(1))
@@ -281,7 +275,7 @@ def _aligned(inputs: ShardSet, outputs: ShardSet) -> Iterator[tuple[pa.Table, np
 
 def _refuse_unanswered(kept: np.ndarray, outputs: ShardSet) -> None:
     if len(kept) and not kept.any():
-        raise DistilleryError(
+        raise PotstillError(
             f"{outputs.folder}: none of {len(kept):,} rows has an answer, so there is nothing to "
             "train on. `distill teacher requests` writes the rows that need one."
         )
@@ -313,7 +307,7 @@ def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
     labels[~missing] = known
     if missing.any():
         if logits is None:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{missing.sum():,} training rows have no label, and this row reads no teacher's "
                 "outputs to replace them. Run `dvc repro` again."
             )

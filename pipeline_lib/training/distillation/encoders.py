@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import MASK
@@ -101,8 +101,11 @@ class EncoderTraining(TrainingSpec):
         """What it is made of, without names."""
         row = self.row.model_dump(exclude={"student", "optimiser", "wikipedia", "tasks", "seed"})
         return [
-            *(row, self.student.model_dump(exclude={"model"}), *self._start_digests),
-            *(self.train.digest, self.validation.digest),
+            row,
+            self.student.model_dump(exclude={"model"}),
+            *self._start_digests,
+            self.train.digest,
+            self.validation.digest,
             # The encoder's record says whose vectors it learned: for files, no model's.
             *(["given"] if self._targets(None).pooling is None else []),
         ]
@@ -177,11 +180,7 @@ class EncoderTraining(TrainingSpec):
                 yield from (word for word in split_words(text)[0] if word != MASK)
 
     def prepare(self) -> Prepared:
-        """Read the corpus, and build the encoder.
-
-        :raises DistilleryError: if there are no sentences, or the student's width is not the
-            teacher's.
-        """
+        """Read the corpus, and build the encoder."""
         check_vectors(self)
         start, limit, device = self._start(), self.student.max_words, torch.device(self.device)
         train, held_back = (c.read(start.tokenizer, limit) for c in (self.train, self.validation))
@@ -237,10 +236,7 @@ def _opened(folders: tuple[Path, Path]) -> tuple[ShardSet, ShardSet]:
 
 
 def encoder_row(params: Params, name: str, layout: Layout, device: str) -> TrainingRow[EncoderTraining]:
-    """Return the runs of one row of ``encoders``, by learning rate.
-
-    :raises DistilleryError: if the student needs more than its pretrained model has.
-    """
+    """Return the runs of one row of ``encoders``, by learning rate."""
     encoder = params.encoders[name]
     student = params.students[encoder.student]
     if student.source_model is not None:
@@ -254,26 +250,23 @@ def encoder_row(params: Params, name: str, layout: Layout, device: str) -> Train
 
 
 def check_vectors(training: EncoderTraining) -> None:
-    """Check that there are vectors of the right width to train and evaluate on.
-
-    :raises DistilleryError: if not.
-    """
+    """Check that there are vectors of the right width to train and evaluate on."""
     for corpus, what in ((training.train, "train on"), (training.validation, "hold back")):
         vectors = corpus.vectors()
         if not len(vectors) and (missing := corpus.unanswered):
-            raise DistilleryError(
+            raise PotstillError(
                 f"encoders.{training.name}: none of the {missing:,} sentences to {what} has a "
                 "vector in `sentence_vectors.files`. `distill teacher vector-requests` writes "
                 "those that need one."
             )
         if not len(vectors):
-            raise DistilleryError(
+            raise PotstillError(
                 f"encoders.{training.name}: there are no sentences to {what}. Set `wikipedia` in "
                 "params.yaml to a source with more of them, or remove the encoder."
             )
         width, wanted = vectors.shape[1], training.student.sentence_width
         if width != wanted:
-            raise DistilleryError(
+            raise PotstillError(
                 f"students.{training.row.student}.width: {wanted}, but the teacher's vectors "
                 f"have {width} values. Set it to {width}."
             )

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.networks.encoders import build_encoder
@@ -74,11 +74,7 @@ class GeneralTraining(TrainingSpec):
         return count if limit is None else min(count, limit)
 
     def prepare(self) -> Prepared:
-        """Read the sentences, load the model, and build the student.
-
-        :raises DistilleryError: if there are no sentences, or the model does not expose its
-            attention scores.
-        """
+        """Read the sentences, load the model, and build the student."""
         device, weights = torch.device(self.device), self.row.objective.weights
         start = start_of(self.model, self.student, "random")
         train = self._read(self.sentences, self.rows, start.tokenizer)
@@ -117,7 +113,7 @@ class GeneralTraining(TrainingSpec):
         for rows in sentences.open().tables():
             texts += rows["text"].slice(0, limit - len(texts)).to_pylist()
         if not texts:
-            raise DistilleryError(
+            raise PotstillError(
                 f"encoders.{self.name}: no sentences in {sentences.folder}. Set `wikipedia` in "
                 "params.yaml to a source with more of them, or remove the encoder."
             )
@@ -125,10 +121,7 @@ class GeneralTraining(TrainingSpec):
 
 
 def general_row(params: Params, name: str, layout: Layout, device: str) -> TrainingRow[GeneralTraining]:
-    """Return the runs of one row of ``encoders`` that learns layers, by learning rate.
-
-    :raises DistilleryError: if the model lacks layers or positions, or has other heads.
-    """
+    """Return the runs of one row of ``encoders`` that learns layers, by learning rate."""
     row = params.encoders[name]
     student, optimiser = params.students[row.student], params.optimisers[row.optimiser]
     model = layout.model(student.model)

@@ -10,7 +10,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import nn
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_record
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.models.networks.encoders import build_encoder
@@ -85,10 +85,7 @@ def start_from_vocabulary(folder: Path, with_vectors: bool) -> Start:
 
 
 def start_from_encoder(folder: Path, settings: StudentSettings) -> Start:
-    """Start from an encoder: a sentence encoder and its words, or a model and its word pieces.
-
-    :raises DistilleryError: if its files were altered.
-    """
+    """Start from an encoder: a sentence encoder and its words, or a model and its word pieces."""
     check_sealed(folder)
     if isinstance(settings, BERT):
         return start_from_layers(folder, settings)
@@ -116,22 +113,18 @@ def start_from_sizes(folder: Path, settings: BERT) -> Start:
 
 
 def start_from_layers(folder: Path, settings: StudentSettings) -> Start:
-    """Start from some layers of a pretrained model (Liu 2020, section 4.1.3), or from all.
-
-    :raises DistilleryError: if it has no list of layers, or lacks some of those; or if its first
-        token is to be left out but is not a special one.
-    """
+    """Start from some layers of a pretrained model (Liu 2020, section 4.1.3), or from all."""
     model, tokenizer = load_pretrained(folder, "AutoModel", {})
     pieces = Pieces.of(tokenizer, model.config)
     try:
         config = cut(model, settings.layers, settings.dropout)
     except (ValueError, IndexError) as error:
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: a {settings.name()} student cannot be cut out of it ({error}). Name "
             "another of `models` in its `model`, or other `layers`."
         ) from error
     if settings.reads == "sentences" and not pieces.begins_specially:
-        raise DistilleryError(
+        raise PotstillError(
             f"{folder}: a {settings.name()} student leaves out the first token, [CLS], but this "
             "model's tokenizer adds none. Name another of `models` in its `model`."
         )

@@ -63,10 +63,7 @@ class TaskPart:
 
     @classmethod
     def of(cls, params: Params, row: Joint, task: str, layout: Layout) -> "TaskPart":
-        """Resolve one task of a row.
-
-        :raises DistilleryError: if the outputs do not belong to the transfer set.
-        """
+        """Resolve one task of a row."""
         recipe, settings = row.tasks[task], params.task(task)
         inputs = layout.transfer(task, recipe)
         outputs = layout.outputs(task, params.teacher_of(task, row), recipe)
@@ -146,10 +143,7 @@ class JointTraining(EncodedTraining):
         ]
 
     def prepare(self) -> Prepared:
-        """Load the encoded sets, and build the network.
-
-        :raises DistilleryError: if a set is damaged, or a task has no rows.
-        """
+        """Load the encoded sets, and build the network."""
         device, parts = torch.device(self.device), list(self.parts.values())
         read = [encoding.read(content) for encoding, content in self.sets]
         trains, devs = read[::2], read[1::2]
@@ -222,10 +216,7 @@ def write_joint_vocabulary(params: Params, name: str, layout: Layout) -> int:
 
 
 def joint_row(params: Params, name: str, layout: Layout, device: str) -> TrainingRow[JointTraining]:
-    """Return the runs of one row of ``joint``, by seed and learning rate.
-
-    :raises DistilleryError: if a teacher's outputs do not belong to their transfer set.
-    """
+    """Return the runs of one row of ``joint``, by seed and learning rate."""
     row = params.joint[name]
     student, optimiser = params.students[row.student], params.optimisers[row.optimiser]
     parts = {task: TaskPart.of(params, row, task, layout) for task in row.tasks}

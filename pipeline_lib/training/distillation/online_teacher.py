@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import torch
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.networks.imitation import Imitation, reader_of, token_states
 from pipeline_lib.models.networks.inputs import model_inputs
 from pipeline_lib.models.networks.student import StudentNetwork
@@ -38,8 +38,6 @@ class RunningTeacher:
         """Load a fine-tuned teacher, and make the student return what is compared.
 
         :param pieces: the student's.
-        :raises DistilleryError: if the two use different word pieces, or one of them does not
-            expose its attention scores.
         """
         teacher = load_teacher(folder, device, "float32")
         running_teacher = cls(teacher.model.base_model.requires_grad_(False), layers, scores)
@@ -61,7 +59,7 @@ class RunningTeacher:
 
         vocab, other = read.tokenizer.get_vocab(), pieces.tokenizer.get_vocab()
         if vocab != other:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{folder}: the teacher has {len(vocab):,} word pieces and the student "
                 f"{len(other):,} others, so their states cannot be compared. Use a student "
                 "whose `model` reads the same, or leave out `teacher_runs`."
@@ -73,7 +71,7 @@ class RunningTeacher:
                     give_scores(model)
                 reader.gives_scores = True
             except ValueError as error:
-                raise DistilleryError(
+                raise PotstillError(
                     f"{folder}: objective.attentions compares the teacher's attention with the "
                     f"student's, and {error}. Leave the term out, or use another model."
                 ) from error

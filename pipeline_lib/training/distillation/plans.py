@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import Kind
@@ -37,12 +37,9 @@ class ModelReference(BaseModel):
         return cls(folder=folder.as_posix(), digest=sha256_folder(folder))
 
     def open(self) -> Path:
-        """Return the model's folder.
-
-        :raises DistilleryError: if it has changed since, or is damaged.
-        """
+        """Return the model's folder."""
         if sha256_folder(Path(self.folder)) != self.digest:
-            raise DistilleryError(f"{self.folder}: it was changed while students were trained. Run `dvc repro` again.")
+            raise PotstillError(f"{self.folder}: it was changed while students were trained. Run `dvc repro` again.")
         return Path(self.folder)
 
 
@@ -99,13 +96,10 @@ class Plan(BaseModel):
         return None if known else self.start
 
     def student_start(self, seed: int) -> ModelReference:
-        """Return the student to start from for this seed.
-
-        :raises DistilleryError: if the plan was made for other seeds.
-        """
+        """Return the student to start from for this seed."""
         if seed not in self.students:
             planned = ", ".join(map(str, self.students))
-            raise DistilleryError(
+            raise PotstillError(
                 f"{self.task} {self.method}: its start has the seeds {planned}, not {seed}. Run `dvc repro` again."
             )
         return self.students[seed]
@@ -123,11 +117,7 @@ class Plan(BaseModel):
 
 
 def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
-    """Resolve one row for one task.
-
-    :raises DistilleryError: if the outputs do not belong to the transfer set, the student needs
-        more than the pretrained model has, or its states cannot be compared with the teacher's.
-    """
+    """Resolve one row for one task."""
     row = params.method(method)
     student = params.students[row.student]
     pretrained = None

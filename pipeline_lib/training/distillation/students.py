@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import link_or_copy, sha256_folder
 from pipeline_lib.models.networks.encoders import ENCODERS
 from pipeline_lib.models.networks.imitation import Imitation
@@ -194,7 +194,7 @@ class StudentTraining(EncodedTraining):
         if plan.teacher is None:
             return None
         scores, folder = "attentions" in plan.objective.weights, plan.teacher.open()
-        return RunningTeacher.load(*(folder, plan.teacher_layers, model, tokenizer, self.device, scores))
+        return RunningTeacher.load(folder, plan.teacher_layers, model, tokenizer, self.device, scores)
 
     def _started(self, scale: LabelScale | None) -> tuple[StudentNetwork, Any]:
         """Return the student as its training starts, and its tokenizer."""
@@ -237,16 +237,13 @@ def student_row(plan: Plan, vocabulary: Path, dev: Path, seeds: list[int], devic
 
 
 def plans_in_turn(plans: Sequence[Plan]) -> list[list[Plan]]:
-    """Return a task's plans to train, in turns: each starts only from students of earlier turns.
-
-    :raises DistilleryError: if a row starts from another that has no plan.
-    """
+    """Return a task's plans to train, in turns: each starts only from students of earlier turns."""
     ready = {None, *(plan.method for plan in plans if plan.optimiser is None)}
     left, turns = [plan for plan in plans if plan.optimiser is not None], []
     while left:
         turn = [plan for plan in left if plan.row_before in ready]
         if not turn:
-            raise DistilleryError(
+            raise PotstillError(
                 f"{left[0].task} {left[0].method}: its start, the row {left[0].row_before}, is "
                 "no row of this task. Widen that row's `tasks`, or name another start."
             )
@@ -262,7 +259,6 @@ def take_students(plan: Plan, seeds: Sequence[int], target: Path) -> dict[int, S
     Their learning-rate search is that of the joint run.
 
     :returns: their records by seed.
-    :raises DistilleryError: if one is not the one planned, or damaged.
     """
     folders = {seed: plan.student_start(seed).open() for seed in seeds}
     for seed, folder in folders.items():

@@ -14,7 +14,7 @@ import pyarrow as pa
 import torch
 
 from pipeline_lib.base.devices import resolve_precision
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import link_or_copy
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import computed_on
@@ -171,10 +171,7 @@ class TeacherTraining(TrainingSpec):
         return sum(data.train.rows for data in self.tasks.values())
 
     def prepare(self) -> Prepared:
-        """Load the rows, and the base with a head for the task.
-
-        :raises DistilleryError: if a set is damaged, or a regression's labels are all equal.
-        """
+        """Load the rows, and the base with a head for the task."""
         device, precision = torch.device(self.device), self.settings.precision
         [data] = self.tasks.values()
         torch.manual_seed(self.seed)
@@ -206,10 +203,7 @@ class TeacherTraining(TrainingSpec):
         return model, tokenizer
 
     def part(self, data: TeacherTask, model: Any, tokenizer: Any) -> TaskTeacher:
-        """Read a task's rows, to train a classifier on its device on them.
-
-        :raises DistilleryError: if a set is damaged, or a regression's labels are all equal.
-        """
+        """Read a task's rows, to train a classifier on its device on them."""
         use_training_attention(model)
         precision = self.settings.precision
         teacher = Teacher(model, tokenizer, torch.device(self.device), precision, digest="")
@@ -253,17 +247,14 @@ def describe(teacher: Teacher, train: Data, task: Task, max_length: int) -> Fiel
 
 
 def output_layer(model: Any) -> torch.nn.Linear:
-    """Return the output layer of a classifier or regressor.
-
-    :raises DistilleryError: if it has no linear layer: then its outputs cannot be rescaled.
-    """
+    """Return the output layer of a classifier or regressor."""
     linear = [
         module
         for module in model.modules()
         if isinstance(module, torch.nn.Linear) and module.out_features == model.config.num_labels
     ]
     if not linear:
-        raise DistilleryError(
+        raise PotstillError(
             f"{type(model).__name__}: no linear output layer, so it cannot learn a regression. "
             "Choose another model in the teacher's row."
         )
@@ -282,8 +273,6 @@ def import_teacher(
     """Copy a teacher that was fine-tuned elsewhere into ``folder``; return its record.
 
     :param splits: the task's train and dev.
-    :raises DistilleryError: if it cannot be loaded or was altered, or its scores are in another
-        unit than labels.
     """
     check_sealed(finished)
     for path in sorted(finished.iterdir()):

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import torch
 from safetensors import safe_open
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import link_or_copy, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, Refining
@@ -43,14 +43,13 @@ class SharedClassifiers(torch.nn.Module):
         """Join classifiers of one architecture; the encoder is that of the first.
 
         :param classifiers: may be a generator, if memory cannot hold an encoder for each.
-        :raises DistilleryError: if the architecture does not separate its encoder from its head.
         """
         super().__init__()
         joined, self.heads = [], torch.nn.ModuleList()
         for classifier in classifiers:
             encoder = classifier.base_model
             if encoder is classifier:
-                raise DistilleryError(
+                raise PotstillError(
                     f"{type(classifier).__name__}: no encoder that several tasks could share. "
                     "Choose another base model, or fine-tune a teacher per task."
                 )
@@ -114,10 +113,7 @@ class RefinedTraining(TeacherTraining):
         return part if data.answer is None else RankedTask(**vars(part), answer=data.answer)
 
     def prepare(self) -> Prepared:
-        """Load the rows of all tasks, and the base with a head for each.
-
-        :raises DistilleryError: if a set is damaged, or a regression's labels are all the same.
-        """
+        """Load the rows of all tasks, and the base with a head for each."""
         device, precision = torch.device(self.device), self.settings.precision
         torch.manual_seed(self.seed)
         classifiers = (self.classifier(data)[0] for data in self.tasks.values())
@@ -201,10 +197,7 @@ def _index(folder: Path, classifier: Any) -> dict[str, Any]:
 
 
 def refined_row(params: Params, name: str, layout: Layout, device: str) -> TrainingRow[RefinedTraining]:
-    """Return the runs of one row of ``teachers`` that is tuned on all its tasks at once.
-
-    :raises DistilleryError: if a task of ``ranking`` does not exist, or cannot be ranked.
-    """
+    """Return the runs of one row of ``teachers`` that is tuned on all its tasks at once."""
     teacher = params.teachers[name]
     known = filter(teacher.knows, params.tasks)
     tasks = {task: TeacherTask.of(params, task, layout) for task in known}
@@ -216,7 +209,6 @@ def with_answers(row: str, tasks: Mapping[str, TeacherTask], ranking: Mapping[st
     """Return the tasks, with the class of right answers for those that are ranked.
 
     :param row: the refined teacher, for messages; :param ranking: the right answers' labels.
-    :raises DistilleryError: if a task does not exist, or cannot be ranked.
     """
     answers = {task: answer_class(row, task, label, tasks) for task, label in ranking.items()}
     return {task: data._replace(answer=answers.get(task)) for task, data in tasks.items()}
@@ -226,19 +218,18 @@ def answer_class(row: str, name: str, label: str, tasks: Mapping[str, TeacherTas
     """Return the class index of a ranked task's right answers.
 
     :param row: the refined teacher, for messages.
-    :raises DistilleryError: if the task does not exist, or does not have pairs and two classes.
     """
     where = f"teachers.{row}.tuning.ranking.{name}"
     if name not in tasks:
-        raise DistilleryError(f"{where}: no such task; there are {', '.join(tasks)}. Correct it.")
+        raise PotstillError(f"{where}: no such task; there are {', '.join(tasks)}. Correct it.")
     task = tasks[name].task
     if not task.is_pair or len(task.label_names) != 2 or task.kind != "classification":
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: only a task of pairs, a question and a candidate answer, with two labels "
             "can be ranked. Remove it from `ranking`."
         )
     if label not in task.label_names:
-        raise DistilleryError(
+        raise PotstillError(
             f"{where}: no label {label!r}; there are {', '.join(task.label_names)}. Name the one of right answers."
         )
     return task.label_names.index(label)

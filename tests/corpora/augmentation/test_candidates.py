@@ -138,5 +138,5 @@ def test_recipes_without_it_are_stored_as_before(lexicon: Path, make_recipe: Cal
     task, recipe = made_up_task(), make_recipe()
     settings = AugmentationPass.of(recipe, task, lexicon).settings
     assert {*settings} == {"lexicon", "recipe", "block_cap"}
-    assert {*settings["recipe"]} == {*("p_mask", "p_pos", "p_ngram", "ngram_min", "ngram_max", "seed")}
+    assert {*settings["recipe"]} == {"p_mask", "p_pos", "p_ngram", "ngram_min", "ngram_max", "seed"}
     assert "substitution" not in recipe.model_dump()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.augmentation.lexicon import SCHEMA, Lexicon, count_words, read_lexicon, write_lexicon
 from pipeline_lib.shards.shard_sets import write_shard
 
@@ -66,27 +66,27 @@ def test_entries(make_lexicon: Callable[..., Lexicon]) -> None:
 
 def test_what_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "lexicon.arrow"
-    with pytest.raises(DistilleryError, match=r"lexicon\.arrow: not found"):
+    with pytest.raises(PotstillError, match=r"lexicon\.arrow: not found"):
         read_lexicon(path)
     path.write_text("tag,word,count\nNN,film,3\n")
-    with pytest.raises(DistilleryError, match=r"lexicon\.arrow: not a lexicon.* to null"):
+    with pytest.raises(PotstillError, match=r"lexicon\.arrow: not a lexicon.* to null"):
         read_lexicon(path)
     write_shard(path, pa.table({"word": ["a"], "n": [1]}))
-    with pytest.raises(DistilleryError, match=r"\(columns word: string, n: int64; 1 rows"):
+    with pytest.raises(PotstillError, match=r"\(columns word: string, n: int64; 1 rows"):
         read_lexicon(path)
     write_shard(path, SCHEMA.empty_table())
-    with pytest.raises(DistilleryError, match="0 rows"):
+    with pytest.raises(PotstillError, match="0 rows"):
         read_lexicon(path)
     write_shard(path, pa.table([["NN"], ["a"], [0]], schema=SCHEMA))
-    with pytest.raises(DistilleryError, match="counts must be at least 1"):
+    with pytest.raises(PotstillError, match="counts must be at least 1"):
         read_lexicon(path)
     for row in ([None], ["a"], [1]), (["NN"], [""], [1]), (["NN"], ["a"], [None]):
         write_shard(path, pa.table(list(row), schema=SCHEMA))
-        with pytest.raises(DistilleryError, match=r"lexicon\.arrow: holds an empty word"):
+        with pytest.raises(PotstillError, match=r"lexicon\.arrow: holds an empty word"):
             read_lexicon(path)
     write_shard(path, pa.table({"tag": ["NN"], "word": ["a"], "count": ["1"]}))
-    with pytest.raises(DistilleryError, match="count: string"):
+    with pytest.raises(PotstillError, match="count: string"):
         read_lexicon(path)
     path.write_bytes(b"ARROW1")
-    with pytest.raises(DistilleryError, match="another or a torn file"):
+    with pytest.raises(PotstillError, match="another or a torn file"):
         read_lexicon(path)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import sequence_keys, string_keys
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon, read_lexicon
 from pipeline_lib.corpora.augmentation.rules import transfer_schema
@@ -113,7 +113,7 @@ def test_outputs_of_another_set_are_refused(inputs: ShardSet, tmp_path: Path) ->
     tables = [pa.table({"key": t["key"], "logits": list_column(np.zeros((len(t), 2), np.float32))})
               for t in inputs.tables()]  # fmt: skip
     other = write_blocks(tmp_path / "other", tables, ["x", "y"])
-    with pytest.raises(DistilleryError, match="does not belong"):
+    with pytest.raises(PotstillError, match="does not belong"):
         training_sentences(inputs, other, build_tokenizer(WORDS, True), 64)
 
 
@@ -215,5 +215,5 @@ def test_a_cap_without_room_for_a_synthetic_sentence_is_refused(n_iter: int, cap
     task = made_up_task(augment={"n_iter": n_iter, "cap": cap})
     if not refused:
         return check_cap("movies", task, 40)
-    with pytest.raises(DistilleryError, match=r"tasks.movies.augment.cap: 40 rows, and the 40"):
+    with pytest.raises(PotstillError, match=r"tasks.movies.augment.cap: 40 rows, and the 40"):
         check_cap("movies", task, 40)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.tasks import tagging
 from pipeline_lib.corpora.tasks.labelled import Example, read_examples
 from pipeline_lib.corpora.tasks.preparation import prepare_task
@@ -113,7 +113,7 @@ def test_a_row_without_a_label_is_refused(tmp_path: Path, make_task: Callable[..
     for split in ("train", "dev", "test"):
         (tmp_path / f"{split}.tsv").write_text("sentence\tlabel\nfine\t1\ndull\t0\n")
     (tmp_path / "added_labels.csv").write_text("sentence,label\nwell made,\n")
-    with pytest.raises(DistilleryError, match=r"added_labels\.csv: row 2, column 'label'"):
+    with pytest.raises(PotstillError, match=r"added_labels\.csv: row 2, column 'label'"):
         read_examples(tmp_path, make_task(added_labels="later.csv"))
 
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json, sha256_file
 from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import Example, read_examples
@@ -67,7 +67,7 @@ def test_package(tmp_path: Path) -> None:
 def test_missing_file_names_its_key(tmp_path: Path) -> None:
     files = {"train": "a.tsv", "dev": "b.tsv"}
     source = OwnFiles(kind="files", files=files, format="tsv", columns=None)
-    with pytest.raises(DistilleryError, match=r"tasks.mine.source.files.train: .*a.tsv not found"):
+    with pytest.raises(PotstillError, match=r"tasks.mine.source.files.train: .*a.tsv not found"):
         fetch_data("mine", source, tmp_path, tmp_path / "out")
 
 
@@ -141,7 +141,7 @@ def test_only_the_users_own_files_are_to_be_corrected(tmp_path: Path, make_task:
     lines = b"sentence\tlabel\ngood\t1\n \t1\ndull\t0\n"
     write_files(tmp_path, {name: lines for name in files.values()})
     if kind == "files":
-        with pytest.raises(DistilleryError, match=r"dev.tsv: row 3, .*: empty text. Fill it in"):
+        with pytest.raises(PotstillError, match=r"dev.tsv: row 3, .*: empty text. Fill it in"):
             read_examples(tmp_path, task)
         return
     splits, counts = read_examples(tmp_path, task)
@@ -157,7 +157,7 @@ def test_many_empty_texts_are_counted() -> None:
 
 def test_local_hub_folder_lacks_split(tmp_path: Path, hub_folder: Path) -> None:
     source = HubDataset.model_validate(hub_source(splits={"train": "train", "dev": "nope"}))
-    with pytest.raises(DistilleryError, match=r"source.splits.dev: .*reviews could not be loaded"):
+    with pytest.raises(PotstillError, match=r"source.splits.dev: .*reviews could not be loaded"):
         fetch_data("mine", source, hub_folder, tmp_path / "out")
 
 
@@ -185,6 +185,6 @@ def test_vectors(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "vectors.bin").read_bytes() == b"1 1\na 0000"
     fetch_vectors(ModelVectors(kind="model", model="minilm"), inputs, tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["source.json"]
-    with pytest.raises(DistilleryError, match=r"vocabulary.vectors.path: .*absent not found"):
+    with pytest.raises(PotstillError, match=r"vocabulary.vectors.path: .*absent not found"):
         vectors = VectorFile(kind="file", path="absent", format="glove")
         fetch_vectors(vectors, inputs, tmp_path / "out")

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.tasks import tagging
 from pipeline_lib.corpora.tasks.labelled import Example, read_examples
 from pipeline_lib.corpora.tasks.preparation import block_of, plain_labels, prepare_task, shared_rows
@@ -62,7 +62,7 @@ def test_hidden_marks_of_a_test_file(tmp_path: Path) -> None:
     ],
 )
 def test_marks_that_are_refused(tmp_path: Path, train: str, message: str) -> None:
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         read_examples(lay(tmp_path, train=train), task_of_labels())
 
 
@@ -108,7 +108,7 @@ def test_lists_of_other_formats(tmp_path: Path, ending: str) -> None:
 
 def test_an_unknown_entry_is_named(tmp_path: Path) -> None:
     files = {"train": "a\tjoy,fear\n", "dev": "d\tjoy\n", "test": "e\t\n"}
-    with pytest.raises(DistilleryError, match="'joy,fear' is not a label"):
+    with pytest.raises(PotstillError, match="'joy,fear' is not a label"):
         read_examples(lay(tmp_path, "sentence\ttags\n", **files), task_of_labels(**TAGS))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.tasks.labelled import Example, read_examples
 
 HEADER = "sentence\tlabel\n"
@@ -76,18 +76,18 @@ def test_ranges(tmp_path: Path, make_task: Callable) -> None:
     ],
 )
 def test_errors(tmp_path: Path, make_task: Callable, files: dict[str, str], message: str) -> None:
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         read_examples(lay(tmp_path, **files), make_task())
 
 
 def test_not_a_number(tmp_path: Path, make_task: Callable) -> None:
     lay(tmp_path, all="a\t-1\nb\t1\nc\tsome\n")
-    with pytest.raises(DistilleryError, match=r"row 4.*'some' is not a number.*-4 to -0.5, 0.5 to 4"):
+    with pytest.raises(PotstillError, match=r"row 4.*'some' is not a number.*-4 to -0.5, 0.5 to 4"):
         read_examples(tmp_path, make_task(source=ALL, split=SPLIT, labels=RANGES))
 
 
 def test_file_not_laid_down(tmp_path: Path, make_task: Callable) -> None:
-    with pytest.raises(DistilleryError, match=r"train.tsv: not found"):
+    with pytest.raises(PotstillError, match=r"train.tsv: not found"):
         read_examples(tmp_path, make_task())
 
 

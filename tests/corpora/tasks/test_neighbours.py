@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import read_examples
@@ -129,5 +129,5 @@ def test_prepare_reads_them_as_two_columns(
     ],
 )
 def test_too_few_are_an_error(sentences: Path, tmp_path: Path, changes: dict[str, object], message: str) -> None:
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         pairs(sentences, tmp_path, **changes)

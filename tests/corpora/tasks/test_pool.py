@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.tasks import pool as pools
 from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import read_examples
@@ -79,13 +79,13 @@ def test_texts_of_all_sources_are_drawn_once_each(
 
 def test_too_few_texts_and_missing_files_name_their_keys(inputs: Path, wikipedia: Path, tmp_path: Path) -> None:
     places = inputs, wikipedia, tmp_path
-    with pytest.raises(DistilleryError, match=r"key\.rows: 22, but its sources have 21 texts"):
+    with pytest.raises(PotstillError, match=r"key\.rows: 22, but its sources have 21 texts"):
         write_pool(pool(22, OWN), *places, "key")
     (inputs / "b.csv").unlink()
-    with pytest.raises(DistilleryError, match=r"key\.sources\.0\.files\.1: .*b\.csv not found"):
+    with pytest.raises(PotstillError, match=r"key\.sources\.0\.files\.1: .*b\.csv not found"):
         write_pool(pool(2, OWN), *places, "key")
     (inputs / "b.csv").write_text("text\nNumber\n")
-    with pytest.raises(DistilleryError, match="no column 'said'"):
+    with pytest.raises(PotstillError, match="no column 'said'"):
         write_pool(pool(2, OWN), *places, "key")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import sequence_keys, string_keys
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.corpora.tasks import tagging
@@ -110,7 +110,7 @@ def test_a_smaller_fraction_is_part_of_a_greater_one(tmp_path: Path) -> None:
 
 def test_a_fraction_without_an_example_of_a_class_is_refused(tmp_path: Path) -> None:
     rows = [Example((f"Film number {i} is dull.",), int(i == 7)) for i in range(100)]
-    with pytest.raises(DistilleryError, match=r"films\.train_fraction: 0\.02 .*labelled yes"):
+    with pytest.raises(PotstillError, match=r"films\.train_fraction: 0\.02 .*labelled yes"):
         prepare(tmp_path / "films", rows, train_fraction=0.02)
 
 
@@ -194,7 +194,7 @@ def test_a_task_without_faults_is_reported_in_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize("empty", ["train", "dev"])
 def test_an_empty_split_is_an_error(tmp_path: Path, empty: str) -> None:
     splits = {"train": examples(3), "dev": examples(3, 10)} | {empty: []}
-    with pytest.raises(DistilleryError, match=rf"split '{empty}' of movies is empty"):
+    with pytest.raises(PotstillError, match=rf"split '{empty}' of movies is empty"):
         prepare_task(splits, {}, made_up_task(), TAGGER, tmp_path / "movies", ALONE)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.corpora.tasks.labelled import Example
 from pipeline_lib.corpora.tasks.splits import split_examples
@@ -77,7 +77,7 @@ def test_no_test_split() -> None:
 
 def test_too_few_examples() -> None:
     examples, keys, blocks = data(4, 1, share=0.0)
-    with pytest.raises(DistilleryError, match=r"split.dev: 0.1 of 4 examples leaves none"):
+    with pytest.raises(PotstillError, match=r"split.dev: 0.1 of 4 examples leaves none"):
         split_examples(examples, keys, blocks, PARAMS)
 
 

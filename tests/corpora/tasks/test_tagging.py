@@ -6,7 +6,7 @@ import pytest
 import spacy
 from pydantic import ValidationError
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.tasks.tagging import TaggingPass, load_tagger
 from pipeline_lib.params import Tagger
 from pipeline_lib.text.words import split_words
@@ -46,13 +46,13 @@ def test_tags_of_a_sentence_do_not_depend_on_its_neighbours() -> None:
 
 
 def test_unknown_pipeline_is_a_clear_error() -> None:
-    with pytest.raises(DistilleryError, match=r"tagger\.model: .*'no_such_pipeline'.*Install"):
+    with pytest.raises(PotstillError, match=r"tagger\.model: .*'no_such_pipeline'.*Install"):
         load_tagger(Tagger(engine="spacy", model="no_such_pipeline"))
 
 
 @pytest.mark.skipif(has_nltk_data(), reason="NLTK's tagger data is installed")
 def test_nltk_without_data_names_the_remedy() -> None:
-    with pytest.raises(DistilleryError, match=r"nltk\.downloader averaged_perceptron_tagger_eng"):
+    with pytest.raises(PotstillError, match=r"nltk\.downloader averaged_perceptron_tagger_eng"):
         load_tagger(Tagger(engine="nltk", model="perceptron"))
 
 
@@ -68,5 +68,5 @@ def test_without_a_tagger_all_words_have_one_tag() -> None:
 
 def test_a_pipeline_without_a_tagger_is_refused(tmp_path: Path) -> None:
     spacy.blank("de").to_disk(tmp_path / "blank")
-    with pytest.raises(DistilleryError, match=r"has no tagger \(it has no component\)"):
+    with pytest.raises(PotstillError, match=r"has no tagger \(it has no component\)"):
         load_tagger(Tagger(engine="spacy", model=str(tmp_path / "blank")))

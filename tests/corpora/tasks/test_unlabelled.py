@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.augmentation.transfer_sets import AugmentationPass
 from pipeline_lib.corpora.tasks import tagging
 from pipeline_lib.corpora.tasks.labelled import Example
@@ -81,7 +81,7 @@ def test_a_pools_texts_have_blocks_of_their_own_beside_them(tmp_path: Path) -> N
 
 
 def test_none_that_is_left_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DistilleryError, match=r"films: all 2 unlabelled texts are in a split"):
+    with pytest.raises(PotstillError, match=r"films: all 2 unlabelled texts are in a split"):
         prepare(tmp_path / "films", [DEV[0], TRAIN[0]])
 
 

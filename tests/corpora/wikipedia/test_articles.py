@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.wikipedia import articles
 from pipeline_lib.corpora.wikipedia.articles import Article, read_articles
 from pipeline_lib.corpora.wikipedia.chunks import read_chunks
@@ -111,7 +111,7 @@ def test_an_article_that_is_too_long_is_left_out(
 def test_a_line_of_json_that_is_too_long_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(articles, "LONGEST_LINE", 1000)
     lines = [json.dumps({"id": 1, "title": "A", "text": "a" * n}) for n in (10, 2000)]
-    with pytest.raises(DistilleryError, match="wiki/file: line 2 is longer than 1,000 characters"):
+    with pytest.raises(PotstillError, match="wiki/file: line 2 is longer than 1,000 characters"):
         read("\n".join(lines).encode(), "extracted")
 
 
@@ -125,7 +125,7 @@ def test_a_small_file_cannot_fill_the_memory(inside: str, monkeypatch: pytest.Mo
     try:
         found, skipped = read(packed, "dump")
         assert [a.id for a in found] == ["13"] and skipped == {"too long": 1}
-    except DistilleryError as error:
+    except PotstillError as error:
         assert "wiki/file: not a MediaWiki dump, or torn (" in str(error)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -219,7 +219,7 @@ def test_parquet() -> None:
     ],
 )
 def test_torn_files_and_wrong_forms_are_named(content: bytes, form: str, message: str) -> None:
-    with pytest.raises(DistilleryError, match=rf"^wiki/file: (?s:.*)({message})"):
+    with pytest.raises(PotstillError, match=rf"^wiki/file: (?s:.*)({message})"):
         read(content, form)
 
 
@@ -235,7 +235,7 @@ def test_files_come_as_listed_and_patterns_sorted(tmp_path: Path) -> None:
     assert found == ["last", "a/w_0", "b/w_0", "b/w_1"]
     # Ids do not say where the folder lies.
     assert chunks[0].articles[1].id == "a/w_0:0"
-    with pytest.raises(DistilleryError, match=r"wikipedia.source.files.1: .*/w_9 not found"):
+    with pytest.raises(PotstillError, match=r"wikipedia.source.files.1: .*/w_9 not found"):
         list(read_chunks(files("last", "w_9"), tmp_path))
 
 
@@ -267,7 +267,7 @@ def test_a_member_of_a_package_is_streamed(tmp_path: Path) -> None:
     [chunk] = read_chunks(source, tmp_path, cache)
     assert list(chunk.articles) == EXPECTED
     absent = source.model_copy(update={"file": "h/dump.xml.bz2"})
-    with pytest.raises(DistilleryError, match=r"no member 'h/dump.xml.bz2'; close: g/dump"):
+    with pytest.raises(PotstillError, match=r"no member 'h/dump.xml.bz2'; close: g/dump"):
         list(read_chunks(absent, tmp_path, cache))
 
 
@@ -291,10 +291,10 @@ def test_a_folder_in_the_hubs_layout_is_streamed(tmp_path: Path) -> None:
     [chunk] = read_chunks(source, tmp_path)
     assert chunk.articles == (Article("12", "A", "One."),)
     assert chunk.skipped == {"empty": 1} and not chunk.wikitext
-    with pytest.raises(DistilleryError, match=r"wikipedia.source: .* could not be loaded"):
+    with pytest.raises(PotstillError, match=r"wikipedia.source: .* could not be loaded"):
         list(read_chunks(source.model_copy(update={"split": "dev"}), tmp_path))
     write_files(folder / "en", {"1.parquet": parts["1.parquet"][:-30]})
-    with pytest.raises(DistilleryError, match=r"wikipedia.source: .*(could not be|loaded)"):
+    with pytest.raises(PotstillError, match=r"wikipedia.source: .*(could not be|loaded)"):
         list(read_chunks(source, tmp_path))
 
 
@@ -304,7 +304,7 @@ def test_json_values_that_are_no_texts_name_the_line(name: str, value: str) -> N
     good = '{"id": 1, "title": "A", "text": "B."}'
     bad = good.replace('"A"' if name == "title" else '"B."', value)
     file = io.BufferedReader(io.BytesIO(f"{good}\n{bad}\n".encode()))
-    with pytest.raises(DistilleryError, match=rf"wiki_00: line 2: {name} (is|holds)"):
+    with pytest.raises(PotstillError, match=rf"wiki_00: line 2: {name} (is|holds)"):
         list(read_articles(file, "wiki_00", "extracted", Counter()))
 
 
@@ -313,7 +313,7 @@ def test_parquet_values_that_are_no_texts_name_the_row(tmp_path: Path, name: str
     columns = {"id": [1, 2], "title": ["A", "B"], "text": ["a", "b"]} | {name: [7, 8]}
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     with (
-        pytest.raises(DistilleryError, match=rf"a\.parquet: row 1: {name} is 7, not a text"),
+        pytest.raises(PotstillError, match=rf"a\.parquet: row 1: {name} is 7, not a text"),
         (tmp_path / "a.parquet").open("rb") as file,
     ):
         list(read_articles(file, "a.parquet", "parquet", Counter()))
@@ -321,12 +321,12 @@ def test_parquet_values_that_are_no_texts_name_the_row(tmp_path: Path, name: str
 
 def test_an_article_without_an_id_is_named(tmp_path: Path) -> None:
     line = b'{"id": null, "title": "A", "text": "B."}\n'
-    with pytest.raises(DistilleryError, match=r"wiki_00: line 1: .*no id"):
+    with pytest.raises(PotstillError, match=r"wiki_00: line 1: .*no id"):
         list(read_articles(io.BufferedReader(io.BytesIO(line)), "wiki_00", "extracted", Counter()))
     columns = {"id": [1, None], "title": ["A", "B"], "text": ["a", "b"]}
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     with (
-        pytest.raises(DistilleryError, match=r"a\.parquet: row 2: no id\. Give each article one"),
+        pytest.raises(PotstillError, match=r"a\.parquet: row 2: no id\. Give each article one"),
         (tmp_path / "a.parquet").open("rb") as file,
     ):
         list(read_articles(file, "a.parquet", "parquet", Counter()))

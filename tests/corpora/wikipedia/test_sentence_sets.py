@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_file
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.corpora.wikipedia import chunks as corpus
@@ -115,7 +115,7 @@ def test_the_share_that_an_error_proposes_works(tmp_path: Path) -> None:
     pages = [page(i, "A", sentence(i)) for i in range(2)]
     (tmp_path / "wiki.xml.bz2").write_bytes(dump(pages))
     for share in (0.001, 0.999):
-        with pytest.raises(DistilleryError) as caught:
+        with pytest.raises(PotstillError) as caught:
             split(tmp_path, tmp_path / "sets", validation={"share": share, "sentences": 9})
         proposed = float(re.search(r"Set it to (0\.\d+)", str(caught.value))[1])
         manifests, _ = split(tmp_path, tmp_path / "sets", validation={"share": proposed, "sentences": 9})
@@ -211,7 +211,7 @@ def test_a_torn_dump_is_an_error_unless_its_end_is_not_needed(inputs: Path, tmp_
     whole = dump([page(i, f"P{i}", sentence(i)) for i in range(1000)])
     (inputs / "wiki.xml.bz2").write_bytes(whole[: len(whole) * 3 // 4])
     split(inputs, tmp_path / "sets", workers, sentences=50)
-    with pytest.raises(DistilleryError, match=r"^wiki.xml.bz2: not a MediaWiki dump, or torn"):
+    with pytest.raises(PotstillError, match=r"^wiki.xml.bz2: not a MediaWiki dump, or torn"):
         split(inputs, tmp_path / "sets", workers, sentences=900)
     assert not (tmp_path / "sets/train/manifest.json").exists()
 
@@ -231,7 +231,7 @@ def test_a_torn_dump_is_an_error_unless_its_end_is_not_needed(inputs: Path, tmp_
 )
 def test_an_empty_result_is_an_error(pages: list[str], message: str, tmp_path: Path) -> None:
     (tmp_path / "wiki.xml.bz2").write_bytes(dump(pages))
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         split(tmp_path, tmp_path / "sets")
 
 

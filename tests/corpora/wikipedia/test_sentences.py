@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.wikipedia import sentences
 from pipeline_lib.corpora.wikipedia.markup import HOLE
 from pipeline_lib.corpora.wikipedia.sentences import fault_of, load_splitter
@@ -38,7 +38,7 @@ def test_words_that_are_let_go_change_nothing(engine: str, model: str | None, mo
 
 
 def test_a_pipeline_that_is_not_there_or_cannot() -> None:
-    with pytest.raises(DistilleryError, match=r"spaCy has no pipeline 'absent'.*Install"):
+    with pytest.raises(PotstillError, match=r"spaCy has no pipeline 'absent'.*Install"):
         load_splitter(Splitter(engine="senter", model="absent"))
 
 
@@ -46,7 +46,7 @@ def test_a_pipeline_without_the_component(tmp_path: Path) -> None:
     import spacy
 
     spacy.blank("en").to_disk(tmp_path / "bare")
-    with pytest.raises(DistilleryError, match=r"bare' has no senter\. Use sentencizer"):
+    with pytest.raises(PotstillError, match=r"bare' has no senter\. Use sentencizer"):
         load_splitter(Splitter(engine="senter", model=str(tmp_path / "bare")))
 
 

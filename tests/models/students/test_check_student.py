@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.students.check_student import check_fits, check_width, student_faults
@@ -36,7 +36,7 @@ def test_layers_and_positions_are_the_models(
         check_fits("students.new", student_settings(LAYERS | changes), folder)
         return
     # MPNet and RoBERTa count positions from behind the padding's number.
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         check_fits("students.new", student_settings(LAYERS | changes), folder)
 
 
@@ -55,7 +55,7 @@ def test_states_are_as_wide_as_the_students(tmp_path: Path, family: str) -> None
         write_manifest(states, Manifest("states", schema_of(table), shards))
     check_width("methods.pkd", student_settings(LAYERS), folder, tmp_path / "16")
     message = r"methods\.pkd\.objective: the states of .*model have 16 values, those of its teacher 24"
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         check_width("methods.pkd", student_settings(LAYERS), folder, tmp_path / "24")
 
 

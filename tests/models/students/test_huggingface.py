@@ -12,7 +12,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipe
 
 import pipeline_lib.models.students.huggingface  # noqa: F401  registers the students
 from pipeline_lib.base.devices import runs_lstm_in_bfloat16
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.models.networks.encoders import WordEmbeddings
 from pipeline_lib.models.networks.student import StudentConfig
@@ -173,15 +173,15 @@ def test_what_was_exported_is_left_to_its_own_classes(tmp_path: Path) -> None:
     save_student(tmp_path, student.model, student.tokenizer)
     config = read_json(tmp_path / "config.json") | {"calibration_temperature": 2.0}
     write_json(tmp_path / "config.json", config)
-    with pytest.raises(DistilleryError, match="exported for the hub, with classes of its own"):
+    with pytest.raises(PotstillError, match="exported for the hub, with classes of its own"):
         AutoModelForSequenceClassification.from_pretrained(tmp_path)
     assert np.array_equal(load_student(tmp_path).logits(TEXTS), student.logits(TEXTS))
 
 
 def test_a_folder_without_a_student_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DistilleryError, match="not a trained student"):
+    with pytest.raises(PotstillError, match="not a trained student"):
         load_student(tmp_path)
-    with pytest.raises(DistilleryError, match="not a trained student"):
+    with pytest.raises(PotstillError, match="not a trained student"):
         load_student(tmp_path / "absent")
 
 

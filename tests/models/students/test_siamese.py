@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
 import pipeline_lib.models.students.huggingface  # noqa: F401  registers the students
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.exports.onnx.exporter import export_onnx
 from pipeline_lib.exports.onnx.student import load_onnx_student
 from pipeline_lib.models.networks.joint import JointNetwork
@@ -312,7 +312,7 @@ def test_what_a_model_lacks_is_refused(family: Path, changes: dict[str, Any], me
     if message is None:
         check_fits("students.new", settings_of(**changes), family)
         return
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         check_fits("students.new", settings_of(**changes), family)
 
 
@@ -336,5 +336,5 @@ def test_a_tokenizer_that_begins_with_a_word_is_refused(tmp_path: Path) -> None:
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.post_processor = None
     tokenizer.save(str(folder / "tokenizer.json"))
-    with pytest.raises(DistilleryError, match=r"a dse student leaves out the first token, \[CLS\]"):
+    with pytest.raises(PotstillError, match=r"a dse student leaves out the first token, \[CLS\]"):
         make_student(folder)

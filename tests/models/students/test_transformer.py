@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
 import pipeline_lib.models.students.huggingface  # noqa: F401  registers the students
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.networks.transformer import cut
 from pipeline_lib.models.students import student as student_module
 from pipeline_lib.models.students.sentence_encoder import load_encoder
@@ -246,7 +246,7 @@ def test_vectors_are_the_models_in_fewer_dimensions(bert: Path) -> None:
     # Principal components keep what distances there are, as far as five can, up to one scale.
     distances = [np.linalg.norm(rows[present][:, None] - rows[present][None], axis=-1).ravel() for rows in (table, own)]
     assert np.corrcoef(*distances)[0, 1] > 0.8
-    with pytest.raises(DistilleryError, match="embedding_size: 17, but the word pieces"):
+    with pytest.raises(PotstillError, match="embedding_size: 17, but the word pieces"):
         start_from_pieces(bert, settings_of(PIECES, embedding_size=17), True)
 
 
@@ -257,12 +257,12 @@ def test_each_kept_layer_looks_as_far_as_it_did(tmp_path: Path) -> None:
     types = list(model.config.layer_types)
     config = cut(model, [0, 2], None)
     assert config["layer_types"] == [types[0], types[2]] and len(set(types)) == 2
-    with pytest.raises(DistilleryError, match="would be missing or of another shape"):
+    with pytest.raises(PotstillError, match="would be missing or of another shape"):
         start_from_layers(folder, settings_of(LAYERS, layers=[1, 2]))
 
 
 def test_what_cannot_be_cut_is_refused(bert: Path) -> None:
-    with pytest.raises(DistilleryError, match="cannot be cut out"):
+    with pytest.raises(PotstillError, match="cannot be cut out"):
         start_from_layers(bert, settings_of(LAYERS, layers=[3]))
     with pytest.raises(ValueError, match="no list of its 7 layers"):
         model = AutoModel.from_pretrained(bert)
@@ -275,5 +275,5 @@ def test_what_cannot_be_cut_is_refused(bert: Path) -> None:
 def test_they_have_no_vector_of_one_sentence(bert: Path, tmp_path: Path) -> None:
     student = make_student(bert)
     save_student(tmp_path, student.model, student.tokenizer)
-    with pytest.raises(DistilleryError, match="a transformer student has no vector for a single"):
+    with pytest.raises(PotstillError, match="a transformer student has no vector for a single"):
         load_encoder(tmp_path)

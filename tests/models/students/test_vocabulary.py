@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from tokenizers import Tokenizer, models
 from transformers import AutoTokenizer
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.text import MASK
 from pipeline_lib.models.students.tokenise import save_tokenizer
 from pipeline_lib.models.students.vocabulary import (
@@ -150,7 +150,7 @@ def test_reducing_keeps_the_greatest_variance() -> None:
 
 
 def test_more_dimensions_than_there_are() -> None:
-    with pytest.raises(DistilleryError, match=r"vocabulary\.dimensions: 7.*have 6"):
+    with pytest.raises(PotstillError, match=r"vocabulary\.dimensions: 7.*have 6"):
         reduce_vectors(np.ones((3, 6)), 7)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.students.word_vectors import model_pieces, model_vectors, model_words, read_vectors
 
 WORDS = ["the", "film", "dull", "caf\u00e9\u00a0x"]
@@ -80,12 +80,12 @@ def test_words_with_blanks_and_repeats(tmp_path: Path) -> None:
 )
 def test_errors(tmp_path: Path, format: str, content: bytes, message: str) -> None:
     (tmp_path / "v").write_bytes(content)
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         read_vectors(tmp_path / "v", format, ["film", "absent"], 0)
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(DistilleryError, match="absent: not found"):
+    with pytest.raises(PotstillError, match="absent: not found"):
         read_vectors(tmp_path / "absent", "glove", ["a"], 0)
 
 
@@ -141,7 +141,7 @@ def test_pieces_are_spelled_as_in_bert_whatever_the_model(tmp_path: Path) -> Non
 
 def test_teacher_without_word_embeddings(model_folder: Path) -> None:
     (model_folder / "model.safetensors").unlink()
-    with pytest.raises(DistilleryError, match=r"no tensor \*word_embeddings.weight"):
+    with pytest.raises(PotstillError, match=r"no tensor \*word_embeddings.weight"):
         model_vectors(model_folder, ["good"])
 
 
@@ -149,11 +149,11 @@ def test_teacher_without_word_embeddings(model_folder: Path) -> None:
 def test_teacher_with_torn_weights(model_folder: Path, content: bytes) -> None:
     (path,) = model_folder.glob("*.safetensors")
     path.write_bytes(content)
-    with pytest.raises(DistilleryError, match=rf"{path.name}: truncated or not a safetensors file"):
+    with pytest.raises(PotstillError, match=rf"{path.name}: truncated or not a safetensors file"):
         model_vectors(model_folder, ["a"])
 
 
 def test_teacher_with_broken_tokenizer(model_folder: Path) -> None:
     (model_folder / "tokenizer.json").write_text("{")
-    with pytest.raises(DistilleryError, match="no readable tokenizer"):
+    with pytest.raises(PotstillError, match="no readable tokenizer"):
         model_words(model_folder)

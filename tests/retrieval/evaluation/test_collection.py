@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, check_params
 from pipeline_lib.retrieval.evaluation.collection import Collection, read_collection
@@ -89,7 +89,7 @@ def test_grades_count_above_the_threshold_or_as_they_are() -> None:
 )
 def test_pairs_that_make_no_collection(source: dict[str, Any], labels: list[Any], message: str, tmp_path: Path) -> None:
     write_pairs(Layout(tmp_path), "neighbours", "dev", labels)
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         read_collection(make_params(from_pairs(**source)), "mine", Layout(tmp_path))
 
 
@@ -141,7 +141,7 @@ def test_a_judgement_below_zero_gains_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_faulty_judgements_name_their_row(line: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         read_files(tmp_path, f"query-id\tcorpus-id\tscore\nq1\td1\t1\n{line}\n")
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.networks.student import StudentConfig
@@ -148,7 +148,7 @@ def test_vectors_are_cut_and_kept_as_in_an_index(
     np.testing.assert_allclose(queries, encode(collection.queries)[:, :3], atol=1e-6)
     np.testing.assert_allclose(documents, encode(collection.documents)[:, :3], atol=same)
     assert (storage == "float32") == (np.abs(documents - encode(collection.documents)[:, :3]).max() < 1e-6)
-    with pytest.raises(DistilleryError, match="dimensions: 8, but the vectors have 7 values"):
+    with pytest.raises(PotstillError, match="dimensions: 8, but the vectors have 7 values"):
         retrieval_scores(with_system(params, SYSTEMS["sra"] | {"dimensions": 8}), "mine", layout)
 
 
@@ -188,7 +188,7 @@ def test_documents_by_the_model_and_queries_by_its_encoder(
     assert {*retrieval_scores(several, "mine", layout).systems} == {*systems}
     assert opened == ["minilm"]
     Targets("0" * 64, own.pooling, 16, None).save(layout.encoder("sra"))
-    with pytest.raises(DistilleryError, match="vectors of another model"):
+    with pytest.raises(PotstillError, match="vectors of another model"):
         retrieval_scores(given, "mine", layout)
 
 
@@ -206,5 +206,5 @@ def _cosines(folder: Path, collection: Collection) -> np.ndarray:
 def test_a_student_that_is_not_there_is_named(world: tuple[Params, Layout]) -> None:
     params, layout = world
     (layout.student("neighbours", "bilstm", params.seeds[-1]) / "config.json").unlink()
-    with pytest.raises(DistilleryError, match=r"bilstm.3: no model here\. Run `dvc repro`"):
+    with pytest.raises(PotstillError, match=r"bilstm.3: no model here\. Run `dvc repro`"):
         retrieval_scores(params, "mine", layout)

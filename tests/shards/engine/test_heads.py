@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.shards.engine.heads import Head, check_head, watch
 
 
@@ -22,7 +22,7 @@ def test_an_address_nobody_listens_at_is_one_error(server: socket.socket) -> Non
         assert check_head(address) == ("127.0.0.1", port)
     assert check_head("auto") is None and check_head("local") is None
     server.close()
-    with pytest.raises(DistilleryError, match=rf"engine.address: 127.0.0.1:{port}: no Ray cluster"):
+    with pytest.raises(PotstillError, match=rf"engine.address: 127.0.0.1:{port}: no Ray cluster"):
         check_head(f"127.0.0.1:{port}")
 
 

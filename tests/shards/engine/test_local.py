@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pipeline_lib.base import stage_records
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.params import load_params
 from pipeline_lib.params.engine import LocalProcesses
 from pipeline_lib.shards.engine import local, make_engine
@@ -31,7 +31,7 @@ def square(job: int, report: Report) -> int:
 
 def fail_at_four(job: int, report: Report) -> int:
     if job == 4:
-        raise DistilleryError("job 4 cannot be done")
+        raise PotstillError("job 4 cannot be done")
     return job
 
 
@@ -56,7 +56,7 @@ def test_no_job_and_no_listener() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_error_in_a_job_surfaces(workers: int) -> None:
-    with pytest.raises(DistilleryError, match="job 4 cannot be done"):
+    with pytest.raises(PotstillError, match="job 4 cannot be done"):
         list(LocalEngine(workers).run(fail_at_four, JOBS))
 
 
@@ -70,7 +70,7 @@ def test_workers_are_processes_with_one_thread_each() -> None:
 
 def double(job: int) -> int:
     if job == 9:
-        raise DistilleryError("job 9 cannot be done")
+        raise PotstillError("job 9 cannot be done")
     # Later jobs end sooner.
     time.sleep(max(0, 4 - job) * 0.02)
     return 2 * job
@@ -96,15 +96,15 @@ def test_a_stream_is_read_a_few_jobs_ahead(workers: int) -> None:
 
 def faulty_stream() -> Iterator[int]:
     yield from range(3)
-    raise DistilleryError("torn")
+    raise PotstillError("torn")
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_streams_faults_surface_in_order(workers: int) -> None:
-    with pytest.raises(DistilleryError, match="job 9 cannot be done"):
+    with pytest.raises(PotstillError, match="job 9 cannot be done"):
         list(LocalEngine(workers).stream(double, range(12)))
     found = []
-    with pytest.raises(DistilleryError, match="torn"):
+    with pytest.raises(PotstillError, match="torn"):
         found.extend(LocalEngine(workers).stream(double, faulty_stream()))
     results = LocalEngine(workers).stream(double, faulty_stream())
     assert [next(results) for _ in range(3)] == [0, 2, 4]
@@ -117,7 +117,7 @@ def die(job: int) -> int:
 
 
 def test_a_killed_worker_of_a_stream_is_named() -> None:
-    with pytest.raises(DistilleryError, match="a worker process was killed"):
+    with pytest.raises(PotstillError, match="a worker process was killed"):
         list(LocalEngine(2).stream(die, [1, 2, 3]))
 
 
@@ -165,7 +165,7 @@ def test_several_processes_train_together_where_that_is_possible(monkeypatch: py
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     missing = r"per_training: 3, but accelerate is not installed. Run `pip install '.*\[parallel\]'`"
-    with pytest.raises(DistilleryError, match=missing):
+    with pytest.raises(PotstillError, match=missing):
         make_engine(params, "cpu", single_threaded=False)
     # Students and passes are not concerned.
     assert make_engine(params, "cuda").workers == 2
@@ -173,7 +173,7 @@ def test_several_processes_train_together_where_that_is_possible(monkeypatch: py
     # One training after another, in the stage's own process, which starts the others.
     assert make_engine(params, "cpu", single_threaded=False) == LocalEngine(1, False)
     for device, there in (("cuda", 2), ("cuda:1", 1), ("mps", 1)):
-        with pytest.raises(DistilleryError, match=f"3, but device {device} stands for {there}"):
+        with pytest.raises(PotstillError, match=f"3, but device {device} stands for {there}"):
             make_engine(params, device, single_threaded=False)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
     assert make_engine(params, "cuda", single_threaded=False) == LocalEngine(1, False)
@@ -301,9 +301,9 @@ def test_after_a_failure_no_more_jobs_are_started() -> None:
     def fail(job: int, _: Report) -> None:
         started.append(job)
         if job == 3:
-            raise DistilleryError("job 3 failed")
+            raise PotstillError("job 3 failed")
         time.sleep(0.01)
 
-    with pytest.raises(DistilleryError, match="job 3 failed"):
+    with pytest.raises(PotstillError, match="job 3 failed"):
         list(LocalEngine(1).run(fail, range(1000), in_flight=2))
     assert len(started) < 1000

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from pipeline_lib.base import stage_records
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import Output, PassStats, Piece, ShardPass, run_pass, stream_pieces
 from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
@@ -103,12 +103,12 @@ class FailingPass(LengthPass):
 
     def compute(self, rows: pa.Table) -> pa.Table:
         if "dull" in rows["text"].to_pylist():
-            raise DistilleryError("dull: cannot be counted")
+            raise PotstillError("dull: cannot be counted")
         return super().compute(rows)
 
 
 def test_what_was_finished_before_a_failure_is_kept(texts: ShardSet, tmp_path: Path) -> None:
-    with pytest.raises(DistilleryError, match="dull: cannot be counted"):
+    with pytest.raises(PotstillError, match="dull: cannot be counted"):
         run_pass(FailingPass(), texts, tmp_path / "out", LocalEngine(1))
     assert not (tmp_path / "out/manifest.json").exists()
     kept = [FailingPass().key(shard.sha256) for shard in texts.manifest.shards]
@@ -130,7 +130,7 @@ def test_a_damaged_input_does_not_reach_the_store(texts: ShardSet, tmp_path: Pat
     path, shard = texts.folder / "s1.arrow", texts.manifest.shards[1]
     whole = path.read_bytes()
     path.write_bytes(whole.replace(b"dull", b"full"))
-    with pytest.raises(DistilleryError, match=r"s1\.arrow: altered since it was written"):
+    with pytest.raises(PotstillError, match=r"s1\.arrow: altered since it was written"):
         run_pass(LengthPass(), texts, tmp_path / "out", LocalEngine(1))
     path.write_bytes(whole)
     manifest, report = run_pass(LengthPass(), texts, tmp_path / "out", LocalEngine(1))

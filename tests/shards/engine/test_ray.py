@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.params import load_params
 from pipeline_lib.shards.engine import CLUSTER, make_engine
@@ -39,13 +39,13 @@ def cluster() -> Iterator[Cluster]:
 def square(job: int, report: Report) -> int:
     report(("squaring", job))
     if job == 13:
-        raise DistilleryError("job 13 cannot be done")
+        raise PotstillError("job 13 cannot be done")
     return job * job
 
 
 def double(job: int) -> int:
     if job == 9:
-        raise DistilleryError("job 9 cannot be done")
+        raise PotstillError("job 9 cannot be done")
     time.sleep(max(0, 4 - job) * 0.05)  # later jobs end sooner
     return 2 * job
 
@@ -61,11 +61,11 @@ def test_jobs_and_streams_are_those_of_the_local_engine(cluster: Cluster) -> Non
     assert found == {0: 9, 1: 1, 2: 16}
     assert set(heard) <= {(0, ("squaring", 3)), (1, ("squaring", 1)), (2, ("squaring", 4))}
     assert list(engine.run(square, [])) == []
-    with pytest.raises(DistilleryError, match="job 13 cannot be done"):
+    with pytest.raises(PotstillError, match="job 13 cannot be done"):
         list(engine.run(square, [13]))
     results = engine.stream(double, range(12))
     assert [next(results) for _ in range(9)] == list(range(0, 18, 2))
-    with pytest.raises(DistilleryError, match="job 9 cannot be done"):
+    with pytest.raises(PotstillError, match="job 9 cannot be done"):
         next(results)
     # What is not to be cut into threads runs here.
     assert make_engine(params, "cpu", single_threaded=False) == LocalEngine(1, False)
@@ -84,7 +84,7 @@ def test_a_job_scripts_cluster_goes_before_the_engine_of_params(
 def test_nodes_are_waited_for(cluster: Cluster) -> None:
     cores = sorted(node["CPU"] for node in wait_for_nodes(cluster.address, 2, 30.0))
     assert cores == [1.0, 2.0]
-    with pytest.raises(DistilleryError, match="2 of 3 nodes joined the Ray cluster within 1 sec"):
+    with pytest.raises(PotstillError, match="2 of 3 nodes joined the Ray cluster within 1 sec"):
         wait_for_nodes(cluster.address, 3, 1.0)
 
 
@@ -154,5 +154,5 @@ def test_a_cluster_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
         raise ConnectionError("Could not find any running Ray instance")
 
     monkeypatch.setattr(ray, "init", refuse)
-    with pytest.raises(DistilleryError, match=r"engine.address: 10.0.0.1:6379: no Ray cluster"):
+    with pytest.raises(PotstillError, match=r"engine.address: 10.0.0.1:6379: no Ray cluster"):
         RayEngine("10.0.0.1:6379", None, "cpu")

@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import AutoModel
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.networks.imitation import Imitation
 from pipeline_lib.models.students.check_student import check_beside
 from pipeline_lib.models.students.student import Student
@@ -128,14 +128,14 @@ def test_losses_by_hand() -> None:
 def test_other_word_pieces_are_refused(tmp_path: Path) -> None:
     folder = write_teacher(tmp_path / "teacher", "bert")
     student = make_student(write_model(tmp_path / "model", "roberta"))
-    with pytest.raises(DistilleryError, match=r"teacher: .* so their states cannot be compared"):
+    with pytest.raises(PotstillError, match=r"teacher: .* so their states cannot be compared"):
         beside(folder, [1], student)
 
 
 def test_a_model_that_keeps_its_attention_is_refused(tmp_path: Path) -> None:
     folder = write_teacher(tmp_path, "mpnet")
     assert beside(folder, [1], scores=False).width == 16
-    with pytest.raises(DistilleryError, match=r"objective\.attentions .* a mpnet model does not"):
+    with pytest.raises(PotstillError, match=r"objective\.attentions .* a mpnet model does not"):
         beside(folder, [1])
 
 
@@ -151,13 +151,13 @@ def row_with(**changes: Any) -> Method:
 def test_layers_and_heads_must_be_there(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "a", "bert")
     check_beside("methods.tiny", row_with(), STUDENT, folder, folder)
-    with pytest.raises(DistilleryError, match=r"methods\.tiny\.teacher_runs\.layers: 4, but .* 3 "):
+    with pytest.raises(PotstillError, match=r"methods\.tiny\.teacher_runs\.layers: 4, but .* 3 "):
         check_beside("methods.tiny", row_with(teacher_runs={"layers": [4]}), STUDENT, folder, folder)
     other = write_model(tmp_path / "b", "distilbert")
     config = other / "config.json"
     config.write_text(config.read_text().replace('"n_heads": 2', '"n_heads": 4'))
     message = r"methods\.tiny\.objective\.attentions: .* has 2 attention heads, its teacher 4"
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         check_beside("methods.tiny", row_with(), STUDENT, folder, other)
     hidden = row_with(objective={"labels": 1.0, "hidden": math.pi})
     check_beside("methods.tiny", hidden, STUDENT, folder, other)

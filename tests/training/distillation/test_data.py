@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from tokenizers import Tokenizer, models
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.students.tokenise import save_tokenizer
 from pipeline_lib.shards.columns import list_column, matrix
 from pipeline_lib.shards.references import SetReference
@@ -208,15 +208,15 @@ def test_states_of_other_rows_are_refused(
     save_tokenizer(tmp_path / "words", tokenizer)
     encoding = EncodingPass.of(tmp_path / "words", 10)
     outputs = SetReference.to(sets[1].folder)
-    with pytest.raises(DistilleryError, match="it was changed since it was looked up"):
+    with pytest.raises(PotstillError, match="it was changed since it was looked up"):
         encoding.read(EncodedInput(inputs, outputs, states=states))
-    with pytest.raises(DistilleryError, match="1 output shards for 2 input shards"):
+    with pytest.raises(PotstillError, match="1 output shards for 2 input shards"):
         states = SetReference.to(tmp_path / "states")
         encoding.read(EncodedInput(inputs, outputs, states=states))
 
 
 def test_a_missing_label_without_a_teacher_is_refused(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer) -> None:
-    with pytest.raises(DistilleryError, match="3 training rows have no label"):
+    with pytest.raises(PotstillError, match="3 training rows have no label"):
         training_sentences(sets[0], None, tokenizer, 10)
 
 
@@ -332,5 +332,5 @@ def test_another_tokenizer_is_another_set(tmp_path: Path, model: Path) -> None:
 
 def test_a_damaged_vocabulary_is_named_with_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text('{"version"')
-    with pytest.raises(DistilleryError, match=r"tokenizer.json: .* Delete the folder and run `dvc"):
+    with pytest.raises(PotstillError, match=r"tokenizer.json: .* Delete the folder and run `dvc"):
         EncodingPass.of(tmp_path, 5)._words()

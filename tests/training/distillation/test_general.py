@@ -12,7 +12,7 @@ import torch
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
 import pipeline_lib.models.students.huggingface  # noqa: F401  registers the students
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.layout import Layout
@@ -150,12 +150,12 @@ def test_what_decides_counts_and_names_do_not(make: MakeRow) -> None:
 
 
 def test_what_the_model_has_not_is_refused(make: MakeRow) -> None:
-    with pytest.raises(DistilleryError, match=r"encoders\.general\.teacher_runs\.layers: 3, but"):
+    with pytest.raises(PotstillError, match=r"encoders\.general\.teacher_runs\.layers: 3, but"):
         make(teacher_runs={"layers": [3]})
     message = r"encoders\.general\.objective\.attentions: the student has 3 attention heads, its"
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         make(student={"heads": 3})
-    with pytest.raises(DistilleryError, match=r"students\.tiny\.max_words: 65, but .* 64 position"):
+    with pytest.raises(PotstillError, match=r"students\.tiny\.max_words: 65, but .* 64 position"):
         make(student={"max_words": 65})
-    with pytest.raises(DistilleryError, match=r"encoders\.general: no sentences in .*train"):
+    with pytest.raises(PotstillError, match=r"encoders\.general: no sentences in .*train"):
         first_of(make(wikipedia=0)).prepare()

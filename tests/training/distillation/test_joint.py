@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.layout import Layout
@@ -391,7 +391,7 @@ def test_a_tuned_student_depends_on_its_own_seeds_start_alone(
     assert before[0] == after[0] and before[1] != after[1]
     assert keys(plan.model_copy(update={"students": place})) == after
     assert before[0] != before[1]
-    with pytest.raises(DistilleryError, match="its start has the seeds 1, 2, not 3"):
+    with pytest.raises(PotstillError, match="its start has the seeds 1, 2, not 3"):
         plan.student_start(3)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.training.distillation.plans import ModelReference
 
 
@@ -13,5 +13,5 @@ def test_a_model_that_has_changed_since_is_not_started_from(tmp_path: Path) -> N
     model = ModelReference.to(tmp_path)
     assert model.open() == tmp_path
     (tmp_path / "config.json").write_text("{ }")
-    with pytest.raises(DistilleryError, match="it was changed while students were trained"):
+    with pytest.raises(PotstillError, match="it was changed while students were trained"):
         model.open()

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, BertModel
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.teacher import Teacher, digest_model, load_teacher
@@ -298,7 +298,7 @@ def test_killed_it_resumes_to_the_same_bytes(data: Path, tmp_path: Path, monkeyp
 
 
 def test_an_encoder_that_cannot_be_shared(data: Path) -> None:
-    with pytest.raises(DistilleryError, match="BertModel: no encoder that several tasks could"):
+    with pytest.raises(PotstillError, match="BertModel: no encoder that several tasks could"):
         SharedClassifiers([BertModel.from_pretrained(data / "base")])
 
 
@@ -323,7 +323,7 @@ def test_ranked_answers_are_learnt_as_classes(data: Path, tmp_path: Path) -> Non
     ],
 )
 def test_what_cannot_be_ranked(data: Path, ranking: dict[str, str], message: str) -> None:
-    with pytest.raises(DistilleryError, match=message):
+    with pytest.raises(PotstillError, match=message):
         make(data, [*TASKS, "answers"], ranking=ranking)
 
 

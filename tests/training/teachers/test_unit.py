@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.results.metrics import check_unit
 
 RNG = np.random.default_rng(1)
@@ -22,5 +22,5 @@ def test_scores_in_the_labels_unit_pass() -> None:
 
 @pytest.mark.parametrize("unit", [NOISY / 5, NOISY * 20, NOISY + 4, -NOISY])
 def test_scores_in_another_unit_are_refused(unit: np.ndarray) -> None:
-    with pytest.raises(DistilleryError, match=r"mine: .*mean .*another unit.*mean 2\.\d"):
+    with pytest.raises(PotstillError, match=r"mine: .*mean .*another unit.*mean 2\.\d"):
         check_unit(Path("mine"), LABELS, unit)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from tokenizers import Tokenizer
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.students.vector_targets import Targets
@@ -117,7 +117,7 @@ def test_sentences_without_a_vector_are_left_out(run: MakeRow, data: Path, tmp_p
     assert 0.0 < record.loss < 1.0 and np.isfinite(record.constant_loss)
     targets = Targets.read(tmp_path / "sra")
     assert (targets.model, targets.pooling, targets.max_length) == (found.digest, None, None)
-    with pytest.raises(DistilleryError, match="trained on vectors from files"):
+    with pytest.raises(PotstillError, match="trained on vectors from files"):
         targets_in_space(tmp_path / "sra", EncoderReference.to(layout.model("minilm"), "mean"))
 
 
@@ -136,5 +136,5 @@ def test_an_encoder_without_any_vector_is_refused(run: MakeRow, data: Path, tmp_
     found = VectorLookup.of(tmp_path / "given", "float32")
     inputs = ShardSet.open(data / "wikipedia/train")
     run_pass(found, inputs, data / "vectors/wikipedia/train", LocalEngine(1))
-    with pytest.raises(DistilleryError, match=r"none of the .* to train on has a vector"):
+    with pytest.raises(PotstillError, match=r"none of the .* to train on has a vector"):
         check_vectors(first_of(own))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.networks.student import StudentNetwork
@@ -55,13 +55,13 @@ def test_a_models_name_does_not_count_but_its_weights_do(run: MakeRow, data: Pat
 
 
 def test_what_a_model_lacks_is_refused(run: MakeRow) -> None:
-    with pytest.raises(DistilleryError, match=r"bilstm_sra\.layers: 2, but .* has 2 layers"):
+    with pytest.raises(PotstillError, match=r"bilstm_sra\.layers: 2, but .* has 2 layers"):
         run(student=LAYER | {"layers": [0, 2]})
-    with pytest.raises(DistilleryError, match=r"bilstm_sra\.max_words: 65, but"):
+    with pytest.raises(PotstillError, match=r"bilstm_sra\.max_words: 65, but"):
         run(student=LAYER | {"max_words": 65})
-    with pytest.raises(DistilleryError, match=r"no sentence vector of .* or a dse with a `width`"):
+    with pytest.raises(PotstillError, match=r"no sentence vector of .* or a dse with a `width`"):
         run(student=LAYER | {"width": None})
-    with pytest.raises(DistilleryError, match=r"students\.bilstm_sra\.model: no 'none'"):
+    with pytest.raises(PotstillError, match=r"students\.bilstm_sra\.model: no 'none'"):
         run(student=LAYER | {"model": "none"})
-    with pytest.raises(DistilleryError, match="`width`: nothing in a frozen model is trained"):
+    with pytest.raises(PotstillError, match="`width`: nothing in a frozen model is trained"):
         run(student=LAYER | {"frozen": True})

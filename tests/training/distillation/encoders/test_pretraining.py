@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.students.sentence_encoder import load_encoder
@@ -118,13 +118,13 @@ def test_another_width_is_refused(run: MakeRow, tmp_path: Path) -> None:
     own = run()
     students = first_of(own).params.students
     students["bilstm_sra"] = students["bilstm_sra"].model_copy(update={"width": 24})
-    with pytest.raises(DistilleryError, match=r"students\.bilstm_sra\.width: 24.*Set it to 32"):
+    with pytest.raises(PotstillError, match=r"students\.bilstm_sra\.width: 24.*Set it to 32"):
         train_one(own, tmp_path / "a", ignore)
 
 
 def test_no_sentences_are_refused(run: MakeRow, data: Path, tmp_path: Path) -> None:
     own = run(wikipedia=0)
-    with pytest.raises(DistilleryError, match="no sentences to train on"):
+    with pytest.raises(PotstillError, match="no sentences to train on"):
         train_one(own, tmp_path / "a", ignore)
 
 

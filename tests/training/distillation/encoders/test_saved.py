@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 from typer.testing import CliRunner
 
-from pipeline_lib.base.errors import DistilleryError
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.cli import app
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.shards.columns import matrix
@@ -30,7 +30,7 @@ def test_an_encoder_is_saved_whole(run: MakeRow, tmp_path: Path) -> None:
     assert vectors.shape == (7, 32) and np.abs(vectors).max() <= 1.0
     np.testing.assert_allclose(vectors[5], vectors[6], atol=1e-6)
     np.testing.assert_allclose(encoder.encode(HELD_BACK[2:3])[0], vectors[2], atol=1e-5)
-    with pytest.raises(DistilleryError, match="no sentence encoder"):
+    with pytest.raises(PotstillError, match="no sentence encoder"):
         load_encoder(tmp_path)
 
 

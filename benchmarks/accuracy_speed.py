@@ -1,13 +1,11 @@
 """Accuracy against speed on one task: our students, model2vec, a TF-IDF regression, the teacher.
 
-All are timed from raw text to class in one run, on one thread, taking turns.  The peers are those
-of frontier.py: model2vec distilled from the same fine-tuned teacher and trained on the same labels,
-and scikit-learn's regression on the same labels, both tuned on dev (not yet in the results stored
-here).  Accuracy is on test if it is labelled, which was not used for any selection; a student's is
-the mean over its seeds.
+All are timed from raw text to class in one run, on one thread, taking turns.  The peers are those of frontier.py:
+model2vec distilled from the same fine-tuned teacher and trained on the same labels, and scikit-learn's regression on
+the same labels, both tuned on dev (not yet in the results stored here).  Accuracy is on test if it is labelled,
+which was not used for any selection; a student's is the mean over its seeds.
 
-    pip install 'model2vec[distill,train]==0.10.0'
-    python benchmarks/accuracy_speed.py --task sst2
+    pip install 'model2vec[distill,train]==0.10.0' python benchmarks/accuracy_speed.py --task sst2
 
 Run it in a workspace where `dvc repro` has finished the task and methods
 (benchmarks/sst2_rows.yaml).  It writes results/accuracy_speed.json, .md and .png.

@@ -7,13 +7,12 @@ finished sentences a given number of times as fast as word-by-word augmenters.
     python benchmarks/augmentation.py
     python benchmarks/augmentation.py --sentences FILE     # any text file, one sentence per line
 
-Writes benchmarks/results/augmentation.{json,md}.  Every contestant runs on one thread and turns the
-same sentences into strings; only finished strings are counted, inside the clock.  Splitting and
-tagging are done before the clock starts for ours and for plain Python, which both need tags; the
-pipeline does that once per data set and keeps the result.  Its cost is measured too and has its own
-row in the table.  A peer that cannot be imported is reported as not run, with the reason.
-textattack has many dependencies: `pip install --no-deps textattack` and the modules that its import
-then asks for are enough; flair and NLTK's stop words, unused here, get empty stubs if missing.
+Writes benchmarks/results/augmentation.{json,md}.  Every contestant runs on one thread and turns the same sentences
+into strings; only finished strings are counted, inside the clock.  Splitting and tagging are done before the clock
+starts for ours and for plain Python, which both need tags; the pipeline does that once per data set and keeps the
+result.  Its cost is measured too and has its own row in the table.  A peer that cannot be imported is reported as
+not run, with the reason. textattack has many dependencies: `pip install --no-deps textattack` and the modules that
+its import then asks for are enough; flair and NLTK's stop words, unused here, get empty stubs if missing.
 """
 
 import cProfile

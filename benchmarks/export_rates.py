@@ -4,11 +4,9 @@ All are timed from raw text to logits, tokenisation included, taking turns in on
 and on all that the process may use.  torch always uses one thread, since the steps of an LSTM are
 too small to parallelise; the ONNX forms distribute the texts over the cores.
 
-    pip install 'potstill[onnx]'
-    python benchmarks/export_rates.py data/students/movies/bilstm_kd_ts/1
+    pip install 'potstill[onnx]' python benchmarks/export_rates.py data/students/movies/bilstm_kd_ts/1
 
-Run it in a workspace where `dvc repro` has finished the student.  It writes
-results/export_rates.json and .md.
+Run it in a workspace where `dvc repro` has finished the student.  It writes results/export_rates.json and .md.
 """
 
 import os
@@ -148,9 +146,8 @@ def _lines(results: dict[str, Any], counts: list[int]) -> list[str]:
     return [
         f"# A student's forms: {results['student']}",
         "",
-        f"From raw text to logits, tokenising included, {results['words']} words a sentence; "
-        "median (lowest–highest) of the turns, ratios to torch turn by turn. Same class and "
-        "largest difference of logits: against torch, on "
+        f"From raw text to logits, tokenising included, {results['words']} words a sentence; median (lowest–highest) "
+        "of the turns, ratios to torch turn by turn. Same class and largest difference of logits: against torch, on "
         f"{results['rows compared']:,} rows of the task.",
         "",
         *table(["form", "folder", *heads, "same class", "difference"], cells),

@@ -2,10 +2,9 @@
 
     python benchmarks/false_positives.py
 
-It simulates training runs: two systems of equal expected accuracy (80 % of 1,000 examples), with
-random variation between seeds.  For comparison, it runs the bootstrap over examples alone on the
-same answers, which ignores that other seeds would have given other results.  Writes
-benchmarks/results/false_positives.{json,md}.
+It simulates training runs: two systems of equal expected accuracy (80 % of 1,000 examples), with random variation
+between seeds.  For comparison, it runs the bootstrap over examples alone on the same answers, which ignores that
+other seeds would have given other results.  Writes benchmarks/results/false_positives.{json,md}.
 """
 
 import numpy as np
@@ -78,9 +77,8 @@ def write(error_rates: list[dict[str, float]], trials: int, resamples: int) -> N
         for row in error_rates
     ]
     lines = [
-        f"Two systems of equal expected accuracy (80 % of {ROWS:,} examples) are called different "
-        f"at p < .05 in so many percent of {trials:,} simulations; `spread` is the standard "
-        "deviation of a seed's accuracy in points.",
+        f"Two systems of equal expected accuracy (80 % of {ROWS:,} examples) are called different at p < .05 in so "
+        f"many percent of {trials:,} simulations; `spread` is the standard deviation of a seed's accuracy in points.",
         "",
         *table(["seeds", "spread", "seeds and examples", "examples only"], rows),
     ]

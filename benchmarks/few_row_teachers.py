@@ -4,9 +4,8 @@ Each seed draws its own rows, a fifth of which are dev, as ``distill init`` spli
 test rows are the same for all.  The settings are changed one by one.  Each training is scored
 twice: with the epoch that is best on dev, and with the last.
 
-    distill profile use benchmarks/few_row_teachers.yaml
-    distill run fetch_models fetch_data
-    python benchmarks/few_row_teachers.py
+    distill profile use benchmarks/few_row_teachers.yaml distill run fetch_models fetch_data python
+    benchmarks/few_row_teachers.py
 
 A training is kept in ``data/few_row_teachers`` and is not run again.  It writes
 results/few_row_teachers.json and .md.
@@ -279,11 +278,10 @@ def _lines(runs: list[dict[str, Any]]) -> list[str]:
     lines = [
         "# Teachers of few rows",
         "",
-        "Batch size × epochs, and what else differs from what `distill init` wrote before, which "
-        "is 64 × 10 at a rate of 2e-4. Mean test score in percent and its standard deviation over "
-        f"the seeds; {TEST_ROWS} test rows; a fifth of the rows is dev. The choice on dev is of "
-        "the epoch; rows that are trained on dev too have none. The last column has the scores of "
-        f"{SMALL} with these seeds, best on dev and last.",
+        "Batch size × epochs, and what else differs from what `distill init` wrote before, which is 64 × 10 at a rate "
+        f"of 2e-4. Mean test score in percent and its standard deviation over the seeds; {TEST_ROWS} test rows; a "
+        "fifth of the rows is dev. The choice on dev is of the epoch; rows that are trained on dev too have none. The "
+        f"last column has the scores of {SMALL} with these seeds, best on dev and last.",
     ]
     for (name, rows), tunings in groups.items():
         cells = []
@@ -298,9 +296,8 @@ def _lines(runs: list[dict[str, Any]]) -> list[str]:
         *lines,
         "",
         f"The last epoch against the one that is best on dev, over all {len(gains)} trainings: "
-        f"{100 * np.mean(gains):+.1f} ± {100 * np.std(gains, ddof=1) / len(gains) ** 0.5:.1f} "
-        f"points (mean and its standard error), higher in {sum(gain > 0 for gain in gains)} and "
-        f"lower in {sum(gain < 0 for gain in gains)}.",
+        f"{100 * np.mean(gains):+.1f} ± {100 * np.std(gains, ddof=1) / len(gains) ** 0.5:.1f} points (mean and its "
+        f"standard error), higher in {sum(gain > 0 for gain in gains)} and lower in {sum(gain < 0 for gain in gains)}.",
     ]
 
 

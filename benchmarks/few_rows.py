@@ -5,12 +5,11 @@
     python benchmarks/few_rows.py peers WORK --sets products --systems tf-idf,vectors --model DIR
     python benchmarks/few_rows.py table WORK --name few_rows
 
-``run`` draws rows of a set, has ``distill init`` write the parameters, changes them as the variant
-says, and runs the stages up to ``evaluate``; ``peers`` scores what people use today on the same
-rows.  Each adds lines to WORK/scores.jsonl; what is there already is not run again.  A variant is
-``init``, or ``name=key:value;key:value``, with keys of params.yaml by their path; ``-key`` leaves
-one out; ``texts`` adds so many of the set's other rows, ``others`` so many of the other bundled
-sets, both without their labels.
+``run`` draws rows of a set, has ``distill init`` write the parameters, changes them as the variant says, and runs
+the stages up to ``evaluate``; ``peers`` scores what people use today on the same rows.  Each adds lines to
+WORK/scores.jsonl; what is there already is not run again.  A variant is ``init``, or ``name=key:value;key:value``,
+with keys of params.yaml by their path; ``-key`` leaves one out; ``texts`` adds so many of the set's other rows,
+``others`` so many of the other bundled sets, both without their labels.
 
 The sets: ``products``, ``editorials`` and ``tweets`` are bundled with vaderSentiment (positive and
 negative sentences); ``sst2``, ``qnli`` and ``mrpc`` are read below --glue, if it is given.

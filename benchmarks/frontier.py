@@ -1,20 +1,16 @@
 """The frontier: accuracy and calibration against speed from raw text and size on disk, in one run.
 
-The teacher in torch, ONNX and ONNX int8; every student in torch, ONNX, int8 and, where it has that
-form, numpy; and on the same splits the usual alternatives: fastText, a TF-IDF regression, model2vec
-(distilled from the same teacher, then trained), SetFit (on the teacher's model).  Peers are tuned
-on dev, and test is not used for any selection.  SetFit's contrastive steps are capped
-(frontier_systems.py).
+The teacher in torch, ONNX and ONNX int8; every student in torch, ONNX, int8 and, where it has that form, numpy; and
+on the same splits the usual alternatives: fastText, a TF-IDF regression, model2vec (distilled from the same teacher,
+then trained), SetFit (on the teacher's model).  Peers are tuned on dev, and test is not used for any selection.
+SetFit's contrastive steps are capped (frontier_systems.py).
 
-    pip install 'potstill[onnx]' 'model2vec[distill,train]==0.10.0' setfit==1.2.0
-    pip install fasttext-wheel==0.9.2
-    pip install transformers==5.23.0 tokenizers==0.23.3    # model2vec brings older ones
-    distill profile use benchmarks/frontier.yaml && dvc repro
-    python benchmarks/frontier.py
+    pip install 'potstill[onnx]' 'model2vec[distill,train]==0.10.0' setfit==1.2.0 pip install fasttext-wheel==0.9.2
+    pip install transformers==5.23.0 tokenizers==0.23.3    # model2vec brings older ones distill profile use
+    benchmarks/frontier.yaml && dvc repro python benchmarks/frontier.py
 
-Sentences, or pairs, per second include tokenization, and are measured in two separate processes:
-one limited to one core and one thread, one free to use all.  It writes results/frontier.json, .md
-and .png.
+Sentences, or pairs, per second include tokenization, and are measured in two separate processes: one limited to one
+core and one thread, one free to use all.  It writes results/frontier.json, .md and .png.
 """
 
 import json
@@ -124,10 +120,9 @@ def _lines(results: dict[str, Any]) -> list[str]:
         lines += [
             f"## {task}: {rows['train']:,} rows to train on, {rows['test']:,} of test",
             "",
-            "Accuracy, negative log-likelihood (nats) and expected calibration error (points) on "
-            f"test, mean ± standard deviation over the seeds; {task_results['unit']} per second "
-            "from raw text to probabilities, median (lowest–highest) of the turns; what is "
-            "deployed, in MB.",
+            "Accuracy, negative log-likelihood (nats) and expected calibration error (points) on test, mean ± "
+            f"standard deviation over the seeds; {task_results['unit']} per second from raw text to probabilities, "
+            "median (lowest–highest) of the turns; what is deployed, in MB.",
             "",
             *table(
                 ("system", "accuracy", "NLL", "ECE", "1 core", f"{cores} cores", "MB"),

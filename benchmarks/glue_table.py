@@ -136,10 +136,9 @@ def _lines(results: dict[str, Any]) -> list[str]:
     return [
         f"# Scores and gains: {', '.join(tasks)}",
         "",
-        f"First metric of each task in percent on {_scored_on(tasks)}; mean ± standard deviation "
-        f"over seeds {seeds}; in brackets the gain over the row's baseline and its 95 % interval "
-        "over seeds and examples (* p < 0.05, corrected for the task's rows after Holm). A "
-        "subset's score is not comparable with published ones.",
+        f"First metric of each task in percent on {_scored_on(tasks)}; mean ± standard deviation over seeds {seeds}; "
+        "in brackets the gain over the row's baseline and its 95 % interval over seeds and examples (* p < 0.05, "
+        "corrected for the task's rows after Holm). A subset's score is not comparable with published ones.",
         "",
         *table(head, rows),
         "",

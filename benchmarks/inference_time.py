@@ -1,20 +1,17 @@
 """Size and inference time of the papers' students beside BERT, in one run.
 
-Tang et al. 2019 (table 2), Liu 2020 (table 4.4) and Wu et al. 2020 (table 2) give the seconds that
-their systems take for the same rows on one GPU.  Here the same architectures, in the sizes of
-the papers' profiles, answer the same number of rows by the project's own prediction: on one core,
-and on all.  Weights are random, since they do not change the time; layers of BERT are built in
-their sizes.
+Tang et al. 2019 (table 2), Liu 2020 (table 4.4) and Wu et al. 2020 (table 2) give the seconds that their systems
+take for the same rows on one GPU.  Here the same architectures, in the sizes of the papers' profiles, answer the
+same number of rows by the project's own prediction: on one core, and on all.  Weights are random, since they do not
+change the time; layers of BERT are built in their sizes.
 
-    python benchmarks/inference_time.py --paper mkd --task qnli
-    python benchmarks/inference_time.py --paper sra --task qqp
-    python benchmarks/inference_time.py --paper kd --task sst2
+    python benchmarks/inference_time.py --paper mkd --task qnli python benchmarks/inference_time.py --paper sra
+    --task qqp python benchmarks/inference_time.py --paper kd --task sst2
 
-Run it where the task is prepared (with glue_base.yaml: `dvc repro prepare@qnli fetch_models`), on a
-machine that does nothing else.
-Seconds are from raw text, and are extrapolated: of the batches of similar length that prediction
-makes of all rows, a few are timed, evenly from the shortest to the longest.  An LSTM takes one
-thread and batches of 256 whatever the machine has; layers of BERT take all threads and batches of
+Run it where the task is prepared (with glue_base.yaml: `dvc repro prepare@qnli fetch_models`), on a machine that
+does nothing else. Seconds are from raw text, and are extrapolated: of the batches of similar length that prediction
+makes of all rows, a few are timed, evenly from the shortest to the longest.  An LSTM takes one thread and batches of
+256 whatever the machine has; layers of BERT take all threads and batches of
 32.  It writes results/inference_time_PAPER.{json,md}.
 """
 

@@ -1,10 +1,9 @@
 """Measure whether texts that `label-next` picks teach a student more than random ones.
 
-Of the bundled movie snippets, 200 are labelled, 200 are dev, 2,000 test, and 2,000 have no label.
-Students are trained on labels alone; then a hundred texts get their labels, once those that
-`distill shards worklist --kind label-next` picks, once random ones, and students are trained anew.
-All of it is drawn again for each repeat.  The teacher is the labels themselves, in a file: no
-student of these learns from it, so that none has to be tuned.
+Of the bundled movie snippets, 200 are labelled, 200 are dev, 2,000 test, and 2,000 have no label. Students are
+trained on labels alone; then a hundred texts get their labels, once those that `distill shards worklist --kind
+label-next` picks, once random ones, and students are trained anew. All of it is drawn again for each repeat.  The
+teacher is the labels themselves, in a file: no student of these learns from it, so that none has to be tuned.
 
     python benchmarks/label_next.py --repeats 3
 

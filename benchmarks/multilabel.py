@@ -1,14 +1,12 @@
 """A set whose rows have several labels, made from the package that the default's snippets are in.
 
-    pip download vaderSentiment==3.3.2 --no-deps --no-binary :all:
-    python benchmarks/multilabel.py vaderSentiment-3.3.2.tar.gz comments.csv
-    distill init comments.csv && distill run
+    pip download vaderSentiment==3.3.2 --no-deps --no-binary :all: python benchmarks/multilabel.py
+    vaderSentiment-3.3.2.tar.gz comments.csv distill init comments.csv && distill run
 
-1,500 texts, drawn from the package's tweets, film reviews, product reviews and editorials, each
-scored from -4 to 4 by about 20 people.  Six columns of 0 and 1 follow from these: where a text is
-from (tweet, movie, product; an editorial is none of them), and whether its mean score is below
--0.5 (negative), above 0.5 (positive) and further than 2 from 0 (strong).  benchmarks/multilabel.md
-has the figures.
+1,500 texts, drawn from the package's tweets, film reviews, product reviews and editorials, each scored from -4 to 4
+by about 20 people.  Six columns of 0 and 1 follow from these: where a text is from (tweet, movie, product; an
+editorial is none of them), and whether its mean score is below -0.5 (negative), above 0.5 (positive) and further
+than 2 from 0 (strong).  benchmarks/multilabel.md has the figures.
 """
 
 import csv

@@ -1,8 +1,7 @@
 """DSE's tables 2 and 3 on this machine: all pairs of 1,000 sentences, and a query against 100,000.
 
-Claim (Barkan et al. 2019, section 4.4): encoding each sentence once and comparing vectors is
-hundreds of times as fast as a cross-encoder of the same size over a matrix of pairs, and thousands
-of times as fast online.
+Claim (Barkan et al. 2019, section 4.4): encoding each sentence once and comparing vectors is hundreds of times as
+fast as a cross-encoder of the same size over a matrix of pairs, and thousands of times as fast online.
 
     pip install sentence-transformers==6.2.0       # besides the project itself; optional
     python benchmarks/pair_matrix.py --sentences FILE     # a text file, one sentence per line
@@ -13,11 +12,10 @@ Writes benchmarks/results/NAME.{json,md}.  Systems take turns, each in a process
 so that its peak memory can be measured, and with all cores.  All weights above the encoders, those
 of the small students, and the pairs are drawn at random, since only their cost matters.
 
-The cross-encoder is timed on some pairs and extrapolated to all.  Encoding, which includes
-tokenisation, and comparison are timed separately.  Online, the catalogue's vectors exist already:
-they are those of the sentences, drawn repeatedly with a little noise, since only their number and
-width matter; the comparison includes finding the ten best.  Reading vectors from disk is not
-included.  Loading and each system's first call are not timed.
+The cross-encoder is timed on some pairs and extrapolated to all.  Encoding, which includes tokenisation, and
+comparison are timed separately.  Online, the catalogue's vectors exist already: they are those of the sentences,
+drawn repeatedly with a little noise, since only their number and width matter; the comparison includes finding the
+ten best.  Reading vectors from disk is not included.  Loading and each system's first call are not timed.
 
 The cross-encoder, DSE and the peer have the encoder in `--model`, a folder of any model that
 transformers loads, or with `--random` a BERT of that many layers and values, with the model's word
@@ -288,10 +286,9 @@ def _markdown(results: dict[str, Any]) -> list[str]:
     return [
         "# All pairs of a matrix, and a query against a catalogue",
         "",
-        f"{results['data']}; an encoder of {encoder['layers']} layers of {encoder['width']:,} "
-        f"values ({encoder['name']}). The cross-encoder is timed on {sizes['pairs']:,} pairs and "
-        "scaled. Its layers, and those of DSE and of the peer, are computed in "
-        f"{results['precision_auto']}, the LSTM in float32. Medians of "
+        f"{results['data']}; an encoder of {encoder['layers']} layers of {encoder['width']:,} values "
+        f"({encoder['name']}). The cross-encoder is timed on {sizes['pairs']:,} pairs and scaled. Its layers, and "
+        f"those of DSE and of the peer, are computed in {results['precision_auto']}, the LSTM in float32. Medians of "
         f"{results['facts']['repeats']} turns (lowest–highest), all cores.",
         "",
         f"Offline: {sizes['matrix']:,} × {sizes['matrix']:,} pairs, seconds.",

@@ -230,13 +230,11 @@ def _lines(results: dict[str, Any]) -> list[str]:
     return [
         "# An index of sentences: cost of building, of queries, and of smaller forms",
         "",
-        f"{what} (`{results['encoder']}`), {results['queries']} queries that are not among them. "
-        f"Recall against the exact search in float32. Embedding and writing the "
-        f"{built['sentences']:,} sentences took {built['seconds']:,} s, "
-        f"{built['sentences_per_second']:,.0f} sentences per second, with "
-        f"{built['peak_mib']:,.0f} MiB at its peak and {built['peak_mib_of_a_worker']:,.0f} in a "
-        f"worker. Embedding a query takes {embedding[1]:.1f} ms, 32 of them {embedding[32]:.1f}; "
-        "the search's latency is without it.",
+        f"{what} (`{results['encoder']}`), {results['queries']} queries that are not among them. Recall against the "
+        f"exact search in float32. Embedding and writing the {built['sentences']:,} sentences took "
+        f"{built['seconds']:,} s, {built['sentences_per_second']:,.0f} sentences per second, with "
+        f"{built['peak_mib']:,.0f} MiB at its peak and {built['peak_mib_of_a_worker']:,.0f} in a worker. Embedding a "
+        f"query takes {embedding[1]:.1f} ms, 32 of them {embedding[32]:.1f}; the search's latency is without it.",
         "",
         *table(header, [cells(name, form) for name, form in results["forms"].items()]),
         "",

@@ -142,9 +142,8 @@ def _lines(results: dict[str, Any]) -> list[str]:
     return [
         "# Untuned sentence similarity (Wu et al. 2020, table 5)",
         "",
-        "The cosine of the two sentences' vectors, in percent on held-out pairs; a class is "
-        "decided by a threshold that is chosen on train. KD: a BiLSTM trained to the teacher's "
-        f"[CLS] cosines. {counts}.",
+        "The cosine of the two sentences' vectors, in percent on held-out pairs; a class is decided by a threshold "
+        f"that is chosen on train. KD: a BiLSTM trained to the teacher's [CLS] cosines. {counts}.",
         "",
         *table(["system", *(f"{name}, {metric}" for name, metric in columns)], rows),
     ]

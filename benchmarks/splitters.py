@@ -6,13 +6,12 @@ dependency parse at a tenth of its cost; NLTK's Punkt and pysbd are shown for co
     pip install pysbd                                      # besides the project itself; optional
     python benchmarks/splitters.py --wikisplit FOLDER      # or WIKISPLIT=FOLDER
 
-FOLDER contains validation.tsv and tune.tsv of WikiSplit (google-research-datasets/wiki-split): each
-line's second column is a Wikipedia sentence rewritten as two, so the end of the first is a boundary
-that people agree on.  NLTK's detokenizer restores the text, and the two sentences are joined with a
-space; a boundary found anywhere else counts as false.  Speed is measured on texts of ten sentences,
-about the length of a paragraph, on one thread and without loading.  Punkt's English data is used if
-it is installed; otherwise Punkt learns its abbreviations from tune.tsv, without labels, as it was
-designed to.
+FOLDER contains validation.tsv and tune.tsv of WikiSplit (google-research-datasets/wiki-split): each line's second
+column is a Wikipedia sentence rewritten as two, so the end of the first is a boundary that people agree on.  NLTK's
+detokenizer restores the text, and the two sentences are joined with a space; a boundary found anywhere else counts
+as false.  Speed is measured on texts of ten sentences, about the length of a paragraph, on one thread and without
+loading.  Punkt's English data is used if it is installed; otherwise Punkt learns its abbreviations from tune.tsv,
+without labels, as it was designed to.
 
 Writes benchmarks/results/splitters.{json,md}.
 """

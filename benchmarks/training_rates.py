@@ -15,24 +15,21 @@ benchmarks/mtl.yaml.  Pairs are made from consecutive texts (a task of pairs has
 and the logits that the student learns are drawn at random, since only their cost matters.  The
 teacher's embeddings are trained too, by ours and by the Trainer.
 
-Both get the same weights, loss, AdamW, linear decay and clipping at 1.0.  It is checked first that
-this is the same work: without dropout, on one repeated batch, the losses of a few steps must agree,
-the later ones also proving that the updates do; in float32 and in the format that `auto` selects.
-The differences are the loop, the batches, the collation, and for the teacher the attention and the
-dropout of pipeline_lib/cpu.
+Both get the same weights, loss, AdamW, linear decay and clipping at 1.0.  It is checked first that this is the same
+work: without dropout, on one repeated batch, the losses of a few steps must agree, the later ones also proving that
+the updates do; in float32 and in the format that `auto` selects. The differences are the loop, the batches, the
+collation, and for the teacher the attention and the dropout of pipeline_lib/cpu.
 
-The training set is as large as an actual one, since both sort within it.  A turn trains on a few
-batches, taken evenly from those of one epoch in order of their tokens, so that short and long ones
-are represented proportionally; the Trainer's epochs are shuffled as its random sampler does, or
-grouped by its own function for `group_by_length`, here by the tokens of both sentences.  The first
-steps, evaluation and saving are not timed for anyone, nor is tokenisation, which is done once per
-run.  Only real tokens are counted; padding just takes time.
+The training set is as large as an actual one, since both sort within it.  A turn trains on a few batches, taken
+evenly from those of one epoch in order of their tokens, so that short and long ones are represented proportionally;
+the Trainer's epochs are shuffled as its random sampler does, or grouped by its own function for `group_by_length`,
+here by the tokens of both sentences.  The first steps, evaluation and saving are not timed for anyone, nor is
+tokenisation, which is done once per run.  Only real tokens are counted; padding just takes time.
 
-Share of the peak: 6 · P · tokens FLOPs, with P the parameters in matrices that multiply every
-token: no embeddings, biases or norms, and nothing that reads a row only once (pooler, head; the
-student's shared layer and what follows).  Products between tokens (attention) are left out too.
-The peak is the best product of two square matrices in the same number format and with as many
-threads, measured in the same run.
+Share of the peak: 6 · P · tokens FLOPs, with P the parameters in matrices that multiply every token: no embeddings,
+biases or norms, and nothing that reads a row only once (pooler, head; the student's shared layer and what follows).
+Products between tokens (attention) are left out too. The peak is the best product of two square matrices in the same
+number format and with as many threads, measured in the same run.
 """
 
 import copy
@@ -225,9 +222,8 @@ def _compared(work: Work, precision: str) -> dict[str, Any]:
     say(f"check  {work.name}, {precision}: losses {losses}")
     if max(differences) > TOLERANCES[precision]:
         raise PotstillError(
-            f"{work.name}, {precision}: the losses on equal batches are {losses['ours']} by ours "
-            f"and {losses['Trainer']} by the Trainer. They do not do the same work, so their rates "
-            "cannot be compared."
+            f"{work.name}, {precision}: the losses on equal batches are {losses['ours']} by ours and "
+            f"{losses['Trainer']} by the Trainer. They do not do the same work, so their rates cannot be compared."
         )
     return losses | {"greatest_relative_difference": float(f"{max(differences):.2g}")}
 
@@ -298,18 +294,16 @@ def _markdown(results: dict[str, Any]) -> list[str]:
     return [
         "# Training rates: tokens per second",
         "",
-        f"{results['data']}. Median of {results['facts']['repeats']} turns (lowest–highest); "
-        "ratios of tokens per second, turn by turn, with the same number of threads. Padding is "
-        "not counted.",
+        f"{results['data']}. Median of {results['facts']['repeats']} turns (lowest–highest); ratios of tokens per "
+        "second, turn by turn, with the same number of threads. Padding is not counted.",
         "",
         *table(header, rows),
         "",
         *[_sentence(name, work) for name, work in results["works"].items()],
         *[
-            f"Same work, {name}: on equal batches, without dropout, the losses of the first "
-            f"{len(losses['ours'])} steps differ by {losses['greatest_relative_difference']:g} of "
-            f"their value at most (first: ours {losses['ours'][0]:.6f}, Trainer "
-            f"{losses['Trainer'][0]:.6f})."
+            f"Same work, {name}: on equal batches, without dropout, the losses of the first {len(losses['ours'])} "
+            f"steps differ by {losses['greatest_relative_difference']:g} of their value at most (first: ours "
+            f"{losses['ours'][0]:.6f}, Trainer {losses['Trainer'][0]:.6f})."
             for name, losses in results["first_losses"].items()
         ],
         f"Peak, GFLOP/s: {peaks} (best product of {PEAK_SIZE} squared). FLOPs of a token: 6 · P, "
@@ -321,10 +315,9 @@ def _markdown(results: dict[str, Any]) -> list[str]:
 
 def _sentence(name: str, work: dict[str, Any]) -> str:
     return (
-        f"The {name}: {work['parameters']:,} parameters, P = {work['P']:,}; batches of "
-        f"{work['batch_size']}, {work['tokens_per_pair']} tokens a pair, learning rate "
-        f"{work['learning_rate']:g}, {work['steps_per_turn']} steps a turn; `precision: auto` is "
-        f"{work['precision_auto']} here."
+        f"The {name}: {work['parameters']:,} parameters, P = {work['P']:,}; batches of {work['batch_size']}, "
+        f"{work['tokens_per_pair']} tokens a pair, learning rate {work['learning_rate']:g}, {work['steps_per_turn']} "
+        f"steps a turn; `precision: auto` is {work['precision_auto']} here."
     )
 
 

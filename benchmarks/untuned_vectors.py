@@ -6,9 +6,8 @@ knowledge of the task has reached the encoder.
 
     python benchmarks/untuned_vectors.py --task sst2 --encoder sra
 
-Run it in a workspace where `dvc repro` has finished the encoder and the task.  The regression is
-tuned by cross-validation on the training rows; its accuracy is on test.  It writes
-results/NAME.json and .md.
+Run it in a workspace where `dvc repro` has finished the encoder and the task.  The regression is tuned by
+cross-validation on the training rows; its accuracy is on test.  It writes results/NAME.json and .md.
 """
 
 from typing import Annotated

@@ -2,11 +2,10 @@
 
     python -m pipeline_lib.stages.fetch_models
 
-Reads ``inputs``, ``models``, ``teachers``, the tasks' labels, ``vocabulary.vectors`` and
-``sentence_vectors`` of params.yaml; writes data/raw/models/<name>,
-data/raw/checkpoints/<teacher>/<task>, data/raw/vectors (word vectors) and, by content key,
-data/raw/sentence_vectors; and data/digests/models/<task>.json, on which the stage augment depends:
-what the task's transfer sets read of these.
+Reads ``inputs``, ``models``, ``teachers``, the tasks' labels, ``vocabulary.vectors`` and ``sentence_vectors`` of
+params.yaml; writes data/raw/models/<name>, data/raw/checkpoints/<teacher>/<task>, data/raw/vectors (word vectors)
+and, by content key, data/raw/sentence_vectors; and data/digests/models/<task>.json, on which the stage augment
+depends: what the task's transfer sets read of these.
 """
 
 from pathlib import Path

@@ -3,11 +3,10 @@
     python -m pipeline_lib.stages.fingerprint
 
 Reads params.yaml, the installed library, and the user's files that params.yaml names; writes
-data/fingerprints/<stage>.json: the modules that determine the stage's results, each with the
-SHA-256 of its parsed code (comments, docstrings and formatting do not count); and
-data/settings/<stage>/<item>.json: what the stage reads of params.yaml, with the digests of the
-user's files that it reads.  It always runs, and takes a second: whether its files changed decides
-what runs after it.
+data/fingerprints/<stage>.json: the modules that determine the stage's results, each with the SHA-256 of its parsed
+code (comments, docstrings and formatting do not count); and data/settings/<stage>/<item>.json: what the stage reads
+of params.yaml, with the digests of the user's files that it reads.  It always runs, and takes a second: whether its
+files changed decides what runs after it.
 """
 
 import shutil

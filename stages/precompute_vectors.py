@@ -3,9 +3,8 @@
     python -m pipeline_lib.stages.precompute_vectors
 
 Reads data/wikipedia/{train,validation}, the transfer sets that `encoders` name, and the model, or
-data/raw/sentence_vectors; writes data/vectors/wikipedia/<split> and
-data/vectors/tasks/<task>/<recipe>: one shard per input shard, row for row, and alignment.json with
-the figures of the proof.
+data/raw/sentence_vectors; writes data/vectors/wikipedia/<split> and data/vectors/tasks/<task>/<recipe>: one shard
+per input shard, row for row, and alignment.json with the figures of the proof.
 """
 
 from pipeline_lib.base.entry import run_stage

@@ -2,9 +2,8 @@
 
     python -m pipeline_lib.stages.pretrain --encoder sra
 
-Reads data/wikipedia, data/transfer and data/tasks of the tasks that its row names, data/vectors,
-data/raw/models and data/raw/vectors; writes data/encoders/<name>.  If killed, it resumes from
-the last checkpoint.
+Reads data/wikipedia, data/transfer and data/tasks of the tasks that its row names, data/vectors, data/raw/models and
+data/raw/vectors; writes data/encoders/<name>.  If killed, it resumes from the last checkpoint.
 """
 
 from typing import Annotated

@@ -2,8 +2,7 @@
 
     python -m pipeline_lib.stages.similarity --row qqp
 
-Reads data/tasks, data/encoders and data/raw/models; writes
-data/results/similarity-<row>/scores.json.
+Reads data/tasks, data/encoders and data/raw/models; writes data/results/similarity-<row>/scores.json.
 """
 
 from typing import Annotated

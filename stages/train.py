@@ -2,13 +2,12 @@
 
     python -m pipeline_lib.stages.train --task movies
 
-Reads data/tasks, data/transfer and data/outputs of the task, what its rows start from
-(data/raw/models, data/encoders, data/joint) and data/teachers/<task>, if one runs beside a student;
-writes data/vocabularies/<task>, a tokenizer and the words' initial vectors, and
-data/students/<task>/<method>/<seed>, beside them search.json: the learning rate that was chosen.
-What was trained before is reused; if killed, it resumes from the last checkpoints.  A row without
-an optimiser uses the students of a joint training as they are; a row that starts from another is
-trained after it.
+Reads data/tasks, data/transfer and data/outputs of the task, what its rows start from (data/raw/models,
+data/encoders, data/joint) and data/teachers/<task>, if one runs beside a student; writes data/vocabularies/<task>, a
+tokenizer and the words' initial vectors, and data/students/<task>/<method>/<seed>, beside them search.json: the
+learning rate that was chosen. What was trained before is reused; if killed, it resumes from the last checkpoints.  A
+row without an optimiser uses the students of a joint training as they are; a row that starts from another is trained
+after it.
 """
 
 from pathlib import Path

@@ -2,10 +2,9 @@
 
     python -m pipeline_lib.stages.train_joint --joint mtl
 
-Reads data/tasks, data/transfer and data/outputs of the tasks that the row names, data/raw/models
-and data/raw/vectors; writes data/joint/<name>/vocabulary and data/joint/<name>/<seed>:
-training.json, and a folder per task with its student.  What was trained before is reused; if
-killed, it resumes from the last checkpoints.
+Reads data/tasks, data/transfer and data/outputs of the tasks that the row names, data/raw/models and
+data/raw/vectors; writes data/joint/<name>/vocabulary and data/joint/<name>/<seed>: training.json, and a folder per
+task with its student.  What was trained before is reused; if killed, it resumes from the last checkpoints.
 """
 
 from typing import Annotated

@@ -50,8 +50,7 @@ def resolve_precision(name: str, device: torch.device) -> str:
 def resolve_training_precision(name: str, device: torch.device, recurrent: bool = False) -> str:
     """Return the number format to train in: as :func:`resolve_precision`, but never float16.
 
-    float16 gradients underflow without loss scaling.  ``auto`` is float32 where an LSTM cannot run
-    in bfloat16.
+    float16 gradients underflow without loss scaling.  ``auto`` is float32 where an LSTM cannot run in bfloat16.
 
     :param recurrent: whether the model has an LSTM.
     """
@@ -63,9 +62,8 @@ def resolve_training_precision(name: str, device: torch.device, recurrent: bool 
     if name == "auto":
         return "float32"
     raise PotstillError(
-        f"precision: bfloat16, but torch cannot run an LSTM in it on this machine's "
-        f"{device.type}: its processor has no bfloat16 units. Set the optimiser's precision to "
-        "auto or float32, or use another device."
+        f"precision: bfloat16, but torch cannot run an LSTM in it on this machine's {device.type}: its processor has "
+        "no bfloat16 units. Set the optimiser's precision to auto or float32, or use another device."
     )
 
 
@@ -73,8 +71,7 @@ def resolve_training_precision(name: str, device: torch.device, recurrent: bool 
 def runs_lstm_in_bfloat16(device_type: str) -> bool:
     """Return whether an LSTM can be trained in bfloat16, tested once with a tiny one.
 
-    Other layers fall back to slower kernels; oneDNN refuses to run an LSTM on a CPU without
-    bfloat16 units.
+    Other layers fall back to slower kernels; oneDNN refuses to run an LSTM on a CPU without bfloat16 units.
     """
     # Initialising its weights must not advance the seeded generator.
     with torch.random.fork_rng(devices=[]):

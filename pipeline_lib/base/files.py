@@ -1,8 +1,7 @@
 """Files that are either whole or absent: atomic writes, digests, hard links.
 
-A killed process must never leave a file that looks finished, and writers must not interfere with
-each other.  So everything is written under a unique temporary name in the same folder, flushed to
-disk, and renamed.
+A killed process must never leave a file that looks finished, and writers must not interfere with each other.  So
+everything is written under a unique temporary name in the same folder, flushed to disk, and renamed.
 """
 
 import fcntl
@@ -124,8 +123,7 @@ def set_aside(path: Path, quarantine: Path, inode: int) -> None:
 def sole_writer(folder: Path) -> Iterator[None]:
     """Create ``folder`` if necessary, and let no other process write to it until the block ends.
 
-    The system releases it even if this process is killed.  File systems that cannot lock a folder
-    let everyone in.
+    The system releases it even if this process is killed.  File systems that cannot lock a folder let everyone in.
     """
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)

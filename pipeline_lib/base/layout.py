@@ -11,8 +11,7 @@ from typing import Any
 from pipeline_lib.base.errors import PotstillError
 
 HELDOUT, STATES = "heldout", "states"
-"""The folders of outputs for held-out splits, and of layers' states, beside those of the teachers;
-reserved names."""
+"""The folders of outputs for held-out splits, and of layers' states, beside those of the teachers; reserved names."""
 HOME, FORMER_HOME = "POTSTILL_HOME", "DISTILLERY_HOME"
 """The environment variable that names the state folder, and what it was called before."""
 _NAME = re.compile(r"\{(\w+)\}")
@@ -21,8 +20,7 @@ _NAME = re.compile(r"\{(\w+)\}")
 class Located:
     """A path below the folder of all artifacts; the same template reads the names in a path.
 
-    :param template: the path.  If it has names in braces, the attribute is called with these, in
-        their order.
+    :param template: the path.  If it has names in braces, the attribute is called with these, in their order.
     """
 
     def __init__(self, template: str) -> None:

@@ -22,8 +22,7 @@ KINDS: dict[str, tuple[type, str]] = {
     "architectures": (list, "a list of texts"),
     "id2label": (dict, "an object of names by number"),
 }
-"""The keys that are read here, each with its type in Python and in words; null is as good as
-none."""
+"""The keys that are read here, each with its type in Python and in words; null is as good as none."""
 
 
 def read_config(folder: Path, origin: Path | str | None = None) -> dict[str, Any]:

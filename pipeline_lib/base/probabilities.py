@@ -5,8 +5,7 @@ from typing import Literal
 import numpy as np
 
 Kind = Literal["classification", "regression", "multilabel"]
-"""What a task's outputs are: alternatives, of which one applies; a score; or labels, of which any
-number applies."""
+"""What a task's outputs are: alternatives, of which one applies; a score; or labels, of which any number applies."""
 
 _SMALLEST = float(np.finfo(np.float64).eps) / 2
 

@@ -19,9 +19,8 @@ def account(
 ) -> None:
     """Show what each stage took when it last ran here.
 
-    Time, rows and tokens computed, trainings, the share of the work that was stored, the most
-    memory that one of its processes had, energy where the machine counts it, and the accelerator.
-    A stage that DVC skips keeps its figures.
+    Time, rows and tokens computed, trainings, the share of the work that was stored, the most memory that one of its
+    processes had, energy where the machine counts it, and the accelerator. A stage that DVC skips keeps its figures.
     """
     from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.base.flow import read_flow

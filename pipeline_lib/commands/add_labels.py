@@ -44,8 +44,7 @@ def add_labels(
     """Add the labelled rows of files to a task's training set, and say what became of each row.
 
     :param name: the task's; None: the only one.
-    :param text: the text columns, if they have other names than the task's; :param label: the
-        label column.
+    :param text: the text columns, if they have other names than the task's; :param label: the label column.
     :param replace: whether labels replace others that their texts have.
     """
     from pipeline_lib.commands.check import checked_summary
@@ -64,9 +63,8 @@ def add_labels(
         )
     if isinstance(task, Multilabel):
         raise PotstillError(
-            f"tasks.{name}: its rows have several labels, and --add-labels takes one class or "
-            f"score per row. Put a file like the task's own below {loaded.inputs}/, and name it in "
-            f"`tasks.{name}.added_labels` of {params}."
+            f"tasks.{name}: its rows have several labels, and --add-labels takes one class or score per row. Put a "
+            f"file like the task's own below {loaded.inputs}/, and name it in `tasks.{name}.added_labels` of {params}."
         )
     content = read_labels([checked(path) for path in files], task, options, text, label, ask)
     added = added_labels(content, task, PresentRows.read(loaded, name), replace)

@@ -38,9 +38,8 @@ def script(
 ) -> None:
     """Print a job script that runs the pipeline on a Ray cluster of several nodes.
 
-    The script starts Ray on every node, waits until all have joined, runs the pipeline on the first
-    one, and stops Ray. It does not depend on the `engine` in params.yaml, and changes no file of
-    the workspace.
+    The script starts Ray on every node, waits until all have joined, runs the pipeline on the first one, and stops
+    Ray. It does not depend on the `engine` in params.yaml, and changes no file of the workspace.
     """
     from jinja2 import Environment, StrictUndefined
 

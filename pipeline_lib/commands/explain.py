@@ -42,11 +42,10 @@ def explain(
 ) -> None:
     """Show what changes in the prediction as each word is masked.
 
-    A row per word, a column per model: the teacher if it is a model, the student, and the student
-    that was trained without a teacher. Without a decisive word a classifier becomes unsure: the
-    number is the rise of the prediction's entropy, in bits, followed by the class predicted without
-    the word where that is another. For a regression, it is the change of the score. Of several
-    labels, one is explained: whether it applies.
+    A row per word, a column per model: the teacher if it is a model, the student, and the student that was trained
+    without a teacher. Without a decisive word a classifier becomes unsure: the number is the rise of the
+    prediction's entropy, in bits, followed by the class predicted without the word where that is another. For a
+    regression, it is the change of the score. Of several labels, one is explained: whether it applies.
     """
     from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.models.checks import require_model

@@ -29,10 +29,9 @@ def export(
 ) -> None:
     """Export a student or a sentence encoder in a format that other tools can load.
 
-    onnx: a model for onnxruntime, transformers.js and others, with its tokenizer. onnx-int8: the
-    same with int8 weights, about a quarter of the size; how far its answers deviate from torch's
-    is measured. numpy: weights, tokenizer and one module that needs only numpy and tokenizers.
-    `distill predict OUT` reads all three.
+    onnx: a model for onnxruntime, transformers.js and others, with its tokenizer. onnx-int8: the same with int8
+    weights, about a quarter of the size; how far its answers deviate from torch's is measured. numpy: weights,
+    tokenizer and one module that needs only numpy and tokenizers. `distill predict OUT` reads all three.
 
     sentence-transformers: SentenceTransformer(OUT, trust_remote_code=True).encode(texts) gives the
     vectors of `distill encode`, for an encoder or a student that computes sentence vectors. The

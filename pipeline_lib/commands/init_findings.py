@@ -81,26 +81,23 @@ def _reading(inspection: "Inspection", values: Mapping[str, Any]) -> Iterator[tu
     if script is not None and script.share >= _MUCH and script.is_unspaced:
         yield (
             "note",
-            f"{script.share:.0%} of the letters are {script.name}, which has no spaces between "
-            "words: each character is a word to students that read words (bilstm, static, cnn, "
-            "linear), and to masking and n-grams",
+            f"{script.share:.0%} of the letters are {script.name}, which has no spaces between words: each character "
+            "is a word to students that read words (bilstm, static, cnn, linear), and to masking and n-grams",
         )
     if not language_of(inspection).is_english:
         yield (
             "note",
-            "the texts are not English: no word is replaced by another of its part of speech. To "
-            "have that, install a spaCy pipeline of the language, name it in `tagger`, and set "
-            "p_pos of `transfer.full`",
+            "the texts are not English: no word is replaced by another of its part of speech. To have that, install a "
+            "spaCy pipeline of the language, name it in `tagger`, and set p_pos of `transfer.full`",
         )
     name = inspection.teacher.path or inspection.teacher.model
     if pieces is not None and pieces.is_foreign(script):
         unknown = f", such as {', '.join(pieces.examples)}" if pieces.examples else ""
         yield (
             "odd",
-            f"the teacher {name} hardly knows the language of the texts: {pieces.unknown:.0%} of "
-            f"their letters are in words unknown to it{unknown}, and it takes "
-            f"{pieces.per_character:.2f} word pieces per character. Name a model of this "
-            "language with --teacher",
+            f"the teacher {name} hardly knows the language of the texts: {pieces.unknown:.0%} of their letters are in "
+            f"words unknown to it{unknown}, and it takes {pieces.per_character:.2f} word pieces per character. Name a "
+            "model of this language with --teacher",
         )
     elif pieces is None and limit is not None and script is not None and script.share >= _MUCH:
         yield (
@@ -119,9 +116,8 @@ def _few(inspection: "Inspection", values: Mapping[str, Any]) -> Iterator[tuple[
     if pool := task.get("pool"):
         yield (
             "few",
-            f"{rows:,} labelled rows: {pool['rows']:,} bundled texts of other kinds join those "
-            "that the teacher answers (`pool`); students learn more from texts of your own, "
-            "--unlabelled FILE",
+            f"{rows:,} labelled rows: {pool['rows']:,} bundled texts of other kinds join those that the teacher "
+            "answers (`pool`); students learn more from texts of your own, --unlabelled FILE",
         )
     is_measured = len(task["text"]) == 1 and language_of(inspection).is_english
     if is_measured and (line := expectation(task["kind"], rows, further)) is not None:

@@ -23,9 +23,8 @@ _SHOWN = 4
 def plan() -> None:
     """Show which stages `distill run` would run, why, and how much of their work is stored.
 
-    A stage runs if its parameters, its code or your files changed: old and new value are shown. A
-    stage that reads what another one makes runs only if that comes out different. No stage
-    is run, and no data are changed.
+    A stage runs if its parameters, its code or your files changed: old and new value are shown. A stage that reads
+    what another one makes runs only if that comes out different. No stage is run, and no data are changed.
     """
     from pipeline_lib.commands.planning.stages import planned_stages
     from pipeline_lib.commands.planning.work import work_of

@@ -77,14 +77,12 @@ def predict(
 ) -> None:
     """Classify or score texts with a student, in the order given.
 
-    MODEL is a student's folder, or one that `distill export` wrote. Without TEXT and --file,
-    sentences are read from standard input, one per line. For a student of sentence pairs, separate
-    the two by a tab. From a table, the columns --text and --text2 are read. A blank line, or a row
-    without a sentence, stays without an answer.
+    MODEL is a student's folder, or one that `distill export` wrote. Without TEXT and --file, sentences are read from
+    standard input, one per line. For a student of sentence pairs, separate the two by a tab. From a table, the
+    columns --text and --text2 are read. A blank line, or a row without a sentence, stays without an answer.
 
-    Each line has the label and its probability, or every label that applies with its own, or a
-    regression's score; --format jsonl and --out give the probability of every class. Only a few
-    thousand rows are in memory at a time.
+    Each line has the label and its probability, or every label that applies with its own, or a regression's score;
+    --format jsonl and --out give the probability of every class. Only a few thousand rows are in memory at a time.
 
     With --route, about this share of the sentences, those the student is least sure of, goes to
     its teacher; the confidence threshold is taken from the task's dev split. --threshold sets it

@@ -23,11 +23,10 @@ def results(
 
     First, in a few sentences, what each task's best student is worth beside its teacher.
 
-    Then, for each task, one row for the teacher and one per method: dev and test scores over the
-    seeds, the gain over the undistilled baseline with its interval and p-value, the distance to and
-    agreement with the teacher, the number of parameters and, if measured, sentences per second on
-    one core. Further labelled splits have tables of their own. Then retrieval and untuned
-    similarity, if params.yaml has rows for them.
+    Then, for each task, one row for the teacher and one per method: dev and test scores over the seeds, the gain
+    over the undistilled baseline with its interval and p-value, the distance to and agreement with the teacher, the
+    number of parameters and, if measured, sentences per second on one core. Further labelled splits have tables of
+    their own. Then retrieval and untuned similarity, if params.yaml has rows for them.
 
     With --published: for each task and row that a paper's table has, the paper's score and gain,
     ours, and the difference of the gains; each score with its split.

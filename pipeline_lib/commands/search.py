@@ -79,9 +79,8 @@ def search(
     Without QUERY and --queries, queries are read from standard input, one per line. An
     encoder other than the index's own must have been trained on that one's vectors.
 
-    Scores are cosines. Those of --by student are the difference of two classes' logits, the log
-    probability of one of several classes, or a regression's score; those of --teacher are
-    probabilities, or a regression's scores.
+    Scores are cosines. Those of --by student are the difference of two classes' logits, the log probability of one
+    of several classes, or a regression's score; those of --teacher are probabilities, or a regression's scores.
     """
     from pipeline_lib.base.devices import resolve_device
     from pipeline_lib.retrieval.catalogue import Catalogue
@@ -115,8 +114,7 @@ def search(
 class UnknownQueries:
     """Leaves out queries of which the encoder knows no word, and remembers others with such words.
 
-    All unknown words have one vector: a query of nothing else would find any other such text, with
-    a cosine of 1.
+    All unknown words have one vector: a query of nothing else would find any other such text, with a cosine of 1.
     """
 
     def __init__(self, words: "KnownWords") -> None:
@@ -140,9 +138,8 @@ class UnknownQueries:
         """Yield what there is to say of unknown words, a line per kind."""
         if self._lost:
             yield (
-                f"queries without a word that the encoder knows, which find nothing: "
-                f"{len(self._lost):,}, the first is {self._lost[0]}. Use other words, or build the "
-                "index with an encoder that knows them"
+                f"queries without a word that the encoder knows, which find nothing: {len(self._lost):,}, the first is "
+                f"{self._lost[0]}. Use other words, or build the index with an encoder that knows them"
             )
         if self._partly:
             yield (

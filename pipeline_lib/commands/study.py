@@ -22,11 +22,10 @@ def study(
 ) -> None:
     """Vary one thing, and write a table and a plot of its effect on the students.
 
-    ablation: labels, logits, then each augmentation rule. size: 1 to 20 times the corpus. hidden:
-    2 to 300 LSTM units. fractions: 20 to 100 percent of the training data. wikipedia: an eighth to
-    all of its sentences (--row: one that starts from an encoder). curves: dev scores after each
-    epoch, on 30 and 100 percent of the training data. A study runs in its own workspace and shares
-    all caches; params.yaml and its results are left alone.
+    ablation: labels, logits, then each augmentation rule. size: 1 to 20 times the corpus. hidden: 2 to 300 LSTM
+    units. fractions: 20 to 100 percent of the training data. wikipedia: an eighth to all of its sentences (--row:
+    one that starts from an encoder). curves: dev scores after each epoch, on 30 and 100 percent of the training
+    data. A study runs in its own workspace and shares all caches; params.yaml and its results are left alone.
     """
     from pipeline_lib.commands.studies.study_tables import read_figures, write_study
     from pipeline_lib.commands.studies.sweeps import SWEEPS, Rows

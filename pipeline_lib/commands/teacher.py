@@ -43,11 +43,10 @@ def check(
 ) -> None:
     """Check a file of a teacher's answers: schema, classes, duplicate texts, coverage.
 
-    Shows what the file contains, how well it agrees with the task's labels, and what share of the
-    task's sets it answers, or of its own files while there are no sets. If the file is invalid,
-    names the row and exits with status 1. Without a task, only the file itself is checked, by the
-    classes that it names. For a file of sentence vectors, with `embedding`, shows what share of
-    the encoders' sentences has one.
+    Shows what the file contains, how well it agrees with the task's labels, and what share of the task's sets it
+    answers, or of its own files while there are no sets. If the file is invalid, names the row and exits with status
+    1. Without a task, only the file itself is checked, by the classes that it names. For a file of sentence vectors,
+    with `embedding`, shows what share of the encoders' sentences has one.
     """
     from pipeline_lib.onboarding.source_texts import source_texts
     from pipeline_lib.outputs.files.answers import Answers

@@ -24,9 +24,8 @@ def verify(
 ) -> None:
     """Check shards, models, vocabularies, scores and indexes: nothing is missing or altered.
 
-    Every file's digest is compared with the one recorded when it was written, and outputs with
-    their inputs, row for row.  Prints the faults and the remedy, and exits with status 1, if there
-    are any.
+    Every file's digest is compared with the one recorded when it was written, and outputs with their inputs, row for
+    row.  Prints the faults and the remedy, and exits with status 1, if there are any.
     """
     faults: list[str] = []
     remedies: dict[str, None] = {}

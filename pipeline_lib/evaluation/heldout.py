@@ -18,9 +18,8 @@ from pipeline_lib.shards.shard_sets import ShardSet, check_answers, read_manifes
 class Heldout:
     """One split in file order.
 
-    ``labels`` int classes or float scores, shape (rows,), or None if hidden; ``teachers``
-    float32, (rows, outputs), by the teacher's name, NaN where it gave no answer, and the
-    ``precision`` in which they were computed.
+    ``labels`` int classes or float scores, shape (rows,), or None if hidden; ``teachers`` float32, (rows, outputs),
+    by the teacher's name, NaN where it gave no answer, and the ``precision`` in which they were computed.
     """
 
     texts: list[Text]

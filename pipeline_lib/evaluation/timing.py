@@ -1,7 +1,6 @@
 """Measures sentences per second and latency, from raw text to logits, tokenisation included.
 
-Systems take turns within one process, so that other load on the machine affects all of them
-equally.
+Systems take turns within one process, so that other load on the machine affects all of them equally.
 """
 
 import os

@@ -119,8 +119,7 @@ def extremes(differences: np.ndarray, sentences: list[Text]) -> list[tuple[int, 
 
     Rows of too few or too many words, and texts that were chosen before, are passed over.
 
-    :param differences: how much better distilled than undistilled, float (rows,); NaN where
-        unknown.
+    :param differences: how much better distilled than undistilled, float (rows,); NaN where unknown.
     """
     order = np.argsort(-np.nan_to_num(differences), kind="stable")
     chosen: dict[Text, tuple[int, str]] = {}
@@ -142,8 +141,7 @@ def _is_short(text: Text) -> bool:
 def _labels(column: Any, teacher: np.ndarray, kind: Kind) -> np.ndarray:
     """Return the labels, or the teacher's answers where they are hidden: (rows,).
 
-    For classes, a row that the teacher did not answer has -1; of several labels, it has it for
-    each, (rows, labels).
+    For classes, a row that the teacher did not answer has -1; of several labels, it has it for each, (rows, labels).
     """
     if not column.null_count:
         return label_array(column)
@@ -157,8 +155,7 @@ def _labels(column: Any, teacher: np.ndarray, kind: Kind) -> np.ndarray:
 def _merit(outputs: np.ndarray, labels: np.ndarray, temperature: float, kind: Kind) -> np.ndarray:
     """Return how good each answer is: the label's probability; for a score, less its error.
 
-    Without a label, it is NaN.  Of several labels, it is that of each one's yes or no, (rows,
-    labels).
+    Without a label, it is NaN.  Of several labels, it is that of each one's yes or no, (rows, labels).
     """
     if kind == "regression":
         return -np.abs(outputs[:, 0] - labels)

@@ -61,9 +61,8 @@ def form_of(folder: Path) -> str | None:
 def write_tokenizer(out: Path, tokenizer: Tokenizer | Pieces, limit: int) -> None:
     """Write a tokenizer that returns whole batches, truncated to ``limit`` words and right-padded.
 
-    ``Tokenizer.from_file(file).encode_batch(texts)`` gives what the student reads, with one
-    exception: a text without words is an empty row, which exported students read as one unknown
-    word.
+    ``Tokenizer.from_file(file).encode_batch(texts)`` gives what the student reads, with one exception: a text
+    without words is an empty row, which exported students read as one unknown word.
     """
     if isinstance(tokenizer, Pieces):
         tokenizer.save(out)

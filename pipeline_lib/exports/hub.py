@@ -35,8 +35,7 @@ COPIED = ("model.safetensors", "tokenizer.json")
 def export_hub(folder: Path, out: Path) -> str:
     """Write the student in ``folder`` to the new folder ``out``; return a one-line summary.
 
-    If it is in its place below ``data/students``, its temperature is included, and its scores are
-    in the card.
+    If it is in its place below ``data/students``, its temperature is included, and its scores are in the card.
     """
     from pipeline_lib.models.networks import distilled_student
 

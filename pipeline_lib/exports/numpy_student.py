@@ -2,8 +2,7 @@
 
     python student.py "A joy from start to end."
 
-    from student import Student
-    Student("folder").predict(["A joy from start to end."]).labels
+    from student import Student Student("folder").predict(["A joy from start to end."]).labels
 
 This file is copied into the folder of an exported student and is self-contained.
 """

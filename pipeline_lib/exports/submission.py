@@ -107,9 +107,8 @@ def task_faults(task: Task, name: str) -> list[str]:
     unknown = [label for label, answer in written.items() if answer is None]
     if unknown:
         return [
-            f"{name} takes {_listed(official.answers)}, but neither the label {unknown[0]!r} nor "
-            "any of its raw values is one of these. Give the label the benchmark's name in "
-            "`labels`."
+            f"{name} takes {_listed(official.answers)}, but neither the label {unknown[0]!r} nor any of its raw values "
+            "is one of these. Give the label the benchmark's name in `labels`."
         ]
     if len(set(written.values())) < len(written):
         return [f"{name}: two labels are written as the same answer: {written}. Correct `labels`."]
@@ -163,8 +162,7 @@ def write_submission(path: Path, files: Mapping[str, Sequence[str]], fill: bool)
     """Write the zip and return the names of the files that were filled with a constant answer.
 
     :param files: maps file names to answers in the order of the test rows.
-    :param fill: fill missing official files with a constant answer; the benchmark only accepts
-        complete submissions.
+    :param fill: fill missing official files with a constant answer; the benchmark only accepts complete submissions.
     """
     missing = [name for name in FILES if name not in files]
     problems = [fault for name, values in files.items() for fault in faults(name, values)]

@@ -33,9 +33,8 @@ CLASSES: dict[ListName, Caption] = {
     ),
     "labels": Caption(
         "Teacher against gold",
-        "Rows to whose label the teacher gives the lowest probability: likely label errors, or "
-        "what the teacher gets wrong. It may have memorised the labels of train, so errors there "
-        "rank lower than on held-out splits.",
+        "Rows to whose label the teacher gives the lowest probability: likely label errors, or what the teacher gets "
+        "wrong. It may have memorised the labels of train, so errors there rank lower than on held-out splits.",
         "1 - probability of the label",
         "No row has both a label and an answer of the teacher.",
     ),

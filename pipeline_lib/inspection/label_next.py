@@ -1,13 +1,12 @@
 """Which unlabelled texts to label next: the student is unsure of them, and no two are alike.
 
-BADGE (Ash et al. 2020, "Deep batch active learning by diverse, uncertain gradient lower bounds",
-section 3): a text's vector is the gradient of the loss in the output layer, as if the student's own
-answer were the label.  It is long where the student is unsure, and points elsewhere for another
-text.  Seeding of k-means++ then picks texts whose vectors are far apart.  The order of picking is
-the list's order, so any number of its first rows is such a choice.  Two things are not as there.
-What the output layer reads is scaled to unit length, since those vectors are longest where the
-student is sure.  And the origin counts as picked: it stands for texts whose label changes nothing,
-one of which would come second otherwise.
+BADGE (Ash et al. 2020, "Deep batch active learning by diverse, uncertain gradient lower bounds", section 3): a
+text's vector is the gradient of the loss in the output layer, as if the student's own answer were the label.  It is
+long where the student is unsure, and points elsewhere for another text.  Seeding of k-means++ then picks texts whose
+vectors are far apart.  The order of picking is the list's order, so any number of its first rows is such a choice.
+Two things are not as there. What the output layer reads is scaled to unit length, since those vectors are longest
+where the student is sure.  And the origin counts as picked: it stands for texts whose label changes nothing, one of
+which would come second otherwise.
 
 A score has no probabilities: there, the spread over the seeds of a row stands for the error (query
 by committee; Seung et al. 1992).
@@ -140,8 +139,7 @@ class _Candidates:
 
     :ivar places: shard and row of each, int64 (rows, 2); :ivar keys: content keys, uint64 (rows,).
     :ivar logits: the students' answers, float32 (students, rows, classes).
-    :ivar features: what the first student's output layer reads, scaled to unit length, float32
-        (rows, width).
+    :ivar features: what the first student's output layer reads, scaled to unit length, float32 (rows, width).
     """
 
     places: np.ndarray

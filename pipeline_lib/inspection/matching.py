@@ -51,8 +51,7 @@ class Side:
 class Matches:
     """The common rows of two sets: a file of (row number in one, row number in the other).
 
-    :ivar untouched: common rows that are not in the file, because their shards are byte-identical,
-        answers included.
+    :ivar untouched: common rows that are not in the file, because their shards are byte-identical, answers included.
     :ivar relabelled: common rows with a different label.
     """
 
@@ -76,8 +75,7 @@ class Matches:
 def match(before: JoinedRows, after: JoinedRows, folder: Path, limit: int) -> Matches:
     """Find the rows that two sets have in common; duplicate rows are matched in order.
 
-    :param folder: an empty folder, for files of 25 bytes per row of either set and 16 per common
-        row.
+    :param folder: an empty folder, for files of 25 bytes per row of either set and 16 per common row.
     :param limit: how many of the rows that are in only one set to list.
     """
     matches = Matches(folder / "common")

@@ -32,8 +32,7 @@ def totals(rows: JoinedRows, names: Names, wanted: Filter, common: np.ndarray | 
             "words substituted": rules["substitute"].changes,
             "rows with an n-gram": rules["ngram"].rows,
         }
-        # Synthetic rows can change the class balance: a question with a word replaced is no
-        # duplicate.
+        # Synthetic rows can change the class balance: a question with a word replaced is no duplicate.
         synthetic = learn(rows, names, replace(wanted, synthetic=True), scores)
         answers["teacher's answers, synthetic rows"] = synthetic
     if "label" in rows.schema:

@@ -1,8 +1,7 @@
 """Ranked lists of rows to review first.
 
-There is one list for each of four questions: what is the teacher least sure of, where does it
-contradict the labels, where does the student contradict it, and where did augmentation change its
-answer.
+There is one list for each of four questions: what is the teacher least sure of, where does it contradict the labels,
+where does the student contradict it, and where did augmentation change its answer.
 """
 
 from collections.abc import Iterator, Sequence

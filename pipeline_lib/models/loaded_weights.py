@@ -41,9 +41,8 @@ def check_loaded(folder: Path, model: Any, info: Mapping[str, Any], new_head: bo
     if others:
         name, stored, configured = sorted(others, key=str)[0]
         raise PotstillError(
-            f"{folder}: {name} has the shape {tuple(stored)} in its weights, and "
-            f"{tuple(configured)} by config.json ({len(others):,} such tensors). Put the "
-            "config.json there that the weights were saved with."
+            f"{folder}: {name} has the shape {tuple(stored)} in its weights, and {tuple(configured)} by config.json "
+            f"({len(others):,} such tensors). Put the config.json there that the weights were saved with."
         )
     known = {_NUMBER.sub("#", name.removeprefix(prefix)) for name in model.state_dict()}
     surplus = [

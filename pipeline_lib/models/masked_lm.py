@@ -58,9 +58,8 @@ class MaskedLanguageModel(Transformer):
         masked.  The word itself may be among those predicted; the paper does not exclude it.
 
         :param max_length: word pieces read of a sentence.
-        :returns: indices into ``words``, the most likely first, int32 (words of all sentences,
-            width), -1 for a word of several pieces, or none that is read, and for punctuation; and
-            how many tokens were read.
+        :returns: indices into ``words``, the most likely first, int32 (words of all sentences, width), -1 for a word
+            of several pieces, or none that is read, and for punctuation; and how many tokens were read.
         """
         read = [*self._read(sentences, max_length)]
         starts = np.cumsum([0, *(len(places) for _, places in read)])

@@ -44,8 +44,7 @@ class Transformer(ABC):
 
     :ivar model: in evaluation mode; :ivar tokenizer: its fast tokenizer.
     :ivar digest: SHA-256 over weights, configuration and tokenizer, used in store keys.
-    :ivar packs: whether it computes batches without padding, see
-        :func:`~pipeline_lib.models.trial.can_pack`.
+    :ivar packs: whether it computes batches without padding, see :func:`~pipeline_lib.models.trial.can_pack`.
     """
 
     model: Any
@@ -67,8 +66,7 @@ class Transformer(ABC):
     def sentences(self, rows: pa.Table, side: str) -> list[str]:
         """Return each row's sentence of one side as the teacher reads it.
 
-        :param rows: of a transfer set, whose masked words become the teacher's mask token, or of
-            another set.
+        :param rows: of a transfer set, whose masked words become the teacher's mask token, or of another set.
         """
         return signed_sentences(rows, side, lambda: self.pieces.mask_sign)
 

@@ -69,10 +69,9 @@ def check_vocabulary(folder: Path, model: Any, pieces: Pieces) -> None:
     piece, number = max(pieces.tokenizer.get_vocab().items(), key=lambda item: item[1])
     if number >= rows:
         raise PotstillError(
-            f"{folder}: its tokenizer counts pieces up to {number:,} ({piece!r}), its weights have "
-            f"{rows:,} embeddings (vocab_size in config.json). Put the tokenizer files there that "
-            "the model was trained with, or train it after "
-            "model.resize_token_embeddings(len(tokenizer))."
+            f"{folder}: its tokenizer counts pieces up to {number:,} ({piece!r}), its weights have {rows:,} embeddings "
+            "(vocab_size in config.json). Put the tokenizer files there that the model was trained with, or train it "
+            "after model.resize_token_embeddings(len(tokenizer))."
         )
 
 
@@ -99,9 +98,8 @@ def _answers_of(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
 def _unable(folder: Path, model: Any, pieces: Pieces, reason: str) -> str:
     if pieces.padding is None:
         return (
-            f"{folder}: its tokenizer has no padding token, and texts of different lengths need "
-            f"one ({reason}). Name one as pad_token in tokenizer_config.json, and its id as "
-            "pad_token_id in config.json."
+            f"{folder}: its tokenizer has no padding token, and texts of different lengths need one ({reason}). Name "
+            "one as pad_token in tokenizer_config.json, and its id as pad_token_id in config.json."
         )
     return (
         f"{folder}: the model cannot answer what its tokenizer makes of a text ({reason}). Put the "
@@ -113,9 +111,8 @@ def _padded(folder: Path, model: Any, pieces: Pieces) -> str:
     number = getattr(model.config, "pad_token_id", None)
     if pieces.padding is not None and number != pieces.pad_id:
         return (
-            f"{folder}: its tokenizer pads with {pieces.padding!r}, {pieces.pad_id}, and "
-            f"pad_token_id in config.json is {number}, so that padding is read as text. Set it to "
-            f"{pieces.pad_id}."
+            f"{folder}: its tokenizer pads with {pieces.padding!r}, {pieces.pad_id}, and pad_token_id in config.json "
+            f"is {number}, so that padding is read as text. Set it to {pieces.pad_id}."
         )
     return (
         f"{folder}: the answers of a {model.config.model_type} model change with the padding "

@@ -87,8 +87,7 @@ class AddedLabels:
     :ivar rows: the rows of the task's file of such labels, those of before included.
     :ivar new: how many rows are new; :ivar replaced: how many of them replace another label.
     :ivar skipped: how many rows of the file add nothing, by reason.
-    :ivar train: the number of texts in the training set; :ivar unlabelled: of those left without
-        a label.
+    :ivar train: the number of texts in the training set; :ivar unlabelled: of those left without a label.
     """
 
     rows: pa.Table
@@ -155,8 +154,7 @@ def added_labels(content: Content, task: Task, present: PresentRows, replace: bo
 class _Rows:
     """The rows of a file of labels, sorted by what becomes of them.
 
-    :ivar labelled: how many have a label; :ivar new: by content key, the numbers of those that add
-        something.
+    :ivar labelled: how many have a label; :ivar new: by content key, the numbers of those that add something.
     :ivar unknown: those with a label that is none; :ivar other: with another label than their text
         has; :ivar twice: with another label than an earlier row of the same text.
     """

@@ -1,8 +1,7 @@
 """Adds a second task to a workspace without moving a row of the first.
 
-Rows that both tasks can use are shared.  Where the new task needs another size or length, it gets a
-row of its own, named after it, and the old row is left to the old tasks: so nothing of theirs runs
-again.
+Rows that both tasks can use are shared.  Where the new task needs another size or length, it gets a row of its own,
+named after it, and the old row is left to the old tasks: so nothing of theirs runs again.
 """
 
 from collections.abc import Mapping

@@ -33,10 +33,9 @@ class Column:
 
     :ivar filled: rows with a value; :ivar distinct: distinct values; both over all rows.
 
-    The others describe a sample: :ivar numbers: whether all values are numbers, be it with decimal
-    commas or percent signs; :ivar whole: whether these are whole; :ivar words: average number of
-    words per value, split at spaces; :ivar letters: average number of characters in scripts
-    without spaces between words.
+    The others describe a sample: :ivar numbers: whether all values are numbers, be it with decimal commas or percent
+    signs; :ivar whole: whether these are whole; :ivar words: average number of words per value, split at spaces;
+    :ivar letters: average number of characters in scripts without spaces between words.
     """
 
     name: str

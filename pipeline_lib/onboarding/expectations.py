@@ -1,7 +1,6 @@
 """What to expect of students, before anything is trained: figures that were measured, kept as data.
 
-They are from benchmarks/results/few_rows.md and benchmarks/README.md: English sentences of two
-classes.
+They are from benchmarks/results/few_rows.md and benchmarks/README.md: English sentences of two classes.
 """
 
 _ALONE = {300: (5, 11), 1000: (5, 9)}

@@ -87,8 +87,7 @@ class Findings:
     """What was found in the rows.
 
     :ivar rows: rows of each split, once it is drawn; :ivar classes: these rows by class.
-    :ivar repeated: rows that repeat a text of the same split; :ivar conflicts: those with another
-        label.
+    :ivar repeated: rows that repeat a text of the same split; :ivar conflicts: those with another label.
     :ivar lengths: the words of each row's sentences, int64 (rows, 1 or 2).
     :ivar hidden: test splits without labels; :ivar lonely: classes of one row.
     :ivar further: unlabelled texts besides the splits.

@@ -149,10 +149,9 @@ def choose_label(
         return None
     if not candidates:
         raise PotstillError(
-            f"{_where(contents)}: no column can be the label; {_there_are(first)}"
-            f"{_why_not(others)}. Name it with --label; or if nothing is labelled, give a "
-            "teacher's answers with --teacher FILE, or give these texts with --unlabelled besides "
-            "labelled ones."
+            f"{_where(contents)}: no column can be the label; {_there_are(first)}{_why_not(others)}. Name it with "
+            "--label; or if nothing is labelled, give a teacher's answers with --teacher FILE, or give these texts "
+            "with --unlabelled besides labelled ones."
         )
     usual = [name for name in candidates if says_label(name)] or [
         name for name in candidates if ends_as_label(name) or _has_class_names(name, contents)
@@ -204,9 +203,8 @@ def choose_kind(name: str, values: Sequence[str], named: str | None, of_teacher:
         classes = len(set(filled))
         if classes > MAX_CLASSES:
             raise PotstillError(
-                f"column {name!r}: {classes:,} different values are too many for classes. "
-                "Name another with --label, merge them with --labels, or give --kind "
-                "classification to keep them all."
+                f"column {name!r}: {classes:,} different values are too many for classes. Name another with --label, "
+                "merge them with --labels, or give --kind classification to keep them all."
             )
         return "classification"
     if of_teacher is not None:
@@ -276,9 +274,8 @@ def _check_common(columns: Sequence[Column], contents: dict[str, Content]) -> No
     for other in others:
         if texts and not {*texts} & {*other.names}:
             raise PotstillError(
-                f"{other.paths[0]}: no column {texts[0]!r}, as in {first.paths[0]}; "
-                f"{_there_are(other)}. Give it the same columns, or leave it out by naming the "
-                "other files: distill init TRAIN --dev DEV."
+                f"{other.paths[0]}: no column {texts[0]!r}, as in {first.paths[0]}; {_there_are(other)}. Give it the "
+                "same columns, or leave it out by naming the other files: distill init TRAIN --dev DEV."
             )
 
 

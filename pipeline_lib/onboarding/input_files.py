@@ -74,9 +74,8 @@ def checked(path: Path) -> Path:
         raise PotstillError(f"{path}: not found. Correct the path.")
     if format_of(path) is None:
         raise PotstillError(
-            f"{path}: unknown file suffix; known are {', '.join(FORMATS)}, and those with "
-            f"{', '.join(COMPRESSIONS)} added. Save the file as one of these (a spreadsheet as "
-            "CSV), or unpack it."
+            f"{path}: unknown file suffix; known are {', '.join(FORMATS)}, and those with {', '.join(COMPRESSIONS)} "
+            "added. Save the file as one of these (a spreadsheet as CSV), or unpack it."
         )
     return path
 

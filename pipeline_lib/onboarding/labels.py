@@ -56,8 +56,7 @@ def classes_of(values: Sequence[str], names: Sequence[str] | None) -> Labels:
 def parse_labels(spec: str, values: Sequence[str]) -> Labels:
     """Return the classes that the user described: ``bad=1,2;good=4,5`` or ``bad=-4..-1;good=1..4``.
 
-    Numbers that belong to no class, such as 3 above, are left out and counted; classes are then
-    ranges.
+    Numbers that belong to no class, such as 3 above, are left out and counted; classes are then ranges.
 
     :param values: the label column's values; a class named without values stands for its own name.
     """

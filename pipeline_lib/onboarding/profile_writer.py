@@ -44,8 +44,7 @@ _NULL = ("tag:yaml.org,2002:null", "null")
 class Wanted:
     """What a profile is made from.
 
-    :ivar name: the task's name; :ivar source: the source of its files; :ivar place: the teacher's
-        folder or file.
+    :ivar name: the task's name; :ivar source: the source of its files; :ivar place: the teacher's folder or file.
     """
 
     name: str

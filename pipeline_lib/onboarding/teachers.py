@@ -28,10 +28,9 @@ _MOST_EPOCHS, _LEAST_BATCH = 10, 16
 class Chosen:
     """A teacher.
 
-    :ivar name: the name of its row; :ivar kind: the kind of its tuning; :ivar model: the row of
-        ``models`` that it is tuned from; :ivar path: its folder or file; :ivar hints: what its
-        answers say about the task; :ivar classes: see :func:`class_order`; :ivar outputs: how many
-        a finished model has, one for scores.
+    :ivar name: the name of its row; :ivar kind: the kind of its tuning; :ivar model: the row of ``models`` that it
+        is tuned from; :ivar path: its folder or file; :ivar hints: what its answers say about the task; :ivar
+        classes: see :func:`class_order`; :ivar outputs: how many a finished model has, one for scores.
     :ivar task_kind: the kind of task that a finished model answers; None if it may be any.
     """
 
@@ -55,8 +54,7 @@ def choose_teacher(choice: str | None, models: Sequence[str], default: str, clas
 
     :param choice: a row of ``models``, a folder, or a file; None for the default.
     :param models: the rows that exist; :param default: the one to tune.
-    :param classes: the task's classes, as far as they are named: a batch's tokens are searched for
-        them.
+    :param classes: the task's classes, as far as they are named: a batch's tokens are searched for them.
     """
     if choice is None or choice in models:
         return Chosen(choice or default, "single", choice or default)

@@ -171,9 +171,8 @@ def understand(contents: dict[str, Content], overrides: Overrides, hints: Answer
     values = [v for split in with_label for v in _known(split, contents[split].values(name))]
     if name is None and hints is None:
         raise PotstillError(
-            "nothing is labelled, and no teacher's answers are given. Name the label column with "
-            "--label, or a file of answers with --teacher FILE; or give these texts with "
-            "--unlabelled besides labelled ones."
+            "nothing is labelled, and no teacher's answers are given. Name the label column with --label, or a file of "
+            "answers with --teacher FILE; or give these texts with --unlabelled besides labelled ones."
         )
     kind, labels = (
         _of_teacher(hints, overrides, ask) if name is None else _of_column(name, values, overrides, ask, contents)

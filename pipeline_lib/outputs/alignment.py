@@ -253,9 +253,8 @@ def _agreement(
     stored_agreement = agreement(label_array(labels), np.concatenate(logits), kind_of_labels(labels))
     if stored_agreement < teacher_agreement - AGREEMENT_TOLERANCE:
         raise PotstillError(
-            f"{outputs.folder}: the stored outputs' agreement with the labels is "
-            f"{stored_agreement:.1%}, the teacher's own is {teacher_agreement:.1%}. "
-            f"{_remedy(outputs)}"
+            f"{outputs.folder}: the stored outputs' agreement with the labels is {stored_agreement:.1%}, the teacher's "
+            f"own is {teacher_agreement:.1%}. {_remedy(outputs)}"
         )
     return {
         "labelled_rows": len(labels),

@@ -1,9 +1,8 @@
 """The mean of several teachers' answers, from their stored outputs.
 
-For classes it is the mean of their probabilities, as in deep ensembles (Lakshminarayanan et al.
-2017, section 2.4): different teachers' logits have no common scale, so the most confident one would
-outvote the others.  So it is for each of several labels.  For a regression it is the mean of their
-scores.
+For classes it is the mean of their probabilities, as in deep ensembles (Lakshminarayanan et al. 2017, section 2.4):
+different teachers' logits have no common scale, so the most confident one would outvote the others.  So it is for
+each of several labels.  For a regression it is the mean of their scores.
 """
 
 from collections.abc import Iterator, Mapping

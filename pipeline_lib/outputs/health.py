@@ -13,11 +13,9 @@ from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.results.metrics import agreement, decide
 
 MIN_ROWS = 32
-"""Distinct inputs needed to call a shard constant or hardly unique: fewer may well get the same
-answer."""
+"""Distinct inputs needed to call a shard constant or hardly unique: fewer may well get the same answer."""
 MAX_ROWS = 4096
-"""Maximum distinct inputs of a shard to compare, evenly spaced; that all are finite is checked for
-every row."""
+"""Maximum distinct inputs of a shard to compare, evenly spaced; that all are finite is checked for every row."""
 MAX_UNIQUE, UNIQUE_SHARE = 32, 0.1
 """Hardly unique: fewer distinct outputs than this number, and than this share of the inputs.  In
 bfloat16 a saturated classifier of two classes still gives hundreds."""
@@ -84,8 +82,7 @@ def check_agreement(
 
     :param labels: of the rows that have one, (rows,); :param outputs: theirs, (rows, width).
     :param rows: their numbers in the shard, int (rows,).
-    :param teacher_agreement: on the teacher's training rows; see
-        :func:`~pipeline_lib.results.metrics.agreement`.
+    :param teacher_agreement: on the teacher's training rows; see :func:`~pipeline_lib.results.metrics.agreement`.
     """
     if len(labels) < MIN_LABELS or (kind == "regression" and np.ptp(labels) == 0):
         return
@@ -100,9 +97,8 @@ def check_agreement(
         wrong = np.flatnonzero(differs if differs.ndim == 1 else differs.any(axis=1))
         which = "with another class" if differs.ndim == 1 else "with other labels"
     raise PotstillError(
-        f"{where}: the agreement of {len(labels):,} labelled rows' outputs with their labels is "
-        f"{shard_agreement:.1%}, the teacher's own is {teacher_agreement:.1%} "
-        f"({which}: {_listed(rows[wrong])}). {remedy}"
+        f"{where}: the agreement of {len(labels):,} labelled rows' outputs with their labels is {shard_agreement:.1%}, "
+        f"the teacher's own is {teacher_agreement:.1%} ({which}: {_listed(rows[wrong])}). {remedy}"
     )
 
 

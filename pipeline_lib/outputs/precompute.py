@@ -33,7 +33,6 @@ def precompute_vectors(inputs: ShardSet, teacher_pass: TeacherPass, folder: Path
     figures = kept_json("proofs", proof_key(inputs, outputs, teacher_pass), compute)
     write_json(folder / "alignment.json", figures)
     return (
-        f"{manifest.rows:,} rows; {report};"
-        f" of {figures['recomputed_rows']} run again {figures['nearest_to_their_own']:.0%} nearest "
-        "to their own"
+        f"{manifest.rows:,} rows; {report}; of {figures['recomputed_rows']} run again "
+        f"{figures['nearest_to_their_own']:.0%} nearest to their own"
     )

@@ -149,9 +149,8 @@ class TeacherPass(ModelPass):
     def remedy(self) -> str:
         """What to do if the outputs cannot be right."""
         return (
-            "Nothing of this shard was stored. Check the model in "
-            f"{self.folder}, set `precompute.precision` in params.yaml to float32, or tune the "
-            "teacher at a lower learning rate, and run `dvc repro`."
+            f"Nothing of this shard was stored. Check the model in {self.folder}, set `precompute.precision` in "
+            "params.yaml to float32, or tune the teacher at a lower learning rate, and run `dvc repro`."
         )
 
 
@@ -159,8 +158,7 @@ class TeacherPass(ModelPass):
 class LogitPass(TeacherPass):
     """The pass that computes a fine-tuned teacher's logits, or the scores of a regression.
 
-    :ivar agreement: with its training labels, which a shard's agreement must come close to; None
-        for other rows.
+    :ivar agreement: with its training labels, which a shard's agreement must come close to; None for other rows.
     """
 
     kind: ClassVar[str] = "logits"

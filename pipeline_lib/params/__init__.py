@@ -1,9 +1,8 @@
 """The typed schema of ``params.yaml``.
 
-Unknown keys are rejected.  A key either has to be given or, left out, means "not used": DVC would
-not notice another default changed in code, and stale results would be kept.  Every stage loads its
-parameters through :func:`load_params`; ``distill check`` does the same before anything expensive
-starts.
+Unknown keys are rejected.  A key either has to be given or, left out, means "not used": DVC would not notice another
+default changed in code, and stale results would be kept.  Every stage loads its parameters through
+:func:`load_params`; ``distill check`` does the same before anything expensive starts.
 """
 
 from pipeline_lib.params.base import Select

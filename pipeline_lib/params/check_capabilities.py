@@ -26,9 +26,8 @@ def _check_objectives(params: Params) -> None:
         for where, row in rows.items():
             if "soft_labels" in row.objective.weights:
                 raise ValueError(
-                    f"{where}.objective.soft_labels: task {task} is a regression, whose "
-                    "one output has no probabilities to learn from. Use logits, or name the "
-                    f"other tasks in {where}.tasks"
+                    f"{where}.objective.soft_labels: task {task} is a regression, whose one output has no "
+                    f"probabilities to learn from. Use logits, or name the other tasks in {where}.tasks"
                 )
 
 

@@ -97,9 +97,8 @@ def _check_teachers(params: Params) -> None:
         for name in [] if labelled else params.teachers_of(task):
             if params.teachers[name].runs:
                 raise ValueError(
-                    f"teachers.{name}.tasks: {task} has no labels (`label`) in train and dev to "
-                    "tune and score a model on. Leave it out: what it has is a teacher of kind "
-                    "answers or average"
+                    f"teachers.{name}.tasks: {task} has no labels (`label`) in train and dev to tune and score a model "
+                    "on. Leave it out: what it has is a teacher of kind answers or average"
                 )
         if not params.teachers_of(task):
             raise ValueError(f"teachers: none knows {task}. Name it in one's `tasks`, or set that to null")

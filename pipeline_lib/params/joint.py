@@ -11,11 +11,10 @@ from pipeline_lib.params.methods import Objective
 class Joint(Section):
     """A student shared by several tasks, trained on all of them (Liu 2020, algorithm 1).
 
-    ``tasks`` names the group's tasks, each with the transfer set that it contributes.
-    ``min_count`` is how often a word must occur in the tasks' training sets together to be known.
-    ``sampling: all`` uses every batch of every task once per epoch; a number a uses as many
-    batches, but draws the task of each with a probability proportional to (rows of the task) ** a.
-    ``teacher`` can be left out if no task of the group has more than one.
+    ``tasks`` names the group's tasks, each with the transfer set that it contributes. ``min_count`` is how often a
+    word must occur in the tasks' training sets together to be known. ``sampling: all`` uses every batch of every
+    task once per epoch; a number a uses as many batches, but draws the task of each with a probability proportional
+    to (rows of the task) ** a. ``teacher`` can be left out if no task of the group has more than one.
     """
 
     student: str

@@ -27,9 +27,8 @@ def check_measured(params: Params) -> None:
         _check_names(f"{where}.model", [row.model], params.models)
         if row.poolings and isinstance(params.sentence_vectors, SentenceVectorFiles):
             raise ValueError(
-                f"{where}.poolings: a model reads up to sentence_vectors.max_length word pieces "
-                "per sentence, but `sentence_vectors` are read from files. Set [] to compare the "
-                "encoders alone"
+                f"{where}.poolings: a model reads up to sentence_vectors.max_length word pieces per sentence, but "
+                "`sentence_vectors` are read from files. Set [] to compare the encoders alone"
             )
 
 

@@ -126,22 +126,20 @@ class TeacherRuns(Section):
 class Method(Section):
     """One system: student, start, transfer set, objective, optimiser.
 
-    ``start`` is ``vectors`` (the vocabulary's, or for word pieces those of the student's model),
-    ``random``, ``model`` (layers of the student's model), or the name of an encoder; of a joint
-    training, whose student for the task is then tuned, or used as it is (``optimiser: null``); or
-    of another row, whose students are then trained further, seed by seed (Jiao et al. 2020, section
-    3.2: first layers, then answers).  ``tasks`` names the tasks that have the row (null: all that
-    have its transfer set, its teacher and its start).  ``iterations`` is how many of the transfer
-    set's iterations are used (0: only the originals; null: all).
+    ``start`` is ``vectors`` (the vocabulary's, or for word pieces those of the student's model), ``random``,
+    ``model`` (layers of the student's model), or the name of an encoder; of a joint training, whose student for the
+    task is then tuned, or used as it is (``optimiser: null``); or of another row, whose students are then trained
+    further, seed by seed (Jiao et al. 2020, section 3.2: first layers, then answers).  ``tasks`` names the tasks
+    that have the row (null: all that have its transfer set, its teacher and its start).  ``iterations`` is how many
+    of the transfer set's iterations are used (0: only the originals; null: all).
 
-    Six keys can be left out.  ``teacher`` is the row's; a row that reads outputs must name it if
-    its task has more than one.  ``teacher_runs`` goes with the terms :data:`RUNNING`.  The others
-    have no effect if left out: ``repeat_originals`` says how often every original row is used,
-    ``min_confidence`` leaves out synthetic rows whose class the teacher gives a lower probability,
-    ``threshold`` moves the decision between classes, in every export: ``dev`` between two to where
-    the first metric is best on dev, ``likelihood`` between any number to where their probabilities
-    fit dev's labels best.  ``temperature: dev`` divides the trained student's logits by the value
-    that makes its probabilities fit dev's labels best, which changes no answer.
+    Six keys can be left out.  ``teacher`` is the row's; a row that reads outputs must name it if its task has more
+    than one.  ``teacher_runs`` goes with the terms :data:`RUNNING`.  The others have no effect if left out:
+    ``repeat_originals`` says how often every original row is used, ``min_confidence`` leaves out synthetic rows
+    whose class the teacher gives a lower probability, ``threshold`` moves the decision between classes, in every
+    export: ``dev`` between two to where the first metric is best on dev, ``likelihood`` between any number to where
+    their probabilities fit dev's labels best.  ``temperature: dev`` divides the trained student's logits by the
+    value that makes its probabilities fit dev's labels best, which changes no answer.
     """
 
     student: str

@@ -135,13 +135,12 @@ AnswerFormat = Literal[
 class AnswerFiles(Section):
     """A teacher whose answers are read from files: those of an LLM, an ensemble, an API.
 
-    ``files`` are below ``inputs``; ``{task}`` in them is replaced by the task.  ``format`` null: by
-    file extension.  ``classes`` gives the order of the classes in lists of numbers (null: the files
-    say).  ``mask`` is what the files' texts write for a masked word.  ``smoothing`` is the share of
-    a bare label that is spread over all classes (Szegedy et al. 2016, section 7), ``floor`` the
-    lowest probability of a class.  Rows whose probabilities cover less than ``min_coverage`` have
-    no answer.  ``provenance`` is copied into the manifests: model, revision, prompt, licence or
-    terms.
+    ``files`` are below ``inputs``; ``{task}`` in them is replaced by the task.  ``format`` null: by file extension.
+    ``classes`` gives the order of the classes in lists of numbers (null: the files say).  ``mask`` is what the
+    files' texts write for a masked word.  ``smoothing`` is the share of a bare label that is spread over all classes
+    (Szegedy et al. 2016, section 7), ``floor`` the lowest probability of a class.  Rows whose probabilities cover
+    less than ``min_coverage`` have no answer.  ``provenance`` is copied into the manifests: model, revision, prompt,
+    licence or terms.
     """
 
     kind: Literal["answers"]
@@ -198,10 +197,9 @@ class States(Section):
 class Teacher(Section):
     """A teacher: the model it starts from, how it is tuned, and the tasks that it knows.
 
-    ``model`` is a name in ``models``; a finished teacher has none.  ``max_length`` is null if no
-    model is run: for answers in files and averages.  ``tasks``: null for all.  ``data`` names the
-    transfer sets that it answers (null: all that its tasks have).  ``states`` can be left out if no
-    row learns from its layers.
+    ``model`` is a name in ``models``; a finished teacher has none.  ``max_length`` is null if no model is run: for
+    answers in files and averages.  ``tasks``: null for all.  ``data`` names the transfer sets that it answers (null:
+    all that its tasks have).  ``states`` can be left out if no row learns from its layers.
     """
 
     model: str | None

@@ -1,10 +1,9 @@
 """Profiles: parameter files that hold only what differs from another one.
 
-A profile names its base in ``extends``, a path relative to itself, or one of the profiles that
-travel with the library; the base may be a profile too.
-The sections of :data:`ROWS` are replaced as a whole, since their rows belong together; elsewhere a
-mapping is merged into the base's key by key, unless it has a different ``kind``.  DVC reads plain
-parameter files only: :func:`plain_text` writes one, and keeps the base's comments.
+A profile names its base in ``extends``, a path relative to itself, or one of the profiles that travel with the
+library; the base may be a profile too. The sections of :data:`ROWS` are replaced as a whole, since their rows belong
+together; elsewhere a mapping is merged into the base's key by key, unless it has a different ``kind``.  DVC reads
+plain parameter files only: :func:`plain_text` writes one, and keeps the base's comments.
 """
 
 import io

@@ -96,8 +96,7 @@ RankingSystem = Annotated[StudentSystem | EncoderSystem | ModelSystem | Reranked
 class TeacherOrder(Section):
     """A cross-encoder that reads each query with the first ``pool`` results of every system.
 
-    ``teacher`` is one of ``task``; ``label`` the class whose probability it ranks by, null for a
-    regression.
+    ``teacher`` is one of ``task``; ``label`` the class whose probability it ranks by, null for a regression.
     """
 
     task: str

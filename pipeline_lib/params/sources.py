@@ -60,8 +60,7 @@ class RunSource:
 
     :ivar what: what it is, such as ``task movies``.
     :ivar key: of params.yaml; :ivar settings: what stands there.
-    :ivar reader: who reads its files: ``tasks.<name>``, ``retrieval.<name>``, :data:`MODELS` or
-        :data:`WIKIPEDIA`.
+    :ivar reader: who reads its files: ``tasks.<name>``, ``retrieval.<name>``, :data:`MODELS` or :data:`WIKIPEDIA`.
     :ivar name: that of its row, if it has one; :ivar task: the one that a teacher knows.
     """
 

@@ -1,9 +1,8 @@
 """What each stage reads of params.yaml: its rows, with what they refer to filled in.
 
-DVC can make a stage depend on a key, but neither on "the methods of this task" nor on "the student
-that this row names".  So the first stage writes them into a file per stage and item, and the stage
-depends on that: it runs again exactly when something that it reads has changed.  Keys that a stage
-reads just as they are stand in dvc.yaml.
+DVC can make a stage depend on a key, but neither on "the methods of this task" nor on "the student that this row
+names".  So the first stage writes them into a file per stage and item, and the stage depends on that: it runs again
+exactly when something that it reads has changed.  Keys that a stage reads just as they are stand in dvc.yaml.
 """
 
 from collections.abc import Mapping

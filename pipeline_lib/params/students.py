@@ -125,10 +125,9 @@ class Linear(StudentSettings):
 class BiAttentive(StudentSettings):
     """MKD-LSTM of Liu 2020, section 4.1.2: two BiLSTMs with attention between the sentences.
 
-    ``tokens`` are the word pieces of ``model``, a name in ``models``, with vectors of
-    ``embedding_size`` values, or the task's words (then both are null).  ``feedforward``,
-    ``shared`` and ``classifier`` are the units of ReLU layers: before the first BiLSTM, after
-    pooling, and before the outputs.
+    ``tokens`` are the word pieces of ``model``, a name in ``models``, with vectors of ``embedding_size`` values, or
+    the task's words (then both are null).  ``feedforward``, ``shared`` and ``classifier`` are the units of ReLU
+    layers: before the first BiLSTM, after pooling, and before the outputs.
     """
 
     recurrent: ClassVar[bool] = True
@@ -160,10 +159,9 @@ class BiAttentive(StudentSettings):
 class TransformerLayers(StudentSettings):
     """Layers of a pretrained model: Liu 2020, section 4.1.3, and Sun et al. 2019 (BERT-PKD).
 
-    ``model`` is a name in ``models``; ``layers`` are those of the model to use, counted from 0.
-    ``pool``: the mean of the layers' states of the first token (Liu), or the last layer's (Sun).
-    ``classifier`` null: no ReLU layer.  ``dropout`` null: the model's own.  ``max_words`` counts
-    word pieces, including special tokens.
+    ``model`` is a name in ``models``; ``layers`` are those of the model to use, counted from 0. ``pool``: the mean
+    of the layers' states of the first token (Liu), or the last layer's (Sun). ``classifier`` null: no ReLU layer.
+    ``dropout`` null: the model's own.  ``max_words`` counts word pieces, including special tokens.
     """
 
     word_vectors: ClassVar[bool] = False
@@ -195,14 +193,13 @@ class TransformerLayers(StudentSettings):
 class SiameseTransformer(StudentSettings):
     """A pretrained model that reads sentences separately: Barkan et al. 2019, section 3.4 (DSE).
 
-    ``model`` is a name in ``models``; ``layers`` are those of the model to use, counted from 0
-    (null: all of them).  The sentence vector concatenates the ``last`` layers' states, each
-    averaged over the tokens except [CLS], or with ``pooling: cls`` that of [CLS], which the paper
-    advises against; with a ``width``, a linear map projects it to that size (Vujanic and
-    Rueckstiess 2025, LEAF), so that an encoder can have its teacher's width.  ``classifier`` is the
-    number of units of the ReLU layer before the outputs.  ``dropout`` null: the model's own.
-    ``frozen``: the model is not trained, only the layers above it are.  ``max_words`` counts the
-    word pieces of a sentence, including special tokens.
+    ``model`` is a name in ``models``; ``layers`` are those of the model to use, counted from 0 (null: all of them).
+    The sentence vector concatenates the ``last`` layers' states, each averaged over the tokens except [CLS], or with
+    ``pooling: cls`` that of [CLS], which the paper advises against; with a ``width``, a linear map projects it to
+    that size (Vujanic and Rueckstiess 2025, LEAF), so that an encoder can have its teacher's width.  ``classifier``
+    is the number of units of the ReLU layer before the outputs.  ``dropout`` null: the model's own. ``frozen``: the
+    model is not trained, only the layers above it are.  ``max_words`` counts the word pieces of a sentence,
+    including special tokens.
     """
 
     word_vectors: ClassVar[bool] = False
@@ -238,11 +235,10 @@ class SiameseTransformer(StudentSettings):
 class BERT(StudentSettings):
     """A BERT of any size, such as those of Jiao et al. 2020 (TinyBERT), section 4.2.
 
-    ``model`` is a name in ``models``: the student reads that model's word pieces, and general
-    distillation imitates it.  ``depth`` is the number of layers, ``width`` the hidden size, which
-    must be divisible by ``heads``, and ``feedforward`` the inner size of a layer.  ``pool`` and
-    ``classifier`` are those of :class:`TransformerLayers`.  ``max_words``, in word pieces including
-    special tokens, is the number of its positions.
+    ``model`` is a name in ``models``: the student reads that model's word pieces, and general distillation imitates
+    it.  ``depth`` is the number of layers, ``width`` the hidden size, which must be divisible by ``heads``, and
+    ``feedforward`` the inner size of a layer.  ``pool`` and ``classifier`` are those of :class:`TransformerLayers`.
+    ``max_words``, in word pieces including special tokens, is the number of its positions.
     """
 
     word_vectors: ClassVar[bool] = False

@@ -101,14 +101,13 @@ LabelColumn = str | dict[Split, str] | None
 class TaskBase(Section):
     """One labelled task: where its text comes from and what its labels mean.
 
-    ``text`` names one column, or two for a task about sentence pairs; ``label`` names one, or one
-    for each split that has labels; null: nothing is labelled.  If the training set has no labels,
-    students can only learn a teacher's answers.  The first of ``metrics`` selects on dev and is
-    tested for significance.  ``train_fraction`` is the share of the training set that is used;
-    smaller shares are subsets of larger ones.  Two more keys can be left out.  ``pool``: further
-    unlabelled texts.  ``added_labels``: a file below ``inputs``, with the same columns, of rows
-    that were labelled later.  They join the training set, or replace its rows of the same text,
-    and move no row of another split.
+    ``text`` names one column, or two for a task about sentence pairs; ``label`` names one, or one for each split
+    that has labels; null: nothing is labelled.  If the training set has no labels, students can only learn a
+    teacher's answers.  The first of ``metrics`` selects on dev and is tested for significance.  ``train_fraction``
+    is the share of the training set that is used; smaller shares are subsets of larger ones.  Two more keys can be
+    left out.  ``pool``: further unlabelled texts.  ``added_labels``: a file below ``inputs``, with the same columns,
+    of rows that were labelled later.  They join the training set, or replace its rows of the same text, and move no
+    row of another split.
     """
 
     source: Source

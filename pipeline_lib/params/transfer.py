@@ -26,11 +26,10 @@ class Tagger(Section):
 class Substitution(Section):
     """Replacement of words by what fits in their place (Jiao et al. 2020, algorithm 1).
 
-    A word is replaced with probability ``p`` by one of its candidates, of which there are at most
-    ``candidates``: the words that ``model``, a masked language model, expects in its place, if it
-    is a single word piece; else the words with the nearest of the vectors that ``vocabulary``
-    names.  ``model`` null: all words have the nearest ones.  ``max_length`` is how many word pieces
-    the model reads of a sentence, and null without one.
+    A word is replaced with probability ``p`` by one of its candidates, of which there are at most ``candidates``:
+    the words that ``model``, a masked language model, expects in its place, if it is a single word piece; else the
+    words with the nearest of the vectors that ``vocabulary`` names.  ``model`` null: all words have the nearest
+    ones.  ``max_length`` is how many word pieces the model reads of a sentence, and null without one.
     """
 
     p: Annotated[float, Field(gt=0.0, le=1.0)]

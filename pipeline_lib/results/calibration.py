@@ -80,11 +80,10 @@ def log_losses(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
 def calibration_errors(labels: np.ndarray, outputs: np.ndarray) -> ScoreSamples:
     """Return the expected calibration error of each seed, as a score of samples of rows.
 
-    The rows, sorted by confidence, fall into :data:`BINS` bins of equal mass; the error is the mean
-    over bins of the distance between accuracy and mean confidence (Guo et al. 2017, section 2,
-    equation 3, with the equal-mass bins of Nguyen and O'Connor 2015, section 3.2).  A row on a
-    border counts partly on either side, and rows of equal confidence share their hits, so that the
-    error does not depend on the order of the rows.
+    The rows, sorted by confidence, fall into :data:`BINS` bins of equal mass; the error is the mean over bins of the
+    distance between accuracy and mean confidence (Guo et al. 2017, section 2, equation 3, with the equal-mass bins
+    of Nguyen and O'Connor 2015, section 3.2).  A row on a border counts partly on either side, and rows of equal
+    confidence share their hits, so that the error does not depend on the order of the rows.
 
     :param labels: int classes, (rows,); :param outputs: logits, (seeds, rows, classes).
     """
@@ -161,9 +160,8 @@ def hits(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
 def best_temperature(labels: np.ndarray, logits: np.ndarray) -> float:
     """Return the temperature, dividing the logits, that minimises the negative log-likelihood.
 
-    A single parameter, which changes no answer (Guo et al. 2017, section 4.2); several labels have
-    the same.  The loss is convex
-    in the inverse temperature, so its slope has one root; if that is outside :data:`TEMPERATURES`,
+    A single parameter, which changes no answer (Guo et al. 2017, section 4.2); several labels have the same.  The
+    loss is convex in the inverse temperature, so its slope has one root; if that is outside :data:`TEMPERATURES`,
     the nearer end is used.
 
     :param labels: int classes, (rows,), or 0 and 1 for several labels, (rows, labels).
@@ -192,10 +190,9 @@ def best_temperature(labels: np.ndarray, logits: np.ndarray) -> float:
 def likeliest_shifts(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
     """Return what to subtract from each class's logit so that no class is answered too often.
 
-    Temperature and one bias per class minimise the negative log-likelihood together (Alexandari et
-    al. 2020, bias-corrected temperature scaling); here the temperature is left out
-    again, so that logits keep their unit.  A weak prior keeps a class in play that no row has.
-    Zeros, if the logits say nothing about the labels.
+    Temperature and one bias per class minimise the negative log-likelihood together (Alexandari et al. 2020,
+    bias-corrected temperature scaling); here the temperature is left out again, so that logits keep their unit.  A
+    weak prior keeps a class in play that no row has. Zeros, if the logits say nothing about the labels.
 
     :param labels: int classes, (rows,); :param logits: float, (rows, classes).
     :returns: float64 (classes,), of mean 0.

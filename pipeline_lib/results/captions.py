@@ -83,10 +83,9 @@ def speed_notes(result: TaskResult) -> list[str]:
     versions = f"torch {speed.torch}"
     versions += f", onnxruntime {speed.onnxruntime}" if speed.onnxruntime else ""
     lines = [
-        f"{unit}/s: on one core, from raw text to logits, in each system's fastest form of those "
-        f"that answer as in torch by {100 * MIN_AGREEMENT:.0f} %; {speed.sentences:,} of "
-        f"{speed.split}, median of {speed.repeats} turns of at least {speed.seconds:g} s; "
-        f"{speed.cpu}, {cores}, {versions}."
+        f"{unit}/s: on one core, from raw text to logits, in each system's fastest form of those that answer as in "
+        f"torch by {100 * MIN_AGREEMENT:.0f} %; {speed.sentences:,} of {speed.split}, median of {speed.repeats} turns "
+        f"of at least {speed.seconds:g} s; {speed.cpu}, {cores}, {versions}."
     ]
     if speed.exported is not None:
         lines.append(

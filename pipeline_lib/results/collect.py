@@ -39,8 +39,7 @@ def read_finished(layout: Layout, tasks: list[str]) -> list[TaskResult]:
 def metrics(results: list[TaskResult]) -> dict[str, Any]:
     """Return ``{task: {teachers: {...}, methods: {...}}}`` of plain numbers, for ``dvc metrics``.
 
-    For example ``movies.methods.bilstm.test.accuracy.mean``. Splits with hidden labels are left
-    out.
+    For example ``movies.methods.bilstm.test.accuracy.mean``. Splits with hidden labels are left out.
     """
     return {result.task: _task_metrics(result.scores) for result in results}
 

@@ -1,7 +1,6 @@
 """The tables besides the scores: speed, calibration, routing, and the gain of each step.
 
-Cost is in time if speeds were measured
-and may be shown, else in parameters.
+Cost is in time if speeds were measured and may be shown, else in parameters.
 """
 
 from pipeline_lib.results.collect import TaskResult
@@ -161,10 +160,9 @@ def notes(result: TaskResult, timed: bool) -> list[str]:
     several = scores.kind == "multilabel"
     rest = "both are means over labels" if several else "top: accuracy on the most confident rows"
     lines = [
-        "Learned from: gold (labels), a teacher's answers, or both. NLL: negative log-likelihood "
-        "in nats; ECE: expected calibration error in percent, over 15 bins of equal mass (Guo et "
-        f"al. 2017, Nguyen and O'Connor 2015); {rest}. Gains over the baseline as above, below "
-        "zero is better.",
+        "Learned from: gold (labels), a teacher's answers, or both. NLL: negative log-likelihood in nats; ECE: "
+        "expected calibration error in percent, over 15 bins of equal mass (Guo et al. 2017, Nguyen and O'Connor "
+        f"2015); {rest}. Gains over the baseline as above, below zero is better.",
         f"Recall: {_recalled(scores)}.",
     ]
     scaled = [
@@ -179,10 +177,9 @@ def notes(result: TaskResult, timed: bool) -> list[str]:
         cost = "seconds" if any("time" in head for head in table.header) else "parameters"
         within = f"{100 * first.max_loss:.1f} points"
         lines.append(
-            "Routing: the smallest share of rows, those that the student is least sure of, that "
-            f"the teacher must answer to keep its accuracy within {within}, on dev and with a "
-            f"margin of one standard error; accuracy of the two together; cost: {cost} per row, "
-            "relative to the teacher's."
+            "Routing: the smallest share of rows, those that the student is least sure of, that the teacher must "
+            f"answer to keep its accuracy within {within}, on dev and with a margin of one standard error; accuracy of "
+            f"the two together; cost: {cost} per row, relative to the teacher's."
         )
     return lines
 

@@ -31,8 +31,7 @@ def _scores(result: TaskResult, split: str) -> Table:
     heads = {"score": split} | {k: v for k, v in QUALITY.items() if k not in ("dev", "test")}
     table = scores_table(result, f"{result.task}: {scores.metric} on {split}", heads, split=split)
     caption = (
-        f"{' / '.join(scores.metrics)} in percent, gain, distance and agreement on the "
-        f"{scores.rows[split]:,} rows of {split}, with which nothing was chosen; p is corrected "
-        "for the rows of this table."
+        f"{' / '.join(scores.metrics)} in percent, gain, distance and agreement on the {scores.rows[split]:,} rows of "
+        f"{split}, with which nothing was chosen; p is corrected for the rows of this table."
     )
     return replace(table, caption=[caption])

@@ -1,8 +1,7 @@
 """The tasks' metrics, as fractions.
 
-:func:`score` is for one system.  :func:`from_confusion`, :func:`from_scores` and
-:func:`from_labels` compute a whole stack of resamples at once, which the bootstrap needs (thousands
-of them).
+:func:`score` is for one system.  :func:`from_confusion`, :func:`from_scores` and :func:`from_labels` compute a whole
+stack of resamples at once, which the bootstrap needs (thousands of them).
 """
 
 from pathlib import Path

@@ -224,10 +224,9 @@ def published_table(compared: Sequence[Comparison], params: Params) -> Table | N
     }
     systems = [f"{one.published.task}: {one.system}" for one in compared]
     caption = [
-        "In percent; below each score, its split. Ours is the mean ± standard deviation over the "
-        "seeds. A gain is over the undistilled row of the paper's table, and ours over the row "
-        "that reproduces it, with its interval if that is the row's baseline. The difference is "
-        "that of the gains.",
+        "In percent; below each score, its split. Ours is the mean ± standard deviation over the seeds. A gain is over "
+        "the undistilled row of the paper's table, and ours over the row that reproduces it, with its interval if that "
+        "is the row's baseline. The difference is that of the gains.",
         *_deviations(compared, params),
     ]
     table = Table.of_columns("Published figures beside ours", systems, scores, gains)

@@ -27,17 +27,15 @@ def read_measured(params: Params, layout: Layout, finished: bool = False) -> lis
 def _retrieval(name: str, path: Path) -> list[Table]:
     scores = RetrievalScores.read(path)
     size = (
-        f"{scores.queries:,} queries with {scores.relevant:,} answers among {scores.documents:,} "
-        f"documents; {scores.left_out:,} queries left out. Mean over queries and seeds, ± standard "
-        "deviation over seeds."
+        f"{scores.queries:,} queries with {scores.relevant:,} answers among {scores.documents:,} documents; "
+        f"{scores.left_out:,} queries left out. Mean over queries and seeds, ± standard deviation over seeds."
     )
     judged = {system: result.judged for system, result in scores.systems.items()}
     tables = [_table(f"Retrieval: {name}", scores.measures, judged, [f"In percent. {size}"])]
     if scores.teacher is not None:
         order = (
-            f"The same measures, in percent, with the top candidates of teacher {scores.teacher} "
-            f"as answers. It scored {scores.teacher_pairs:.1f} documents per query: the top ones "
-            "of every system."
+            f"The same measures, in percent, with the top candidates of teacher {scores.teacher} as answers. It scored "
+            f"{scores.teacher_pairs:.1f} documents per query: the top ones of every system."
         )
         by_teacher = {system: result.teacher or {} for system, result in scores.systems.items()}
         title = f"Retrieval: {name}, against the order of teacher {scores.teacher}"
@@ -60,9 +58,8 @@ def _similarity(name: str, path: Path) -> Table:
     ]
     counts = ", ".join(f"{rows:,} {split}" for split, rows in scores.rows.items())
     caption = (
-        f"The cosine of the vectors of each pair of {scores.task}, not tuned on labels; in percent "
-        f"on {scores.split}. Classes are decided by a threshold chosen on train (Wu et al. 2020, "
-        f"table 5). {counts} rows."
+        f"The cosine of the vectors of each pair of {scores.task}, not tuned on labels; in percent on {scores.split}. "
+        f"Classes are decided by a threshold chosen on train (Wu et al. 2020, table 5). {counts} rows."
     )
     header = ["System", *scores.metrics]
     return Table(f"Untuned similarity: {name}", header, rows, [caption])

@@ -188,9 +188,8 @@ class MethodScores(Record):
 
     :ivar learned_from: whose answers its objective compares with.
     :ivar teacher: the row's own, or else the task's first.
-    :ivar agreement: with the teacher: share of equal answers (of several labels, in all of them),
-        or correlation for a regression; over the rows that the teacher answered, and None if there
-        are none.
+    :ivar agreement: with the teacher: share of equal answers (of several labels, in all of them), or correlation for
+        a regression; over the rows that the teacher answered, and None if there are none.
     :ivar against_teacher: the mean of the first metric minus the teacher's, on the same rows.
     :ivar gain: over the baseline; None if there is none, or the labels are hidden.
     :ivar routing: together with the teacher; None for a regression and for several labels.
@@ -311,8 +310,7 @@ class RetrievalScores(RecordFile):
 
     :ivar queries: the number used, which have an answer; :ivar left_out: the number not used.
     :ivar relevant: answers to all queries; :ivar at: the cutoffs k of the measures.
-    :ivar teacher: whose order systems are compared with; :ivar teacher_pairs: the mean number of
-        pairs it read.
+    :ivar teacher: whose order systems are compared with; :ivar teacher_pairs: the mean number of pairs it read.
     """
 
     queries: int

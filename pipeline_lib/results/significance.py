@@ -1,11 +1,10 @@
 """Whether one system is better than another, given few seeds and a finite evaluation set.
 
-A difference of mean scores has two sources of noise: which examples were drawn, and which seeds
-were trained.  The model is that of Obuchowski and Rockette 1995, with seeds as readers nested in
-systems (Hillis 2014): examples are shared by all seeds, so their contribution is the covariance
-between seeds, estimated by the bootstrap (Efron 1979); that of the seeds is the variance between
-their scores.  Satterthwaite's degrees of freedom (1946) widen the interval as appropriate for two
-or three seeds.
+A difference of mean scores has two sources of noise: which examples were drawn, and which seeds were trained.  The
+model is that of Obuchowski and Rockette 1995, with seeds as readers nested in systems (Hillis 2014): examples are
+shared by all seeds, so their contribution is the covariance between seeds, estimated by the bootstrap (Efron 1979);
+that of the seeds is the variance between their scores.  Satterthwaite's degrees of freedom (1946) widen the interval
+as appropriate for two or three seeds.
 """
 
 from collections.abc import Callable, Mapping

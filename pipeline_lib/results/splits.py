@@ -63,8 +63,7 @@ def _added_line(counts: Mapping[str, int]) -> str:
 def shared_line(shared: Mapping[str, Mapping[str, Any]]) -> str:
     """Say which splits share texts, or return "" if none do.
 
-    :param shared: split to earlier split to counts, see
-        :func:`pipeline_lib.evaluation.heldout.shared_texts`.
+    :param shared: split to earlier split to counts, see :func:`pipeline_lib.evaluation.heldout.shared_texts`.
     """
     overlaps = []
     for split, others in shared.items():

@@ -10,9 +10,8 @@ from pipeline_lib.params import Params
 from pipeline_lib.shards.training_records import ModelRecord, TrainingRecord
 
 Curve = dict[str, Any]
-"""``system``, ``kind`` (teacher, method, joint, encoder), ``seed``, ``measure`` and ``history``: a
-list of step, epoch, mean training loss since the last evaluation, score on dev, and ``dev_loss`` if
-the lowest one was kept."""
+"""``system``, ``kind`` (teacher, method, joint, encoder), ``seed``, ``measure`` and ``history``: a list of step, epoch,
+mean training loss since the last evaluation, score on dev, and ``dev_loss`` if the lowest one was kept."""
 
 
 def task_curves(params: Params, task: str, layout: Layout) -> list[Curve]:

@@ -61,8 +61,7 @@ def build(
 
     :param ids: whether the rows have ids.
     :param on_segment: called after each segment.
-    :param documents: the sentences' vectors, if these came from files; then the encoder only embeds
-        the queries.
+    :param documents: the sentences' vectors, if these came from files; then the encoder only embeds the queries.
     """
     if form.approximate:
         require_library(form.approximate)

@@ -1,10 +1,9 @@
 """A catalogue: the vectors, texts and ids of any number of sentences, in memory-mapped files.
 
-It is a shard set (:mod:`pipeline_lib.shards.shard_sets`) of kind ``catalogue``.  Its shards, called
-segments here, have the columns ``text``, ``vector``, for int8 ``scale``, and ``id`` if the
-sentences have ids.  Reading takes no more memory than what is requested.  ``manifest.json`` has
-the :class:`Contents` in ``made_from.catalogue``; the folder may also have the approximate index,
-and ``mean.npy`` if a mean vector was subtracted.
+It is a shard set (:mod:`pipeline_lib.shards.shard_sets`) of kind ``catalogue``.  Its shards, called segments here,
+have the columns ``text``, ``vector``, for int8 ``scale``, and ``id`` if the sentences have ids.  Reading takes no
+more memory than what is requested.  ``manifest.json`` has the :class:`Contents` in ``made_from.catalogue``; the
+folder may also have the approximate index, and ``mean.npy`` if a mean vector was subtracted.
 """
 
 import re

@@ -101,9 +101,8 @@ class EncoderReference:
         reference = EncoderReference.to(path, self.pooling, self.max_length)
         if reference.digest != self.digest:
             raise PotstillError(
-                f"{path}: not the encoder of these vectors (its digest is {reference.digest[:12]}, "
-                f"theirs {self.digest[:12]}). Name that one's folder, or build the index again "
-                "with this one."
+                f"{path}: not the encoder of these vectors (its digest is {reference.digest[:12]}, theirs "
+                f"{self.digest[:12]}). Name that one's folder, or build the index again with this one."
             )
         return replace(reference, precision=self.precision)
 
@@ -160,9 +159,8 @@ def targets_in_space(encoder: Path, documents: EncoderReference) -> Targets:
         )
     if documents.pooling != targets.pooling:
         raise PotstillError(
-            f"{encoder}: trained on the model's vectors with pooling {targets.pooling}, but the "
-            f"documents' pooling is {documents.pooling}. Build the index with `--pooling "
-            f"{targets.pooling}`."
+            f"{encoder}: trained on the model's vectors with pooling {targets.pooling}, but the documents' pooling is "
+            f"{documents.pooling}. Build the index with `--pooling {targets.pooling}`."
         )
     if documents.max_length != targets.max_length:
         raise PotstillError(

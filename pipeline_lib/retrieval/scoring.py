@@ -1,8 +1,7 @@
 """The scores of all pairs of two sets of sentence vectors, in blocks.
 
-A siamese student compares its two vectors by f(u, v) = W' ReLU(W [u, v, u ⊙ v, |u − v|] + b) + b'
-(Tang et al. 2019, section 3.1; Barkan et al. 2019, section 3.4).  With W = [W₁, W₂, W₃, W₄] the
-first layer is
+A siamese student compares its two vectors by f(u, v) = W' ReLU(W [u, v, u ⊙ v, |u − v|] + b) + b' (Tang et al. 2019,
+section 3.1; Barkan et al. 2019, section 3.4).  With W = [W₁, W₂, W₃, W₄] the first layer is
 
     W₁u + b  +  (W₂ + W₃ diag(u)) v  +  W₄ |u − v|.
 
@@ -77,11 +76,10 @@ class CosineScorer:
 class PairScorer:
     """One output of a siamese student for all pairs of sentence vectors; see :meth:`of`.
 
-    On a CPU it uses all of torch's threads: unlike an LSTM's steps, its products are large enough
-    to parallelise.  In bfloat16 the vectors, |u − v|, the weights and the result of their product
-    are rounded: the scores' error has a root mean square of 0.004 to 0.006 of their standard
-    deviation (random vectors and layers, width 128 to 1,536).  Among nearly identical candidates,
-    the same error is large relative to their differences.
+    On a CPU it uses all of torch's threads: unlike an LSTM's steps, its products are large enough to parallelise.
+    In bfloat16 the vectors, |u − v|, the weights and the result of their product are rounded: the scores' error has
+    a root mean square of 0.004 to 0.006 of their standard deviation (random vectors and layers, width 128 to
+    1,536).  Among nearly identical candidates, the same error is large relative to their differences.
     """
 
     def __init__(self, first: Layer, last: Layer, output: int | None, device: torch.device, precision: str) -> None:

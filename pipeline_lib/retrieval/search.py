@@ -156,9 +156,8 @@ def pair_scorer(
     located = contents.encoder.found_in(folder)
     if contents.normalised or contents.mean or contents.width < contents.encoder_width:
         raise PotstillError(
-            f"{catalogue.folder}: its vectors are normalised, centred or truncated, but a student "
-            "compares its vectors unaltered. Build the index without `--normalise`, `--centre` "
-            "and `--dimensions`."
+            f"{catalogue.folder}: its vectors are normalised, centred or truncated, but a student compares its vectors "
+            "unaltered. Build the index without `--normalise`, `--centre` and `--dimensions`."
         )
     student = load_student(Path(located.folder), device)
     number = label_number(Path(located.folder), student.label_names, label)

@@ -1,7 +1,6 @@
 """The segments of a catalogue: embedded or reused, recorded one by one, and finished together.
 
-A segment is identified by what determines its vectors (encoder, form, code, libraries) and by its
-sentences.
+A segment is identified by what determines its vectors (encoder, form, code, libraries) and by its sentences.
 """
 
 import json

@@ -26,8 +26,7 @@ _REMEDY = "Name the columns by `--text` and `--id`."
 class Rows:
     """Some sentences, and their ids if they have any.
 
-    :ivar faults: what is wrong with rows that could not be read, by their position here; their text
-        is empty.
+    :ivar faults: what is wrong with rows that could not be read, by their position here; their text is empty.
     """
 
     texts: list[str]
@@ -59,8 +58,7 @@ def read_rows(
 ) -> Iterator[Rows]:
     """Yield the sentences of a source in batches, in its order; memory does not grow with it.
 
-    :param source: a file, or a folder: a shard set, or files of a known format; None: standard
-        input.
+    :param source: a file, or a folder: a shard set, or files of a known format; None: standard input.
     :param text: the column, or JSON key, of the sentences; not used for lines.
     :param ids: that of their ids; None: there are none.
     """

@@ -5,9 +5,8 @@ not, as parsed code: comments, docstrings and formatting do not count.  So an ed
 again, and after an edited docstring everything is found.  Keys also contain the major and minor
 versions of the libraries that determine the bytes.
 
-In dvc.yaml a stage depends on digests of the same imports (:func:`stage_code`): a change that
-reruns a stage is seen by the store and the trained models too.  The library is digested where it is
-installed, in a repository or not.
+In dvc.yaml a stage depends on digests of the same imports (:func:`stage_code`): a change that reruns a stage is seen
+by the store and the trained models too.  The library is digested where it is installed, in a repository or not.
 """
 
 import ast

@@ -6,10 +6,9 @@ import numpy as np
 class SeenKeys:
     """A growing set of 64-bit keys.
 
-    They are kept in sorted runs, each more than twice as long as the next, so that there are few to
-    search: 8 bytes per key, and up to 20 while the longest runs are merged.  Keys are hashes: among
-    n different texts, two have the same one with a probability of about n² / 3.7e19, which is 4e-7
-    for four million.
+    They are kept in sorted runs, each more than twice as long as the next, so that there are few to search: 8 bytes
+    per key, and up to 20 while the longest runs are merged.  Keys are hashes: among n different texts, two have the
+    same one with a probability of about n² / 3.7e19, which is 4e-7 for four million.
     """
 
     def __init__(self) -> None:

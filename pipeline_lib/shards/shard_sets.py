@@ -8,10 +8,9 @@ Layout::
         ...
         manifest.json       written last: names, rows, bytes and SHA-256 of every shard
 
-``manifest.json`` has the fields of :class:`Manifest`.  Files are uncompressed, so that reading is
-memory-mapping; pyarrow, ``datasets`` (``load_dataset("arrow", data_files=...)``) and DuckDB
-(through pyarrow) open them as they are.  A folder without a manifest is unfinished and nothing
-reads it.
+``manifest.json`` has the fields of :class:`Manifest`.  Files are uncompressed, so that reading is memory-mapping;
+pyarrow, ``datasets`` (``load_dataset("arrow", data_files=...)``) and DuckDB (through pyarrow) open them as they
+are.  A folder without a manifest is unfinished and nothing reads it.
 """
 
 import re

@@ -1,10 +1,9 @@
 """A content-addressed store: what was computed once is never computed again.
 
-An entry is one file, found by the digest of everything that determines it (for teacher outputs: the
-teacher's weights, tokenizer, truncation, output kind, number format, the code, and the input
-shard's bytes).  DVC does not know about the store: its stages link entries into their outputs, so a
-killed stage loses only what it was computing, and going back to old settings finds everything still
-there.
+An entry is one file, found by the digest of everything that determines it (for teacher outputs: the teacher's
+weights, tokenizer, truncation, output kind, number format, the code, and the input shard's bytes).  DVC does not
+know about the store: its stages link entries into their outputs, so a killed stage loses only what it was computing,
+and going back to old settings finds everything still there.
 
 Layout: ``<root>/<kind>/<key[:2]>/<key>.arrow`` beside ``<key>.json`` (rows, bytes, SHA-256, and a
 digest of itself), which is written second: an entry without it was interrupted.  Entries are never

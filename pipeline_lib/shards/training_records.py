@@ -213,8 +213,7 @@ class LabelsRecord(ModelRecord):
 class AnswersRecord(LabelsRecord):
     """A teacher whose answers are in files.
 
-    :ivar best_dev, training_agreement: over the labelled rows that have an answer; None: there are
-        none.
+    :ivar best_dev, training_agreement: over the labelled rows that have an answer; None: there are none.
     :ivar predicted_from_words: how well the words of the training texts predict the answers; None:
         there are too few texts.
     """

@@ -1,8 +1,7 @@
 """Digests of the user's own files, so that an edited one reruns the stages that read it, no others.
 
-DVC could depend on the folder of all inputs, but not on "the files that this task names", nor on
-one outside that folder or behind a link.  So the first stage writes the digests of the named files
-beside each stage's settings.
+DVC could depend on the folder of all inputs, but not on "the files that this task names", nor on one outside that
+folder or behind a link.  So the first stage writes the digests of the named files beside each stage's settings.
 """
 
 import os

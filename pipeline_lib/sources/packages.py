@@ -31,9 +31,8 @@ def download(
     :param artifact: which archive: the wheel or the source distribution.
     :param sha256: digest of the archive, hex.
     :param cache: folder of archives; an archive put there by hand is found by its digest.
-    :param tags: selects the wheel of another Python and platform, such as
-        ``cp311-cp311-manylinux_2_24_x86_64``, whatever runs here: its data can be read anywhere.
-        None selects this machine's.
+    :param tags: selects the wheel of another Python and platform, such as ``cp311-cp311-manylinux_2_24_x86_64``,
+        whatever runs here: its data can be read anywhere. None selects this machine's.
     """
     if cache is None:
         check_state_folder()

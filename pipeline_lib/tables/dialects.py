@@ -44,8 +44,7 @@ def detect(sample: str, is_whole: bool, format: str, quoted: bool | None) -> Dia
     """Detect a file's dialect.
 
     :param sample: the text at its start; :param is_whole: whether that is all of it.
-    :param format: csv, which is quoted and may use any separator, or tsv, which uses tabs and may
-        be quoted.
+    :param format: csv, which is quoted and may use any separator, or tsv, which uses tabs and may be quoted.
     :param quoted: whether cells are quoted, if that is known.
     """
     separator = None

@@ -39,8 +39,7 @@ def entries_of(cell: str, known: Collection[str]) -> list[str] | None:
 
     An empty cell and ``[]`` have none.
 
-    :param known: all values that are labels, which tell whether a comma separates or belongs to
-        one.
+    :param known: all values that are labels, which tell whether a comma separates or belongs to one.
     """
     entries = bracketed(cell)
     choices = [[cell]] if entries is None else [entries]

@@ -45,8 +45,7 @@ class ReadOptions:
         holds all required names is read as having a header anyway, as CoLA's test file does.
     :ivar short_rows: whether rows may lack cells, which become empty, as in QQP's training file.
     :ivar remedy: how to name another column, for messages.
-    :ivar keep_faulty: whether rows that cannot be read stay, without values: see
-        :attr:`RowBatch.faults`.
+    :ivar keep_faulty: whether rows that cannot be read stay, without values: see :attr:`RowBatch.faults`.
     """
 
     format: Format | None = None
@@ -64,8 +63,7 @@ class RowBatch:
 
     :ivar source: the file; :ivar numbers: the number of each row, as an editor shows it.
     :ivar columns: the values of the columns that were asked for; None where there are none.
-    :ivar faults: what is wrong with rows that could not be read, by their position here; None: such
-        rows are errors.
+    :ivar faults: what is wrong with rows that could not be read, by their position here; None: such rows are errors.
     """
 
     source: str

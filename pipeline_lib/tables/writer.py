@@ -37,8 +37,7 @@ def open_writer(path: Path, names: list[str] | None = None, raw_cells: bool = Fa
 
     :param path: its suffix sets the format.
     :param names: class names, for CSV, which has no lists.
-    :param raw_cells: whether texts stay as they are in CSV that a spreadsheet would compute; see
-        :func:`_harmless`.
+    :param raw_cells: whether texts stay as they are in CSV that a spreadsheet would compute; see :func:`_harmless`.
     """
     require_ending(path)
     options = _Options(names, raw_cells)

@@ -133,9 +133,8 @@ class Pieces:
         sign = self.mask or self.unknown
         if sign is None:
             raise PotstillError(
-                "the teacher's tokenizer has neither a mask nor an unknown token, and the transfer "
-                "set has masked words. Set p_mask to 0 in its `transfer` recipe, or give the "
-                "tokenizer a mask_token."
+                "the teacher's tokenizer has neither a mask nor an unknown token, and the transfer set has masked "
+                "words. Set p_mask to 0 in its `transfer` recipe, or give the tokenizer a mask_token."
             )
         return sign
 
@@ -244,9 +243,8 @@ def load_fast_tokenizer(folder: Path) -> Any:
     files = [file for file in tokenizer.vocab_files_names.values() if (folder / file).exists()]
     if not tokenizer.is_fast:
         raise PotstillError(
-            f"{folder}: its {name} ({', '.join(files) or 'no file'}) is a tokenizer in Python "
-            "alone. Convert it to a tokenizer.json with the tokenizers library, or use a model "
-            "that has one."
+            f"{folder}: its {name} ({', '.join(files) or 'no file'}) is a tokenizer in Python alone. Convert it to a "
+            "tokenizer.json with the tokenizers library, or use a model that has one."
         )
     # Otherwise each word of each text would be the unknown word.
     if tokenizer.backend_tokenizer.get_vocab_size() <= len(tokenizer.added_tokens_decoder):
@@ -292,8 +290,7 @@ def load_pieces(folder: Path, reads: str) -> Pieces:
 
     A process caches the last ones.
 
-    :param reads: ``pieces``, ``sentences`` or ``sequence``: see
-        :data:`~pipeline_lib.params.students.Reads`.
+    :param reads: ``pieces``, ``sentences`` or ``sequence``: see :data:`~pipeline_lib.params.students.Reads`.
     """
     return _loaded(folder, digest_tokenizer(folder), reads)
 

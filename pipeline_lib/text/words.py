@@ -1,10 +1,9 @@
 """What a word is, defined once for the whole project.
 
-Augmentation, vocabulary and the students' tokenizer all split text by the one pattern below, so a
-student sees the same words in training and in use.  The pattern follows the Penn Treebank where
-that matters for tagging: ``don't`` is ``do`` ``n't``, ``it's`` is ``it`` ``'s``.  In a script that
-has no spaces between words, each character is one, with the marks above and below it; that is how
-BERT reads Chinese, too (Devlin et al. 2019, multilingual models).
+Augmentation, vocabulary and the students' tokenizer all split text by the one pattern below, so a student sees the
+same words in training and in use.  The pattern follows the Penn Treebank where that matters for tagging: ``don't``
+is ``do`` ``n't``, ``it's`` is ``it`` ``'s``.  In a script that has no spaces between words, each character is one,
+with the marks above and below it; that is how BERT reads Chinese, too (Devlin et al. 2019, multilingual models).
 """
 
 from collections.abc import Sequence

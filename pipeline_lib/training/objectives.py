@@ -35,12 +35,10 @@ def soft_label_loss(student: torch.Tensor, teacher: torch.Tensor, temperature: f
 def label_loss(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Return the cross-entropy against class indices, or the mean squared error against scores.
 
-    Of several labels, each one's binary cross-entropy is summed over labels, then averaged over
-    rows.
+    Of several labels, each one's binary cross-entropy is summed over labels, then averaged over rows.
 
     :param outputs: float (rows, classes), or (rows, 1) for scores.
-    :param labels: int64 class indices, or float scores, shape (rows,); or 0 or 1 for each label,
-        (rows, labels).
+    :param labels: int64 class indices, or float scores, shape (rows,); or 0 or 1 for each label, (rows, labels).
     """
     if labels.ndim == 2:
         return _binary_cross_entropy(outputs, labels.to(outputs.dtype))

@@ -1,10 +1,9 @@
 """One training that several processes compute together, each its share of every batch.
 
-Every process holds the whole model and prepares the same data.  Before each step the gradients are
-added up, so that all take the step which one process would take.  The main process alone scores
-the model on dev, saves checkpoints and stores the result.  Sums are rounded in another order than
-in one process, and each process draws dropout of its own: the bytes depend on the number of
-processes, which is part of the training's key.
+Every process holds the whole model and prepares the same data.  Before each step the gradients are added up, so that
+all take the step which one process would take.  The main process alone scores the model on dev, saves checkpoints
+and stores the result.  Sums are rounded in another order than in one process, and each process draws dropout of its
+own: the bytes depend on the number of processes, which is part of the training's key.
 """
 
 import os

@@ -31,11 +31,9 @@ def test_torch_that_is_imported_is_given_its_threads_back() -> None:
 
 def test_torch_that_is_imported_within_has_one_thread() -> None:
     found = run(
-        "import os; os.environ['OMP_NUM_THREADS'] = '2'\n"
-        "from pipeline_lib.base.threads import single_thread\n"
-        "with single_thread():\n"
-        "    import torch; print(torch.get_num_threads())\n"
-        "print(torch.get_num_threads(), os.environ['OMP_NUM_THREADS'])"
+        "import os; os.environ['OMP_NUM_THREADS'] = '2'\nfrom pipeline_lib.base.threads import single_thread\nwith "
+        "single_thread():\n    import torch; print(torch.get_num_threads())\nprint(torch.get_num_threads(), "
+        "os.environ['OMP_NUM_THREADS'])"
     )
     assert found.split() == ["1", "2", "2"]
 

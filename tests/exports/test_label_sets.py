@@ -71,9 +71,8 @@ def test_the_metadata_of_an_onnx_file_says_sigmoid(folder: Path) -> None:
 def test_transformers_gives_a_probability_for_each_label(folder: Path) -> None:
     # In a process of its own: this one may know the students' classes.
     code = (
-        "import json; from transformers import pipeline; "
-        "model = pipeline('text-classification', '.', trust_remote_code=True, device='cpu'); "
-        "print(json.dumps(model(['a good film'], top_k=None)[0]))"
+        "import json; from transformers import pipeline; model = pipeline('text-classification', '.', "
+        "trust_remote_code=True, device='cpu'); print(json.dumps(model(['a good film'], top_k=None)[0]))"
     )
     own = os.environ | {"HF_HOME": str(folder.with_name("home")), "HF_HUB_OFFLINE": "1"}
     command, place = [sys.executable, "-c", code], folder.with_name("hub")

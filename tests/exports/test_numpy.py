@@ -60,8 +60,7 @@ def test_nothing_else_is_needed(tmp_path: Path) -> None:
     folder = write_student(tmp_path / "student", "bilstm", True, ["no", "yes"])
     export_numpy(folder, tmp_path / "out")
     code = (
-        "import runpy, sys; sys.argv[1:] = ['a good film\\tdull']; "
-        "runpy.run_path('student.py', run_name='__main__'); "
+        "import runpy, sys; sys.argv[1:] = ['a good film\\tdull']; runpy.run_path('student.py', run_name='__main__'); "
         "print({'torch', 'safetensors', 'pipeline_lib', 'onnxruntime'} & {*sys.modules})"
     )
     bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

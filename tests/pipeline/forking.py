@@ -2,13 +2,12 @@
 
     python tests/pipeline/forking.py SOCKET PID
 
-A stage spends seconds on importing torch and transformers, and these tests run dozens.  The server
-imports third-party libraries, the settings of the library and the digests of its code, of which
-every stage needs all; it computes nothing else.  Each fork leads a process group of its own, takes
-``pipeline_lib`` anew from the folder that PYTHONPATH names if that is another, and is
-`python -m MODULE` or `python SCRIPT` in all else: a stage, the ``distill`` command, or DVC, whose
-stages are forks too.  `measure_speed` times in its own process.  Files are not flushed to the disk:
-only a machine that goes down loses what the kernel holds, and here processes are killed.
+A stage spends seconds on importing torch and transformers, and these tests run dozens.  The server imports
+third-party libraries, the settings of the library and the digests of its code, of which every stage needs all; it
+computes nothing else.  Each fork leads a process group of its own, takes ``pipeline_lib`` anew from the folder that
+PYTHONPATH names if that is another, and is `python -m MODULE` or `python SCRIPT` in all else: a stage, the
+``distill`` command, or DVC, whose stages are forks too.  `measure_speed` times in its own process.  Files are not
+flushed to the disk: only a machine that goes down loses what the kernel holds, and here processes are killed.
 
 A request is one line of JSON: argv, cwd, env, log (the file that takes the output), prelude (code
 that runs before the script).  The answer is two lines: the fork's process id, then its exit status.

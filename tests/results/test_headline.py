@@ -67,9 +67,8 @@ def test_further_splits_come_last() -> None:
 
 def test_quality_speed_size_and_agreement_are_told_in_this_order() -> None:
     assert told(made(), made_up_speed()) == (
-        f"{QUALITY} On one core it answers 12,500 sentences per second (onnx-int8), the teacher "
-        "250 (onnx): 50 times as fast. It takes 3 MB on disk, the teacher 92 MB: 31 times as much. "
-        f"{AGREEMENT}"
+        f"{QUALITY} On one core it answers 12,500 sentences per second (onnx-int8), the teacher 250 (onnx): 50 times "
+        f"as fast. It takes 3 MB on disk, the teacher 92 MB: 31 times as much. {AGREEMENT}"
     )
 
 

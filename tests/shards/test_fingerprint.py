@@ -107,12 +107,10 @@ def test_what_is_exempt_is_there_and_says_why() -> None:
 def test_lazy_and_relative_imports_count_and_those_for_type_checkers_do_not(library: Path) -> None:
     file = library / "made_up.py"
     file.write_text(
-        "from typing import TYPE_CHECKING\n"
-        "import pipeline_lib.base.hashing\n"
-        "from pipeline_lib.text import words, nothing\n"
-        "from .shards.columns import list_column\n"
-        "if TYPE_CHECKING:\n    from pipeline_lib.models.networks.dropout import Dropout\n"
-        "def late():\n    from pipeline_lib.text.ragged import Sentences\n"
+        "from typing import TYPE_CHECKING\nimport pipeline_lib.base.hashing\nfrom pipeline_lib.text import words, "
+        "nothing\nfrom .shards.columns import list_column\nif TYPE_CHECKING:\n    from "
+        "pipeline_lib.models.networks.dropout import Dropout\ndef late():\n    from pipeline_lib.text.ragged import "
+        "Sentences\n"
     )
     found = {"base.hashing", "text.words", "text", "text.ragged", "shards.columns"}
     assert imports(file) == {f"pipeline_lib.{name}" for name in found}

@@ -35,10 +35,9 @@ def export(
 ) -> None:
     """Write a set and the models' answers to it as one flat file, row by row.
 
-    Columns: id, key, text (and text_pair), label, how the row was made, the teacher's answer with
-    confidence, entropy, probabilities and logits, with --student also the student's, vectors.
-    DuckDB, datasets, pandas, embedding-atlas and sentence-transformers can read the file
-    (docs/inspection.md).
+    Columns: id, key, text (and text_pair), label, how the row was made, the teacher's answer with confidence,
+    entropy, probabilities and logits, with --student also the student's, vectors. DuckDB, datasets, pandas,
+    embedding-atlas and sentence-transformers can read the file (docs/inspection.md).
     """
     from pipeline_lib.inspection.flat import FlatRows
     from pipeline_lib.tables.writer import write_tables

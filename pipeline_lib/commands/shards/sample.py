@@ -31,8 +31,7 @@ def sample(
 ) -> None:
     """Show rows drawn at random, the same ones for the same seed, in the set's order.
 
-    Rows are drawn by content: if the set grows, the same rows are drawn again, except those that
-    new rows displace.
+    Rows are drawn by content: if the set grows, the same rows are drawn again, except those that new rows displace.
     """
     from dataclasses import asdict
 

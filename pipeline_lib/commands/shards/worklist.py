@@ -47,12 +47,11 @@ def worklist(
 ) -> None:
     """List the rows to review first, the most informative on top.
 
-    uncertain: where the teacher is least sure. labels: likely label errors, to whose label the
-    teacher gives the lowest probability. student: where student and teacher differ most.
-    augmentation: where augmentation changed the teacher's answer most. For a task, the transfer
-    set and held-out splits are read with the students' stored answers; for a set, only that set,
-    and --student answers it. label-next, if it is asked for: the unlabelled texts to label next,
-    which the student is unsure of and which differ; `distill init --add-labels` reads what --to
+    uncertain: where the teacher is least sure. labels: likely label errors, to whose label the teacher gives the
+    lowest probability. student: where student and teacher differ most. augmentation: where augmentation changed the
+    teacher's answer most. For a task, the transfer set and held-out splits are read with the students' stored
+    answers; for a set, only that set, and --student answers it. label-next, if it is asked for: the unlabelled texts
+    to label next, which the student is unsure of and which differ; `distill init --add-labels` reads what --to
     writes, once you have filled in the labels.
     """
     from dataclasses import asdict

@@ -26,8 +26,7 @@ class Refilled:
 
     :ivar new: shards that the store now has; :ivar known: those that it had.
     :ivar fault: why none were taken, if so.
-    :ivar difference: of rows computed again, as a share of the mean distance between rows; None if
-        none were.
+    :ivar difference: of rows computed again, as a share of the mean distance between rows; None if none were.
     """
 
     folder: Path

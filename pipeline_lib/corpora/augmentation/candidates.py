@@ -20,8 +20,7 @@ def with_candidates(examples: pa.Table, nearest: pa.Table, predictions: pa.Table
     It has, for each word, a list of words, or null: list<list<string>>.
 
     :param nearest: columns word (string) and nearest (list<string>).
-    :param predictions: row for row, ``predicted`` for each sentence: list<list<string>>, null where
-        there is none.
+    :param predictions: row for row, ``predicted`` for each sentence: list<list<string>>, null where there is none.
     """
     known, lists = (whole(nearest[name]) for name in ("word", "nearest"))
     for side in column_suffixes(examples):

@@ -1,11 +1,10 @@
 """The rules that turn a small labelled corpus into a transfer set.
 
-Tang et al. 2019, section 3.3: masking, POS-guided word replacement, n-gram sampling; and Jiao et
-al. 2020, algorithm 1: substitution by words that fit.  A synthetic example is a pure function of
-(seed, the example's words, iteration, recipe, lexicon, the words' candidates): every draw is a hash
-of those, so neither order, batch size nor worker count can change it.  All examples of a block are
-processed at once, as flat numpy arrays of word ids.  In sentence pairs the first sentence is
-changed, then the second, then both, in turn.
+Tang et al. 2019, section 3.3: masking, POS-guided word replacement, n-gram sampling; and Jiao et al. 2020, algorithm
+1: substitution by words that fit.  A synthetic example is a pure function of (seed, the example's words, iteration,
+recipe, lexicon, the words' candidates): every draw is a hash of those, so neither order, batch size nor worker count
+can change it.  All examples of a block are processed at once, as flat numpy arrays of word ids.  In sentence pairs
+the first sentence is changed, then the second, then both, in turn.
 """
 
 from collections.abc import Callable, Iterator
@@ -68,8 +67,7 @@ def augment_block(
     the iterations before it and on none after.
 
     :param examples: prepared rows in a stable order, with the columns of
-        :func:`pipeline_lib.corpora.tasks.preparation.prepared_schema`; for a recipe with
-        substitution, also those of
+        :func:`pipeline_lib.corpora.tasks.preparation.prepared_schema`; for a recipe with substitution, also those of
         :func:`~pipeline_lib.corpora.augmentation.candidates.with_candidates`.
     :param lexicon: what replacement draws from.
     :param recipe: the rules' probabilities.
@@ -126,9 +124,8 @@ def _changes(sentences: int, iteration: int) -> tuple[bool, ...]:
 class _BlockWords:
     """One sentence of each of a block's distinct examples, as flat arrays of word ids.
 
-    A word id is an index into ``strings``: the lexicon's entries, then the block's own words, then
-    the mask, then what words can be substituted by.  So replacement can write the number of an
-    entry as it was drawn.
+    A word id is an index into ``strings``: the lexicon's entries, then the block's own words, then the mask, then
+    what words can be substituted by.  So replacement can write the number of an entry as it was drawn.
     """
 
     def __init__(self, examples: pa.Table, side: str, lexicon: Lexicon) -> None:

@@ -174,10 +174,9 @@ def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], d
 
     :param folder: the task's folder of raw files, one per split.
     :param task: its parameters.
-    :return: the examples of each split that the source names (train, dev, test, or all), and those
-        that were labelled later or are of a pool, in the files' order, and per split the counts of
-        rows read, kept, and left out by reason, and the numbers of the rows that were kept though
-        they have an empty text.
+    :return: the examples of each split that the source names (train, dev, test, or all), and those that were
+        labelled later or are of a pool, in the files' order, and per split the counts of rows read, kept, and left
+        out by reason, and the numbers of the rows that were kept though they have an empty text.
     """
     labels = meaning_of(task)
     splits: dict[str, list[Example]] = {}

@@ -1,10 +1,9 @@
 """A pair task made of Wikipedia's sentences: are two of them adjacent, or not.
 
-It needs no human labels: it is self-supervised, and shows how well a model knows what belongs
-together.  Positive pairs are neighbours within one paragraph.  A negative has a positive's first
-sentence, and a sentence that follows another one elsewhere, in the same article or a different one;
-so neither sentence reveals the label on its own.  Articles are split between train, dev and test:
-none is shared.
+It needs no human labels: it is self-supervised, and shows how well a model knows what belongs together.  Positive
+pairs are neighbours within one paragraph.  A negative has a positive's first sentence, and a sentence that follows
+another one elsewhere, in the same article or a different one; so neither sentence reveals the label on its own.
+Articles are split between train, dev and test: none is shared.
 """
 
 from dataclasses import dataclass
@@ -28,8 +27,7 @@ REMEDY = "Lower `pairs`, or split more articles (`wikipedia.sentences`)."
 def write_pairs(source: NeighbourPairs, sentences: ShardSet, target: Path, where: str) -> None:
     """Write ``target/{train,dev,test}.parquet`` with the columns first, second and label.
 
-    Hashes of sentences and article ids decide everything, so that a larger ``pairs`` only adds
-    pairs.
+    Hashes of sentences and article ids decide everything, so that a larger ``pairs`` only adds pairs.
 
     :param sentences: the training set of ``split_wikipedia``.
     :param where: the key of params.yaml, for messages.

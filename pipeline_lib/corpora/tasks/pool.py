@@ -1,7 +1,6 @@
 """A pool's texts: read from packages, the user's files or Wikipedia, and drawn by their hash.
 
-A teacher's answers to texts of any kind teach its students.  Of the pool's labels, if it has any,
-nothing is read.
+A teacher's answers to texts of any kind teach its students.  Of the pool's labels, if it has any, nothing is read.
 """
 
 import tempfile

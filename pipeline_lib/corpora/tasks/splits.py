@@ -1,13 +1,11 @@
 """Drawing dev and test from one file.
 
-Within each block and label, examples are ordered by a seeded hash of their content, and the first
-go to dev, the next to test.  So the order of the file does not matter, an added example affects
-only its own block, and equal texts are always in the same split.  A class of which train would get
-nothing has one text moved to train.
+Within each block and label, examples are ordered by a seeded hash of their content, and the first go to dev, the
+next to test.  So the order of the file does not matter, an added example affects only its own block, and equal texts
+are always in the same split.  A class of which train would get nothing has one text moved to train.
 
-Of several labels, a row counts under the rarest that it has in its block (the first step of the
-iterative stratification of Sechidis et al. 2011, in one pass), and one that dev would lack has one
-text moved there.
+Of several labels, a row counts under the rarest that it has in its block (the first step of the iterative
+stratification of Sechidis et al. 2011, in one pass), and one that dev would lack has one text moved there.
 """
 
 from collections.abc import Sequence

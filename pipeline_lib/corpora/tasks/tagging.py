@@ -87,9 +87,8 @@ def _load_spacy(model: str) -> TagWords:
         raise _no_model(model) from error
     if not {"tagger", "morphologizer"} & {*nlp.pipe_names}:
         raise PotstillError(
-            f"tagger.model: the pipeline {model} has no tagger (it has "
-            f"{', '.join(nlp.pipe_names) or 'no component'}). Name another, or set `engine: none` "
-            "and `model: null`."
+            f"tagger.model: the pipeline {model} has no tagger (it has {', '.join(nlp.pipe_names) or 'no component'}). "
+            "Name another, or set `engine: none` and `model: null`."
         )
 
     def tag(words: Sequence[Sequence[str]], spaces: Sequence[Sequence[bool]]) -> Iterator[list[str]]:

@@ -1,10 +1,9 @@
 """Unlabelled texts beside a task's examples.
 
-They are not examples: a teacher is not tuned on them, and a student that learns from labels does
-not see them.  Transfer sets that ask for them (``unlabelled`` of a recipe) contain them, and what
-the rules make of them, with the teacher's answers; the students' vocabulary includes their words.
-They are stored within the training set, in separate blocks: a changed file leaves the examples'
-blocks alone.
+They are not examples: a teacher is not tuned on them, and a student that learns from labels does not see them.
+Transfer sets that ask for them (``unlabelled`` of a recipe) contain them, and what the rules make of them, with the
+teacher's answers; the students' vocabulary includes their words. They are stored within the training set, in
+separate blocks: a changed file leaves the examples' blocks alone.
 """
 
 from collections.abc import Iterable

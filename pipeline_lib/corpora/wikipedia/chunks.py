@@ -1,8 +1,7 @@
 """A corpus of articles, streamed from its source in chunks of a fixed size.
 
-Nothing is copied or decompressed to disk.  Where a chunk ends depends on the articles' lengths
-alone, so that a chunk is the same whichever process splits it, and can be found again by its
-content.
+Nothing is copied or decompressed to disk.  Where a chunk ends depends on the articles' lengths alone, so that a
+chunk is the same whichever process splits it, and can be found again by its content.
 """
 
 import glob

@@ -18,8 +18,7 @@ kategória kategorijo kategorio kategorya kateqoriya kategoriya luokka flokkur c
 rummad thể|loại κατηγορία категорија категория категорія катэгорыя санат կատեգորիա კატეგორია קטגוריה
 تصنيف رده زمرہ श्रेणी वर्ग বিষয়শ্রেণী பகுப்பு వర్గం ವರ್ಗ വർഗ്ഗം หมวดหมู่ カテゴリ 分类 分類 분류
 """
-"""Files and categories, in English, which every wiki knows, and as large wikis call them; ``|``
-stands for a space."""
+"""Files and categories, in English, which every wiki knows, and as large wikis call them; ``|`` stands for a space."""
 _LANGUAGES = """
 aa ab ace ady af ak als alt am ami an ang ann anp ar arc ary arz as ast atj av avk awa ay az azb ba
 ban bar bat-smg bbc bcl bdr be be-tarask be-x-old bew bg bh bi bjn blk bm bn bo bpy br bs btm bug

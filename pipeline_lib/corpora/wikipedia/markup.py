@@ -49,8 +49,7 @@ def wikitext_paragraphs(wikitext: str) -> list[str]:
     except ParserError as error:
         raise PotstillError(f"wikitext that cannot be parsed ({error})") from error
     lines = [line.strip() for line in "".join(_plain(nodes)).split("\n")]
-    # An empty line, a heading, a list or a template on its own line ends a paragraph; other line
-    # ends are spaces.
+    # An empty line, a heading, a list or a template on its own line ends a paragraph; other line ends are spaces.
     groups = groupby(lines, key=lambda line: not _LIST_OR_EMPTY.match(line))
     return _tidied(" ".join(group) for is_text, group in groups if is_text)
 

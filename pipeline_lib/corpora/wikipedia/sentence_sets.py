@@ -184,9 +184,8 @@ def _refuse_empty(sets: list[SentenceSet], params: Wikipedia, lots: Lots) -> Non
         share = lots.between
         if share is None:
             raise PotstillError(
-                "params.yaml: wikipedia.source: only one article has sentences, so the "
-                f"{name} set is empty: training and validation have different articles. Add at "
-                "least one article."
+                f"params.yaml: wikipedia.source: only one article has sentences, so the {name} set is empty: training "
+                "and validation have different articles. Add at least one article."
             )
         raise PotstillError(
             f"params.yaml: wikipedia.validation.share: with {params.validation.share:g} of the "

@@ -164,9 +164,8 @@ def _reproduce(facts: Facts) -> list[str]:
         settings = sorted(asdict(training.settings).items())
         values = ", ".join(f"{key} {value}" for key, value in settings)
         details.append(
-            f"Trained with {escape(values)}, for {training.steps:,} steps on {training.rows:,} "
-            f"rows; the weights are those of step {training.best_step:,}. Computed on "
-            f"{escape(training.computed_on)}."
+            f"Trained with {escape(values)}, for {training.steps:,} steps on {training.rows:,} rows; the weights are "
+            f"those of step {training.best_step:,}. Computed on {escape(training.computed_on)}."
         )
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     details.append(f"Exported by potstill {__version__}, Python {platform.python_version()}, {libraries}.")

@@ -55,9 +55,8 @@ def _caption(facts: Facts) -> list[str]:
     sizes = ", ".join(f"{count:,} {name}" for name, count in scores.rows.items())
     f1 = f" (f1 of class {escape(scores.f1_label)})" if scores.f1_label else ""
     lines = [
-        f"{' / '.join(map(escape, scores.metrics))} in percent{f1}; rows: {sizes}. Methods: mean "
-        f"over seeds {', '.join(method.training.best_step)}, ± standard deviation of "
-        f"{escape(scores.metric)}.",
+        f"{' / '.join(map(escape, scores.metrics))} in percent{f1}; rows: {sizes}. Methods: mean over seeds "
+        f"{', '.join(method.training.best_step)}, ± standard deviation of {escape(scores.metric)}.",
         scores.selection,
         "To teacher: mean score minus the teacher's. Agreement: how often, or how closely, its "
         "answers match the teacher's, which is not accuracy.",
@@ -65,9 +64,8 @@ def _caption(facts: Facts) -> list[str]:
     if method.baseline is not None:
         lines.append(
             f"Gain: over its undistilled baseline, {code(method.baseline)}, with its "
-            f"{100 * scores.evaluate.confidence:.0f} % interval over seeds and examples "
-            "(Obuchowski and Rockette 1995); p corrected for all rows of the task's table (Holm "
-            "1979). With one seed there is neither."
+            f"{100 * scores.evaluate.confidence:.0f} % interval over seeds and examples (Obuchowski and Rockette "
+            "1995); p corrected for all rows of the task's table (Holm 1979). With one seed there is neither."
         )
     for name, teacher in scores.teachers.items():
         missing = [f"{count:,} {part}" for part, count in teacher.unanswered.items()]
@@ -137,9 +135,8 @@ def _errors(facts: Facts) -> list[str]:
         return ["Unknown: there is no split with labels that the teacher answered."]
     error, seed = mine[key], str(facts.place.seed)
     return [
-        f"Mean absolute error on {split}, in the labels' unit: teacher {theirs[key]:.3f}, student "
-        f"{error.mean:.3f} ± {error.std:.3f}, this file {error.by_seed[seed]:.3f}; difference "
-        f"{error.mean - theirs[key]:+.3f}."
+        f"Mean absolute error on {split}, in the labels' unit: teacher {theirs[key]:.3f}, student {error.mean:.3f} ± "
+        f"{error.std:.3f}, this file {error.by_seed[seed]:.3f}; difference {error.mean - theirs[key]:+.3f}."
     ]
 
 

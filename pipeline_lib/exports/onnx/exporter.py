@@ -51,9 +51,8 @@ def _export(folder: Path, out: Path, form: str) -> str:
     worst = max(deviations.values(), key=lambda deviation: deviation.relative)
     if worst.relative > MAX_DEVIATION:
         raise PotstillError(
-            f"{folder}: the ONNX model's answers differ from the student's (by up to "
-            f"{worst.largest:.3g}), so nothing was written. Please report the model's family, and "
-            "use the student's own folder."
+            f"{folder}: the ONNX model's answers differ from the student's (by up to {worst.largest:.3g}), so nothing "
+            "was written. Please report the model's family, and use the student's own folder."
         )
     if form == "onnx-int8":
         model = quantise(model)

@@ -1,8 +1,7 @@
 """Builds graphs of ONNX operators, one node at a time.
 
-A student's LSTM is not exported by tracing it: the result of a tracer or of torch's exporter is
-only correct for the example's length (pytorch#191855).  Here it is ONNX's LSTM operator, which
-takes the length of each row.
+A student's LSTM is not exported by tracing it: the result of a tracer or of torch's exporter is only correct for the
+example's length (pytorch#191855).  Here it is ONNX's LSTM operator, which takes the length of each row.
 """
 
 from collections.abc import Sequence

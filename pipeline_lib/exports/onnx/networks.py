@@ -1,8 +1,7 @@
 """The students' networks as graphs of ONNX operators, with any number of rows and words.
 
-Each function computes what the module of the same name in :mod:`pipeline_lib.models.networks`
-does.  The padding after a row's words has no effect, whatever it is, and a row without words is
-one unknown word, as in the students.
+Each function computes what the module of the same name in :mod:`pipeline_lib.models.networks` does.  The padding
+after a row's words has no effect, whatever it is, and a row without words is one unknown word, as in the students.
 """
 
 from collections.abc import Callable

@@ -41,8 +41,7 @@ class BiAttentiveReader(nn.Module):
     ) -> dict[str, torch.Tensor]:
         """Return the named output ``vector`` (rows, width): the shared layer's output for a pair.
 
-        :param ids: int64 (rows, longest), padded at the end; :param lengths: int64 (rows,), at
-            least 1.
+        :param ids: int64 (rows, longest), padded at the end; :param lengths: int64 (rows,), at least 1.
         :param ids_2: the second sentences; None: each first sentence is paired with itself.
         :param lengths_2: their words per row.  :param segments: not used.
         """

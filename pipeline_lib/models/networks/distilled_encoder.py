@@ -2,9 +2,8 @@
 
     SentenceTransformer("folder", trust_remote_code=True).encode(["A sentence."])
 
-This file and those that it imports are copied into an exported folder: they are the code that
-``trust_remote_code`` runs.  Besides torch they need tokenizers and safetensors, and for a
-transformer, transformers.
+This file and those that it imports are copied into an exported folder: they are the code that ``trust_remote_code``
+runs.  Besides torch they need tokenizers and safetensors, and for a transformer, transformers.
 """
 
 import json

@@ -13,9 +13,8 @@ HEAD = ("hidden", "logits")
 class JointNetwork(nn.Module):
     """Students of several tasks that share everything but their heads.
 
-    Liu 2020, section 4.1.2: "shared" layers, and above them a ReLU layer and the outputs of each
-    task.  The head of a pair task takes the comparison of both sentences, so its first layer may
-    be wider.
+    Liu 2020, section 4.1.2: "shared" layers, and above them a ReLU layer and the outputs of each task.  The head of
+    a pair task takes the comparison of both sentences, so its first layer may be wider.
 
     :ivar students: the networks, in the order of the tasks.  Each is an ordinary student that
         shares its weights with this network: training one updates all.

@@ -26,8 +26,7 @@ Attention = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 class Packing:
     """How a batch is packed.
 
-    :ivar lengths: tokens of each sentence, int64 (rows,), on the CPU; sentences of one length are
-        neighbours.
+    :ivar lengths: tokens of each sentence, int64 (rows,), on the CPU; sentences of one length are neighbours.
     :ivar device: where the batch is.
     """
 

@@ -1,8 +1,7 @@
 """A student's network in plain torch: an encoder, an optional ReLU layer, and the outputs.
 
-Training, scoring and prediction need no more than this: importing transformers takes longer than
-predicting a thousand sentences.  :mod:`pipeline_lib.models.students.huggingface` wraps the same
-network as a transformers model.
+Training, scoring and prediction need no more than this: importing transformers takes longer than predicting a
+thousand sentences.  :mod:`pipeline_lib.models.students.huggingface` wraps the same network as a transformers model.
 """
 
 from collections.abc import Mapping
@@ -43,9 +42,8 @@ class StudentConfig:
 class StudentNetwork(nn.Module):
     """An encoder, an optional ReLU layer, and the logits, or a regression's score.
 
-    For a pair, one encoder reads the sentences separately, and the ReLU layer's input is
-    :func:`compare` (Tang et al. 2019, section 3.1, figures 1 and 2); if the settings are ``joint``,
-    the encoder reads both at once.
+    For a pair, one encoder reads the sentences separately, and the ReLU layer's input is :func:`compare` (Tang et
+    al. 2019, section 3.1, figures 1 and 2); if the settings are ``joint``, the encoder reads both at once.
     """
 
     def __init__(self, config: StudentConfig) -> None:
@@ -69,9 +67,8 @@ class StudentNetwork(nn.Module):
     ) -> dict[str, torch.Tensor]:
         """Return the named outputs: ``logits`` (rows, classes), or (rows, 1) for a regression.
 
-        ``vector`` (rows, width) is the encoder's output for a sentence; for a pair, that of the
-        first sentence, or of both if it reads them at once.  A transformer also returns its
-        ``states`` (rows, layers, width).
+        ``vector`` (rows, width) is the encoder's output for a sentence; for a pair, that of the first sentence, or
+        of both if it reads them at once.  A transformer also returns its ``states`` (rows, layers, width).
 
         :param ids: int64 (rows, longest), padded at the end; :param lengths: words per row.
         :param ids_2: the second sentences of pairs; :param lengths_2: their words per row.

@@ -75,8 +75,7 @@ class TransformerReader(PretrainedLayers):
         tokens, for the embeddings and for each layer, and ``attentions`` each layer's attention
         scores, once :attr:`gives_scores` is set and the model returns them.
 
-        :param ids: int64 (rows, longest), padded at the end, special tokens included; for a pair,
-            both sentences.
+        :param ids: int64 (rows, longest), padded at the end, special tokens included; for a pair, both sentences.
         :param lengths: int64 (rows,).  :param ids_2: not used; :param lengths_2: not used.
         :param segments: which sentence each token belongs to, for models with token types.
         """

@@ -22,8 +22,7 @@ from pipeline_lib.shards.shard_sets import ShardSet
 def student_faults(params: Params, layout: Layout) -> list[str]:
     """Return one line per student, or row, that asks more of a model at hand than that has.
 
-    At hand are models in local folders, and what an earlier run has fetched for the same row of
-    ``models``.
+    At hand are models in local folders, and what an earlier run has fetched for the same row of ``models``.
     """
     folders = _models_at_hand(params, layout)
     faults: list[str] = []
@@ -112,9 +111,8 @@ def check_width(key: str, student: StudentSettings, model: Path, states: Path) -
     student_width, width = layer_width(_configuration(student, model)), state_width(states)
     if width not in (student_width, None):
         raise PotstillError(
-            f"{key}.objective: the states of {_name(student, model)} have {student_width} values, "
-            f"those of its teacher {width}. Use a student of a model with {width}, or another "
-            "teacher."
+            f"{key}.objective: the states of {_name(student, model)} have {student_width} values, those of its teacher "
+            f"{width}. Use a student of a model with {width}, or another teacher."
         )
 
 
@@ -134,9 +132,8 @@ def check_beside(key: str, row: Method | GeneralEncoder, student: StudentSetting
     heads = head_count(config), head_count(other)
     if "attentions" in row.objective.weights and heads[0] != heads[1]:
         raise PotstillError(
-            f"{key}.objective.attentions: {_name(student, model)} has {heads[0]} attention heads, "
-            f"its teacher {heads[1]}, and they are compared one by one. Leave the term out, or "
-            "use another student."
+            f"{key}.objective.attentions: {_name(student, model)} has {heads[0]} attention heads, its teacher "
+            f"{heads[1]}, and they are compared one by one. Leave the term out, or use another student."
         )
 
 

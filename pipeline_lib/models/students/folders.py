@@ -13,8 +13,7 @@ from pipeline_lib.models.checks import check_outputs
 MODEL_TYPE = "distillery_student"
 ENCODER_TYPE = "distillery_encoder"
 TEMPERATURE = "calibration_temperature"
-"""The key in the config.json of a student exported for the hub; `temperature` is a generation
-setting there."""
+"""The key in the config.json of a student exported for the hub; `temperature` is a generation setting there."""
 Predict = Callable[[Sequence[Text]], np.ndarray]
 """Maps texts or pairs to logits, float32 (texts, classes); for an encoder, texts to vectors."""
 

@@ -32,13 +32,11 @@ class HubStudentConfig(PretrainedConfig):
         **kwargs: Any,
     ) -> None:
         if TEMPERATURE in kwargs:
-            # Only a student exported for the hub has this key.
-            # Registered classes take precedence over a folder's own, but only the latter apply its
-            # temperature.
+            # Only a student exported for the hub has this key. Registered classes take precedence over a folder's own,
+            # but only the latter apply its temperature.
             raise PotstillError(
-                "this student was exported for the hub, with classes of its own. Load it by "
-                "pipeline_lib.load_student, or where pipeline_lib.models.students.huggingface is "
-                "not imported."
+                "this student was exported for the hub, with classes of its own. Load it by pipeline_lib.load_student, "
+                "or where pipeline_lib.models.students.huggingface is not imported."
             )
         super().__init__(**kwargs)
         self.vocab_size = vocab_size

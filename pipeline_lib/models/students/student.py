@@ -192,8 +192,7 @@ def load_student(folder: Path | str, device: torch.device | str = "cpu") -> Stud
 def attend_quickly(model: torch.nn.Module, training: bool) -> None:
     """If a student or encoder is a transformers model, use the fastest attention on its device.
 
-    :param training: whether it is trained, which also makes its dropout fast; a frozen encoder only
-        predicts.
+    :param training: whether it is trained, which also makes its dropout fast; a frozen encoder only predicts.
     """
     encoder = getattr(model, "encoder", model)
     if not isinstance(encoder, PretrainedLayers):
@@ -210,10 +209,9 @@ def attend_quickly(model: torch.nn.Module, training: bool) -> None:
 def register_student(settings: type[StudentSettings], encoder: type[torch.nn.Module]) -> None:
     """Register an architecture: its settings in params.yaml, and the encoder built from them.
 
-    :param encoder: called with words, width and the settings; it has a ``width``, and maps ids and
-        lengths to sentence vectors as
-        :meth:`~pipeline_lib.models.networks.encoders.BiLSTMEncoder.forward` does.  If the settings
-        are ``joint``, it maps the whole input to named outputs, as
+    :param encoder: called with words, width and the settings; it has a ``width``, and maps ids and lengths to
+        sentence vectors as :meth:`~pipeline_lib.models.networks.encoders.BiLSTMEncoder.forward` does.  If the
+        settings are ``joint``, it maps the whole input to named outputs, as
         :meth:`~pipeline_lib.models.networks.biattentive.BiAttentiveReader.forward` does.
     """
     register_settings(settings)

@@ -205,10 +205,9 @@ def normaliser(lowercase: bool) -> Callable[[str], str]:
 def complete_vectors(words: Sequence[str], vectors: np.ndarray) -> np.ndarray:
     """Return the embedding table, float32, shape (words + 2, width), pad and mask first.
 
-    Rows of zeros in ``vectors`` (words without one) become random, with the same variance as the
-    others (Kim 2014, section 3.1.2) and seeded by the word itself, so that they do not depend on
-    which other words are present.  All are scaled to a mean square of 9 / width: the scale at which
-    an LSTM's gates respond.
+    Rows of zeros in ``vectors`` (words without one) become random, with the same variance as the others (Kim 2014,
+    section 3.1.2) and seeded by the word itself, so that they do not depend on which other words are present.  All
+    are scaled to a mean square of 9 / width: the scale at which an LSTM's gates respond.
     """
     present = vectors.any(axis=1)
     table = scale_vectors(vectors)

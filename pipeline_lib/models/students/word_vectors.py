@@ -116,8 +116,7 @@ def _header(path: Path, handle: IO[bytes]) -> tuple[int, int]:
 
 
 def _text_entries(path: Path, handle: IO[bytes], width: int | None, first: int) -> Iterator[tuple[bytes, _Text]]:
-    # Split at bytes 0x20 and 0x0A only: words may contain other characters that Unicode counts as
-    # spaces.
+    # Split at bytes 0x20 and 0x0A only: words may contain other characters that Unicode counts as spaces.
     for number, raw in enumerate(handle, first):
         line = raw.rstrip(b" \r\n")
         where = f"{path}: line {number}"

@@ -102,10 +102,9 @@ def check_related(labels: np.ndarray, outputs: np.ndarray, task: Task, where: st
     if measured >= min(chance, 0.99):
         return
     raise PotstillError(
-        f"{where}: the agreement of the answers to {len(labels):,} labelled texts with the labels "
-        f"is {measured:.1%}, and shifted or mixed up answers could reach {chance:.1%}. Check that "
-        "every answer is in the row of its own text, and that `classes` are in the order of the "
-        "numbers."
+        f"{where}: the agreement of the answers to {len(labels):,} labelled texts with the labels is {measured:.1%}, "
+        f"and shifted or mixed up answers could reach {chance:.1%}. Check that every answer is in the row of its own "
+        "text, and that `classes` are in the order of the numbers."
     )
 
 

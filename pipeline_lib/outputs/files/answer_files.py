@@ -1,9 +1,8 @@
 """Reading a teacher's answers from files: Parquet, Arrow, CSV, JSON Lines, a batch's output.
 
-A row has a ``text`` (and ``text_pair``) and one of ``logits``, ``probs`` and ``label``; it may have
-``weight``, ``coverage`` and ``error``.  Per-class numbers are a list, in the order of the file's
-``classes``, or a mapping from names; in CSV also one column per class, ``probs.NAME``.
-docs/teacher-files.md describes the schema.
+A row has a ``text`` (and ``text_pair``) and one of ``logits``, ``probs`` and ``label``; it may have ``weight``,
+``coverage`` and ``error``.  Per-class numbers are a list, in the order of the file's ``classes``, or a mapping from
+names; in CSV also one column per class, ``probs.NAME``. docs/teacher-files.md describes the schema.
 """
 
 import json

@@ -5,8 +5,8 @@ import re
 from pipeline_lib.outputs.files.class_names import KnownClasses, lead
 
 ANNOUNCING = (
-    "answer|label|class|category|classification|prediction|sentiment|intent|topic|verdict|result|"
-    "output|conclusion|decision"
+    "answer|label|class|category|classification|prediction|sentiment|intent|topic|verdict|result|output|conclusion|"
+    "decision"
 )
 SIGNS = r"[*_`\"']*(?:\s*[:：=]+|\s+is\b:?|\s*->)[*_\s]*"
 _MARKER = re.compile(rf"\b(?:{ANNOUNCING})\b{SIGNS}|\bclassif\w+[^.\n]{{0,60}}?\bas\b:?[*_\s]*", re.IGNORECASE)

@@ -1,13 +1,11 @@
 """Reading a language model's output: class probabilities from its tokens, or a score.
 
-A class name is one token or several.  Its probability is accumulated along the answer's path: at
-each token the answer continues with some probability, and an alternative token leads to another
-class if that class's name starts with the answer so far plus the alternative.  Probability that
-leads to no class is not covered.  The path begins where the reply states its answer: behind its
-thoughts, or within JSON.
+A class name is one token or several.  Its probability is accumulated along the answer's path: at each token the
+answer continues with some probability, and an alternative token leads to another class if that class's name starts
+with the answer so far plus the alternative.  Probability that leads to no class is not covered.  The path begins
+where the reply states its answer: behind its thoughts, or within JSON.
 
-Of several labels, a reply names those that apply, as a list or in words; tokens do not say how
-probable each is.
+Of several labels, a reply names those that apply, as a list or in words; tokens do not say how probable each is.
 
 A score is the only number in an answer or, if that is a whole number in one token, the
 probability-weighted mean of the whole numbers among its alternatives (Liu et al. 2023, section 2).
@@ -294,9 +292,8 @@ def _check_possible(places: list[Alternatives], where: str) -> None:
         total = sum(math.exp(value) for value in alternatives.values())
         if not total <= 1.0 + IMPOSSIBLE:
             raise PotstillError(
-                f"{where}: the alternatives of token {number} have a total probability of "
-                f"{total:.3f}. The provider's log probabilities cannot be right: ask for labels "
-                "alone, or use another provider."
+                f"{where}: the alternatives of token {number} have a total probability of {total:.3f}. The provider's "
+                "log probabilities cannot be right: ask for labels alone, or use another provider."
             )
     if len(places) > 1 and len(places[0]) > 1 and all(alternatives == places[0] for alternatives in places):
         raise PotstillError(

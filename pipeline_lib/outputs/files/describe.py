@@ -119,9 +119,8 @@ def _embedded(vectors: KeyedTable, params: Params) -> list[str]:
     known, total = map(sum, zip(*counts.values(), strict=True))
     if total and not known:
         raise PotstillError(
-            f"{vectors.origins.names}: none of the {total:,} sentences that encoders read has a "
-            "vector: the file's texts, or the ids of its requests, are of others. Write them with "
-            "`distill teacher vector-requests`."
+            f"{vectors.origins.names}: none of the {total:,} sentences that encoders read has a vector: the file's "
+            "texts, or the ids of its requests, are of others. Write them with `distill teacher vector-requests`."
         )
     where, tables = vectors.origins.names, ShardSet.open(there[0].inputs).tables()
     correlation = check_words(vectors, "vectors", tables, where)

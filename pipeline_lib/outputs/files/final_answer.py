@@ -1,7 +1,6 @@
 """The final answer in a language model's reply: after its thoughts, in JSON, or a sentence.
 
-A class is taken only where it is clear that it is the answer; a reply that names several, or none,
-has none.
+A class is taken only where it is clear that it is the answer; a reply that names several, or none, has none.
 """
 
 import re

@@ -44,9 +44,8 @@ class Given:
 class GivenRows:
     """Some rows of a file, of which not all have a value.
 
-    :ivar numbers: of those with one, the line numbers in an editor, int64 (rows,); :ivar keys:
-        their content keys, uint64 (rows,); :ivar values: float32 (rows, width); :ivar weights:
-        float64 (rows,), NaN where there is none.
+    :ivar numbers: of those with one, the line numbers in an editor, int64 (rows,); :ivar keys: their content keys,
+        uint64 (rows,); :ivar values: float32 (rows, width); :ivar weights: float64 (rows,), NaN where there is none.
     :ivar rows: how many rows there are; :ivar errors: how often each reason for no value was given.
     """
 

@@ -33,8 +33,7 @@ def check_words(table: KeyedTable, name: Name, rows: Iterable[pa.Table], where: 
 
     :param rows: of texts, of which the first in the files are used; for vectors, among those in
         the first tables that have enough.
-    :return: how well words predict the values, see :func:`_predicted_from_words`; None: there are
-        too few texts.
+    :return: how well words predict the values, see :func:`_predicted_from_words`; None: there are too few texts.
     """
     texts: list[str] = []
     indices = np.zeros(0, np.int64)
@@ -73,9 +72,8 @@ def unrelated_warning(where: str, name: Name, correlation: float | None) -> str 
     if correlation is None or correlation >= MIN_CORRELATION:
         return None
     return (
-        f"warning: {where}: the words of its texts do not predict its {name} (correlation "
-        f"{correlation:.2f}), as if the {name} were shifted or mixed up. Check some rows: "
-        "`distill shards show`."
+        f"warning: {where}: the words of its texts do not predict its {name} (correlation {correlation:.2f}), as if "
+        f"the {name} were shifted or mixed up. Check some rows: `distill shards show`."
     )
 
 

@@ -65,9 +65,8 @@ def against_judgements(rankings: np.ndarray, relevant: Relevant, gains: Gains, a
 def against_order(rankings: np.ndarray, wanted: Sequence[Sequence[int]], at: Sequence[int]) -> dict[str, float]:
     """Return how close rankings come to another order, such as a teacher's, by the same measures.
 
-    Recall at k is the share of the order's first ``k`` found among the ranking's first ``k``; MRR
-    looks for the order's first; nDCG at k gives the order's first candidate gain k, its second
-    k − 1, down to 1 for its k-th.
+    Recall at k is the share of the order's first ``k`` found among the ranking's first ``k``; MRR looks for the
+    order's first; nDCG at k gives the order's first candidate gain k, its second k − 1, down to 1 for its k-th.
 
     :param wanted: each query's candidate numbers in that order, possibly few.
     """

@@ -1,8 +1,7 @@
 """Untuned similarity: how well the cosine of two sentence vectors solves a pair task.
 
-Wu et al. 2020, section 4.5 and table 5.  Classes are decided by a threshold; it, and which class is
-above it, are chosen on the training set for each metric.  Scores are compared by correlation, which
-needs no threshold.
+Wu et al. 2020, section 4.5 and table 5.  Classes are decided by a threshold; it, and which class is above it, are
+chosen on the training set for each metric.  Scores are compared by correlation, which needs no threshold.
 """
 
 import numpy as np

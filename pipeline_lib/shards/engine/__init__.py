@@ -14,9 +14,8 @@ def make_engine(params: Params, device: str, single_threaded: bool = True) -> En
     """Return the engine that params.yaml asks for.
 
     :param device: where its jobs run, as torch names it.
-    :param single_threaded: give torch one thread per job on a CPU.  A job's bytes then depend on
-        neither the number of workers nor the number of cores.  Otherwise jobs run one after the
-        other.
+    :param single_threaded: give torch one thread per job on a CPU.  A job's bytes then depend on neither the number
+        of workers nor the number of cores.  Otherwise jobs run one after the other.
     """
     cluster = os.environ.get(CLUSTER)
     if (cluster or params.engine.kind == "ray") and single_threaded:

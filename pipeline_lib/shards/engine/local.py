@@ -120,8 +120,7 @@ class LocalEngine:
             return
         with self._pool(self.workers, None) as pool:
             try:
-                # All workers start now: reading jobs may start threads, and those do not survive a
-                # fork.
+                # All workers start now: reading jobs may start threads, and those do not survive a fork.
                 pool.submit(os.getpid).result()
                 yield from _in_order(pool, function, jobs, IN_FLIGHT * self.workers)
             except BrokenProcessPool as error:
@@ -132,10 +131,9 @@ class LocalEngine:
 
     @property
     def _start(self) -> str:
-        # A forked worker inherits all imports and models of its parent: nothing is loaded twice.
-        # Forking is safe as long as the parent has computed with one thread only, and on a CPU: a
-        # process that has initialised CUDA must not be forked.  Processes that compute together
-        # start afresh: the parent may have computed in several threads.
+        # A forked worker inherits all imports and models of its parent: nothing is loaded twice. Forking is safe as
+        # long as the parent has computed with one thread only, and on a CPU: a process that has initialised CUDA must
+        # not be forked.  Processes that compute together start afresh: the parent may have computed in several threads.
         fork = sys.platform == "linux" and not self.devices and not self.together
         return "fork" if fork else "spawn"
 

@@ -1,10 +1,9 @@
 """Shard passes: pure functions from an input to output shards, run by any engine and stored.
 
-Tags, transfer sets, Wikipedia's sentences, logits, sentence vectors and encoded sets are all made
-this way.  An output is keyed by everything that determines it: the pass's settings, its code, the
-versions of the libraries that determine its bytes, and the input's digest.  So a restart computes
-only what was in flight, a changed input recomputes only its own outputs, and old settings find
-theirs again.
+Tags, transfer sets, Wikipedia's sentences, logits, sentence vectors and encoded sets are all made this way.  An
+output is keyed by everything that determines it: the pass's settings, its code, the versions of the libraries that
+determine its bytes, and the input's digest.  So a restart computes only what was in flight, a changed input
+recomputes only its own outputs, and old settings find theirs again.
 """
 
 from abc import ABC, abstractmethod

@@ -238,9 +238,8 @@ def _get(reference: Any) -> Any:
 
 def _lost(error: Exception) -> PotstillError:
     return PotstillError(
-        f"the workers of a job died {MAX_ATTEMPTS} times, most likely because memory ran "
-        f"out ({reason_of(error)}). Lower `workers` in params.yaml and run again: "
-        "what was finished is kept."
+        f"the workers of a job died {MAX_ATTEMPTS} times, most likely because memory ran out ({reason_of(error)}). "
+        "Lower `workers` in params.yaml and run again: what was finished is kept."
     )
 
 

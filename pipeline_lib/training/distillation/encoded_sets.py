@@ -1,7 +1,6 @@
 """Encoded sets: transfer sets and dev sets as token ids with their targets, computed once.
 
-An encoded set is one Arrow file in the store.  Training runs memory-map it, so all workers share
-it.
+An encoded set is one Arrow file in the store.  Training runs memory-map it, so all workers share it.
 """
 
 from abc import abstractmethod
@@ -62,16 +61,14 @@ class EncodedInput:
 class EncodingPass(ShardPass):
     """The pass that tokenizes a whole set, in words or word pieces, and collects its targets.
 
-    Targets: ``labels`` int64, or float32 for a regression, or uint8 for several labels (the
-    teacher's answer if a row has none) and, with outputs, ``logits`` float32.  Rows that the
-    teacher did not answer are left out; if its answers are weighted, ``weights`` are float32.
-    Layer states stay in their own shards, and the targets have the number of each one's row,
-    ``rows``.  A synthetic row that also occurs in another block is dropped here; duplicates within
-    a block were dropped when it was made.  So is the unlabelled row of a text that was labelled
+    Targets: ``labels`` int64, or float32 for a regression, or uint8 for several labels (the teacher's answer if a
+    row has none) and, with outputs, ``logits`` float32.  Rows that the teacher did not answer are left out; if its
+    answers are weighted, ``weights`` are float32. Layer states stay in their own shards, and the targets have the
+    number of each one's row, ``rows``.  A synthetic row that also occurs in another block is dropped here;
+    duplicates within a block were dropped when it was made.  So is the unlabelled row of a text that was labelled
     later.
 
-    :ivar vocabulary: the tokenizer's folder, a model's for word pieces; :ivar tokenizer: its
-        digest.
+    :ivar vocabulary: the tokenizer's folder, a model's for word pieces; :ivar tokenizer: its digest.
     :ivar max_words: the words or pieces kept of a sentence, or of a whole sequence.
     :ivar reads: see :data:`~pipeline_lib.params.students.Reads`.
     :ivar repeat_originals: how often each original row is repeated.

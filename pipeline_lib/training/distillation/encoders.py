@@ -1,10 +1,9 @@
 """Distilling without a task: an encoder trained on a model's sentence vectors.
 
-Wu et al. 2020, sections 3.1 and 3.2 (SRA), for a BiLSTM; Vujanic and Rueckstiess 2025 (LEAF), for a
-few layers of a pretrained model.  The vectors of BERT-like models share a large common direction,
-so even a constant vector reaches a low loss: that loss is reported next to the encoder's, and
-``centre`` subtracts the mean from the targets.  If vectors come from files, sentences without one
-are left out.
+Wu et al. 2020, sections 3.1 and 3.2 (SRA), for a BiLSTM; Vujanic and Rueckstiess 2025 (LEAF), for a few layers of a
+pretrained model.  The vectors of BERT-like models share a large common direction, so even a constant vector reaches
+a low loss: that loss is reported next to the encoder's, and ``centre`` subtracts the mean from the targets.  If
+vectors come from files, sentences without one are left out.
 """
 
 from collections import Counter
@@ -255,9 +254,8 @@ def check_vectors(training: EncoderTraining) -> None:
         vectors = corpus.vectors()
         if not len(vectors) and (missing := corpus.unanswered):
             raise PotstillError(
-                f"encoders.{training.name}: none of the {missing:,} sentences to {what} has a "
-                "vector in `sentence_vectors.files`. `distill teacher vector-requests` writes "
-                "those that need one."
+                f"encoders.{training.name}: none of the {missing:,} sentences to {what} has a vector in "
+                "`sentence_vectors.files`. `distill teacher vector-requests` writes those that need one."
             )
         if not len(vectors):
             raise PotstillError(

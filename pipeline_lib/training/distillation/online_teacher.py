@@ -60,9 +60,8 @@ class RunningTeacher:
         vocab, other = read.tokenizer.get_vocab(), pieces.tokenizer.get_vocab()
         if vocab != other:
             raise PotstillError(
-                f"{folder}: the teacher has {len(vocab):,} word pieces and the student "
-                f"{len(other):,} others, so their states cannot be compared. Use a student "
-                "whose `model` reads the same, or leave out `teacher_runs`."
+                f"{folder}: the teacher has {len(vocab):,} word pieces and the student {len(other):,} others, so their "
+                "states cannot be compared. Use a student whose `model` reads the same, or leave out `teacher_runs`."
             )
         if self.scores:
             try:

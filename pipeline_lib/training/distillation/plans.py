@@ -48,8 +48,7 @@ class Plan(BaseModel):
     """Everything that determines a student besides its seed, the vocabulary and the dev set.
 
     :ivar dev_outputs: the teacher's answers on dev, if that has no labels.
-    :ivar teacher: the one that runs alongside, if any; :ivar teacher_layers: those matched with the
-        student's.
+    :ivar teacher: the one that runs alongside, if any; :ivar teacher_layers: those matched with the student's.
     :ivar encoder: the one to start from.
     :ivar students: the ones to start from, by seed: from a joint run; or from the row ``start``,
         once that is trained.

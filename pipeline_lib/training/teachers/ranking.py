@@ -1,9 +1,8 @@
 """Ranking a question's candidate answers: a classification whose rows are compared in training.
 
-MT-DNN (Liu et al. 2019, section 3): the relevance of an answer is g(wᵀx), here with the sigmoid as
-g, and its probability among the candidates of one question is the softmax over their relevances.
-The sigmoid of the difference of two logits is the probability of a class, so the trained model is
-an ordinary classifier of two classes.
+MT-DNN (Liu et al. 2019, section 3): the relevance of an answer is g(wᵀx), here with the sigmoid as g, and its
+probability among the candidates of one question is the softmax over their relevances. The sigmoid of the difference
+of two logits is the probability of a class, so the trained model is an ordinary classifier of two classes.
 """
 
 from collections.abc import Sequence

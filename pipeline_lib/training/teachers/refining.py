@@ -1,9 +1,8 @@
 """Refining a teacher on several tasks at once: one encoder, and a head per task.
 
-Liu 2020 (the thesis), section 4.1.1, after MT-DNN (Liu et al. 2019, section 3 and algorithm 1): a
-batch is from one task, the batches of all tasks are merged and shuffled each epoch, and each step
-updates the encoder and the head of the batch's task.  In the end each task has an ordinary
-teacher, and the shared encoder's weights are stored once.
+Liu 2020 (the thesis), section 4.1.1, after MT-DNN (Liu et al. 2019, section 3 and algorithm 1): a batch is from one
+task, the batches of all tasks are merged and shuffled each epoch, and each step updates the encoder and the head of
+the batch's task.  In the end each task has an ordinary teacher, and the shared encoder's weights are stored once.
 """
 
 from collections.abc import Iterable, Mapping

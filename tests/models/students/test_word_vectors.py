@@ -90,8 +90,7 @@ def test_missing_file(tmp_path: Path) -> None:
 
 
 def test_model_vectors(model_folder: Path) -> None:
-    # Row i of the table is 3i, 3i + 1, 3i + 2; `films` is pieces 3 and 4.
-    # The stored tokenizer cuts and pads.
+    # Row i of the table is 3i, 3i + 1, 3i + 2; `films` is pieces 3 and 4. The stored tokenizer cuts and pads.
     vectors = model_vectors(model_folder, ["good", "films", "zebra", ""])
     assert vectors.dtype == np.float32
     assert vectors.tolist() == [[21, 22, 23], [10.5, 11.5, 12.5], [0, 0, 0], [0, 0, 0]]

@@ -1,0 +1,111 @@
+"""The size of the house.  Whoever adds, removes first: these figures are lowered, never raised.
+
+The files are counted, none is imported.
+"""
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+LIBRARY = ROOT / "pipeline_lib"
+MOST = {
+    "lines of code of pipeline_lib": 30_465,
+    "lines of pipeline_lib": 52_181,
+    "lines of tests": 40_420,
+    "parameters": 366,
+    "leaves of the default": 178,
+    "top-level commands": 21,
+    "files that tell kinds of tasks apart": 76,
+    "words of docs and README": 42_483,
+    "words of benchmarks' pages": 56_578,
+    "lines of README": 123,
+}
+KIND = re.compile(
+    r"is_regression|is_multilabel|\b(Multilabel|Regression|Classification)\b|"
+    r"[\"'](multilabel|regression|classification)[\"']"
+)
+"""What tells the kinds of tasks apart."""
+KINDS = ("params/kinds", "results/kinds", "training/kinds")
+"""The modules that the kinds have for themselves."""
+
+
+def modules(folder: Path) -> Iterator[Path]:
+    """Yield the modules below a folder, without those that links lead to."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not Path(place, name).is_symlink())
+        yield from (Path(place, name) for name in sorted(files) if name.endswith(".py"))
+
+
+def code_lines(path: Path) -> int:
+    """Count the lines that are neither blank, comment, docstring nor import."""
+    text = path.read_text("utf-8")
+    others: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            others.update(range(node.lineno, node.end_lineno + 1))
+        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str):
+                others.update(range(first.lineno, first.end_lineno + 1))
+    lines = {number: line.strip() for number, line in enumerate(text.splitlines(), 1)}
+    return sum(1 for number, line in lines.items() if number not in others and line and line[0] != "#")
+
+
+def lines(*folders: Path) -> int:
+    return sum(len(path.read_text("utf-8").splitlines()) for folder in folders for path in modules(folder))
+
+
+def parameters() -> int:
+    """Count the fields of the sections of params.yaml."""
+    classes = [
+        node
+        for path in modules(LIBRARY / "params")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+        and {base.id for base in node.bases if isinstance(base, ast.Name)} - {"NamedTuple"}
+    ]
+    fields = [part for node in classes for part in node.body if isinstance(part, ast.AnnAssign)]
+    return sum("ClassVar" not in ast.unparse(field.annotation) for field in fields)
+
+
+def leaves() -> int:
+    """Count the values of params.yaml: what follows a key, and is no further mapping."""
+    text = re.sub(r"#.*", "", (ROOT / "params.yaml").read_text("utf-8"))
+    return len(re.findall(r"\b\w+: *(?=[^\s{])", text))
+
+
+def commands() -> int:
+    """Count the commands and groups of commands of ``distill``."""
+    tree = ast.parse((LIBRARY / "cli.py").read_text("utf-8"))
+    listed = [n.value.elts for n in tree.body if isinstance(n, ast.Assign) and n.targets[0].id == "COMMANDS"]
+    return len(listed[0]) + ast.unparse(tree).count("add_typer(")
+
+
+def tell_kinds_apart() -> int:
+    places = [path for path in modules(LIBRARY) if KIND.search(path.read_text("utf-8"))]
+    return sum(not path.relative_to(LIBRARY).as_posix().startswith(KINDS) for path in places)
+
+
+def words(*paths: Path) -> int:
+    return sum(len(path.read_text("utf-8").split()) for path in paths)
+
+
+def test_the_house_stays_within_its_budget() -> None:
+    readme = ROOT / "README.md"
+    counted = {
+        "lines of code of pipeline_lib": sum(map(code_lines, modules(LIBRARY))),
+        "lines of pipeline_lib": lines(LIBRARY),
+        "lines of tests": lines(ROOT / "tests"),
+        "parameters": parameters(),
+        "leaves of the default": leaves(),
+        "top-level commands": commands(),
+        "files that tell kinds of tasks apart": tell_kinds_apart(),
+        "words of docs and README": words(readme, *(ROOT / "docs").glob("*.md")),
+        "words of benchmarks' pages": words(*(ROOT / "benchmarks").rglob("*.md")),
+        "lines of README": len(readme.read_text("utf-8").splitlines()),
+    }
+    over = {name: f"{count:,} > {MOST[name]:,}" for name, count in counted.items() if count > MOST[name]}
+    assert not over, "Whoever adds, removes first"

@@ -12,8 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "pipeline_lib"
 MOST = {
-    "lines of code of pipeline_lib": 30_465,
-    "lines of pipeline_lib": 52_181,
+    "lines of code of pipeline_lib": 30_470,
+    "lines of pipeline_lib": 52_190,
     "lines of tests": 40_420,
     "parameters": 366,
     "leaves of the default": 178,

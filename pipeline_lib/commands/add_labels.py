@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.profile import profile_in_use, write_params
-from pipeline_lib.params import Multilabel, Params, load_params
+from pipeline_lib.params import Params, load_params
 
 if TYPE_CHECKING:
     from pipeline_lib.onboarding.added_labels import AddedLabels
@@ -61,7 +62,7 @@ def add_labels(
             f"tasks.{name}: its training rows have no labels, so none can be added. Describe a "
             "task of labelled rows: distill init FILE."
         )
-    if isinstance(task, Multilabel):
+    if KINDS[task.kind].has_several:
         raise PotstillError(
             f"tasks.{name}: its rows have several labels, and --add-labels takes one class or score per row. Put a "
             f"file like the task's own below {loaded.inputs}/, and name it in `tasks.{name}.added_labels` of {params}."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import student_place
 from pipeline_lib.base.terminal import say, say_json
 from pipeline_lib.base.unicode import printable
@@ -61,9 +62,9 @@ def explain(
     models = dict(_models(model, student, teacher, baseline, params))
     for text in as_examples(texts, student.is_pair):
         asked, names = models, student.label_names
-        if student.kind == "multilabel":
+        if KINDS[student.kind].has_several:
             asked, names = _of_label(text, models, student, label)
-        importances = _importances(text, asked, student.kind == "regression")
+        importances = _importances(text, asked, not KINDS[student.kind].has_probabilities)
         if as_json:
             explained.append(json_of(text, importances, names))
         else:
@@ -76,7 +77,7 @@ def explain(
 
 def _check_label(model: Path, student: "Student", label: str | None) -> None:
     names = student.label_names
-    if label is not None and student.kind != "multilabel":
+    if label is not None and not KINDS[student.kind].has_several:
         raise PotstillError(f"--label: {model} gives a text one answer. Leave it out.")
     if label is not None and label not in names:
         raise PotstillError(f"--label: no label {label!r}; there are {', '.join(names)}.")
@@ -114,7 +115,7 @@ class Explained:
     read: "Callable[[Sentences], tuple[int, ...]]"
 
 
-def _importances(text: "Sentences", models: "dict[str, Explained]", is_regression: bool) -> "dict[str, Importance]":
+def _importances(text: "Sentences", models: "dict[str, Explained]", is_score: bool) -> "dict[str, Importance]":
     """Mask each word that a model reads, for each model, showing progress."""
     from pipeline_lib.base.progress import show_progress
     from pipeline_lib.models.word_importance import word_counts, word_importance
@@ -128,7 +129,7 @@ def _importances(text: "Sentences", models: "dict[str, Explained]", is_regressio
     with shown as advance:
         for name, one in models.items():
             predict = _in_parts(one.predict, advance, done, total)
-            importances[name] = word_importance(text, predict, one.mask, is_regression, read[name])
+            importances[name] = word_importance(text, predict, one.mask, is_score, read[name])
             done += 1 + sum(read[name])
     return importances
 
@@ -214,9 +215,7 @@ def _heat_map(importances: dict[str, "Importance"], names: list[str]) -> "Table"
     for name in importances:
         table.add_column(Text(name), justify="right", overflow="fold")
     table.add_row("nothing", *(Text(_answer(importance, names)) for importance in importances.values()))
-    entropies = (
-        "" if importance.is_regression else f"{importance.entropy:.3f} bits" for importance in importances.values()
-    )
+    entropies = ("" if importance.is_score else f"{importance.entropy:.3f} bits" for importance in importances.values())
     table.add_row("", *entropies, end_section=True)
     changes = [abs(change) for one in importances.values() for change in one.changes]
     most = max((change for change in changes if change == change), default=0.0) or 1.0

@@ -10,8 +10,8 @@ from pathlib import Path
 from pipeline_lib.base.devices import resolve_device, resolve_precision
 from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import sha256_folder, sha256_json
+from pipeline_lib.base.kinds import Classes
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.base.seals import write_seal
 from pipeline_lib.evaluation.timing import Predict
 from pipeline_lib.exports.onnx.exporter import export_onnx_int8
@@ -40,7 +40,7 @@ class Contestant:
     folder: Path
     names: tuple[str, ...]
     max_length: int | None = None
-    kind: Kind = "classification"
+    kind: str = Classes.name
 
     def load(self, device: str) -> Predict:
         """Return its prediction function."""

@@ -22,11 +22,12 @@ import torch
 from pipeline_lib.base.devices import resolve_device
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import fresh_folder, sha256_json
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name
 from pipeline_lib.base.text import Text
 from pipeline_lib.base.threads import usable_cores
-from pipeline_lib.evaluation.timing import latency, same_answers, spread, time_in_turns, use_cores
+from pipeline_lib.evaluation.timing import latency, spread, time_in_turns, use_cores
 from pipeline_lib.exports.contestants import INT8, Contestant, System, add_onnx, students_of, teachers_of
 from pipeline_lib.params import Params, Speed
 from pipeline_lib.results.schema import TaskScores
@@ -178,7 +179,7 @@ def measure(job: Job) -> dict[Contestant, Measured]:
     some = spread(job.sentences, ANSWERS)
     for in_torch, *others in job.systems if job.agreement else []:
         answers = systems[in_torch](some) if others else None
-        agreements |= {one: same_answers(answers, systems[one](some), in_torch.kind) for one in others}
+        agreements |= {one: KINDS[in_torch.kind].same_answers(answers, systems[one](some)) for one in others}
     return {
         one: Measured(
             rates[one], latency(predict, job.sentences, job.speed.seconds) if job.latency else None, agreements.get(one)

@@ -15,8 +15,8 @@ import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.params import HubDataset, Params, Range, Task
-from pipeline_lib.results.metrics import decide
 
 HEADER = "index\tprediction"
 
@@ -70,8 +70,8 @@ def answers(task: Task, name: str, outputs: np.ndarray) -> list[str]:
     problems = task_faults(task, name)
     if problems:
         raise PotstillError("\n".join(problems))
-    decided = decide(outputs, task.kind)
-    if task.is_regression:
+    decided = KINDS[task.kind].decide(outputs)
+    if task.score_range:
         clipped = np.clip(decided, task.labels.min, task.labels.max)
         return [format_score(score) for score in clipped.tolist()]
     written = [FILES[name].answer(*label) for label in task.labels.items()]
@@ -101,7 +101,7 @@ def task_faults(task: Task, name: str) -> list[str]:
         return [f"{name}: no file of the benchmark. Name one of {_listed(FILES)}."]
     if official.scores is not None:
         return _score_faults(task, name, *official.scores)
-    if task.is_regression:
+    if task.score_range:
         return [f"{name} takes {_listed(official.answers)}, but the task is a regression."]
     written = {label: official.answer(label, meaning) for label, meaning in task.labels.items()}
     unknown = [label for label, answer in written.items() if answer is None]
@@ -116,7 +116,7 @@ def task_faults(task: Task, name: str) -> list[str]:
 
 
 def _score_faults(task: Task, name: str, low: float, high: float) -> list[str]:
-    if task.is_regression and low <= task.labels.min and task.labels.max <= high:
+    if task.score_range and low <= task.labels.min and task.labels.max <= high:
         return []
     return [f"{name} takes scores from {low:g} to {high:g}: make `labels` a range within these."]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline_lib.base.probabilities import answered, softmax
+from pipeline_lib.base.kinds.probabilities import answered, softmax
 from pipeline_lib.inspection.joined import RowBatch
 
 if TYPE_CHECKING:

@@ -21,15 +21,16 @@ import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import salt, uniform
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.inspection.answers import ChosenStudent, chosen_student
 from pipeline_lib.inspection.captions import CLASSES, NEXT, SCORES
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.models import running_features
 from pipeline_lib.inspection.rows import DIGITS, Names, answer, read_row
 from pipeline_lib.inspection.work_lists import WorkList, teacher_beside
-from pipeline_lib.params import Multilabel, Params, Task
+from pipeline_lib.params import Params, Task
 from pipeline_lib.shards.training_texts import labelled_later, own_unlabelled, unlabelled_folder
 
 SEED = 1
@@ -52,34 +53,35 @@ def label_next(layout: Layout, params: Params, task: str, limit: int, method: st
             f"tasks.{task}: its training rows have no labels, so none are added to them. Name a "
             "task whose students learn from labels, or leave out --kind label-next."
         )
-    if isinstance(settings, Multilabel):
+    if KINDS[settings.kind].has_several:
         raise PotstillError(
             f"tasks.{task}: its rows have several labels, and --kind label-next is for classes and "
             "scores. Leave it out."
         )
+    scored = not KINDS[settings.kind].has_probabilities
     student = chosen_student(layout, params, task, method)
     texts = unlabelled_folder(layout.split(task, "train"))
     if not texts.exists():
         return _missing(
-            settings.is_regression,
+            scored,
             f"The task has no unlabelled texts here. Name some under `files.unlabelled` of "
             f"tasks.{task}.source (docs/own-data.md), and run `distill run`.",
         )
     if student is None:
-        return _missing(settings.is_regression, "No student is trained and scored yet. Run `distill run`.")
+        return _missing(scored, "No student is trained and scored yet. Run `distill run`.")
     later = labelled_later(layout.split(task, "train"))
     left = np.setdiff1d(own_unlabelled(layout.split(task, "train")), later)
     rows = _answered_texts(layout, params, task, student) or JoinedRows.open(texts)
     seeds = [student.seed]
-    if settings.is_regression:
+    if scored:
         seeds += [seed for seed in params.seeds if seed != student.seed]
     return listed_next(
         rows,
         lambda batch: np.isin(batch.table["key"].to_numpy(), left),
         [layout.student(task, student.method, seed) for seed in seeds],
-        None if settings.is_regression else settings.label_names,
+        None if scored else settings.label_names,
         limit,
-        student.method if settings.is_regression else student.name,
+        student.method if scored else student.name,
     )
 
 
@@ -95,7 +97,7 @@ def listed_next(
     answering = [running_features(folder, rows, names) for folder in students]
     candidates = _Candidates.of(rows, wants, answering)
     if candidates is None:
-        return _missing(rows.is_regression, CLASSES[NEXT].missing)
+        return _missing(rows.is_scored, CLASSES[NEXT].missing)
     regression = candidates.logits.shape[2] == 1
     if regression and len(students) < 2:
         return _missing(

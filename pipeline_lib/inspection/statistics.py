@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow.compute as pc
 
-from pipeline_lib.base.probabilities import answered
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.inspection.changes import RuleName
 from pipeline_lib.inspection.distances import entropies
 from pipeline_lib.inspection.filters import Filter, made_by
@@ -152,7 +153,7 @@ def figures(rows: JoinedRows, names: Names, wanted: Filter) -> Figures:
     """Return the figures of the selected rows of a set, in two passes over it."""
     result = learn(rows, names, wanted, _values)
     for batch, kept in _kept(rows, wanted):
-        for name, (_, values) in _values(batch, rows.is_regression).items():
+        for name, (_, values) in _values(batch, rows.is_scored).items():
             result.numbers[name].count_in(values[kept].astype(np.float64))
     return result
 
@@ -165,10 +166,10 @@ def learn(rows: JoinedRows, names: Names, wanted: Filter, values_of: Callable[[R
     result = Figures()
     for batch, kept in _kept(rows, wanted):
         result.rows += int(kept.sum())
-        for name, (unit, values) in values_of(batch, rows.is_regression).items():
+        for name, (unit, values) in values_of(batch, rows.is_scored).items():
             numbers = result.numbers.setdefault(name, Numbers(unit, values.dtype.kind == "i"))
             numbers.learn(values[kept].astype(np.float64))
-        _categories(result, batch, kept, rows.is_regression, names)
+        _categories(result, batch, kept, rows.is_scored, names)
     return result
 
 
@@ -213,13 +214,13 @@ def _lengths(batch: RowBatch, side: str) -> np.ndarray:
 
 def _categories(result: Figures, batch: RowBatch, kept: np.ndarray, regression: bool, names: Names) -> None:
     labels = batch.labels
-    if batch.kind == "multilabel":
+    if KINDS[batch.kind].has_several:
         _label_categories(result, batch, kept, names)
     elif not regression and "label" in batch.table.column_names:
         result.labels.update(_named(labels[kept], names, NO_LABEL))
-    if batch.kind == "classification" and batch.logits is not None:
+    if KINDS[batch.kind].one_of and batch.logits is not None:
         known = answered(batch.logits)
-        best = np.where(known, batch.logits.argmax(axis=1), np.nan)
+        best = np.where(known, KINDS[batch.kind].decide(batch.logits), np.nan)
         result.answers.update(_named(best[kept], names, NO_ANSWER))
         both = kept & known & ~np.isnan(labels)
         right, all_ = result.agreeing

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pipeline_lib.base.files import read_record
-from pipeline_lib.base.probabilities import answered
+from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.rows import Names

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.probabilities import entropy_bits, of_two, softmax
+from pipeline_lib.base.kinds.probabilities import entropy_bits, of_two, softmax
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.students.folders import Predict
 from pipeline_lib.text.words import join_words, split_words
@@ -27,13 +27,13 @@ class Importance:
     :ivar answer: to the text as it is, float64: probabilities (classes,), or the score (1,).
     :ivar masked: to the text with each word masked, float64 (words, classes or 1): the words of the
         first sentence, then those of the second; NaN for words that the model does not read.
-    :ivar is_regression: whether the answer is a score.
+    :ivar is_score: whether the answer is a score.
     """
 
     words: tuple[list[str], ...]
     answer: np.ndarray
     masked: np.ndarray
-    is_regression: bool
+    is_score: bool
 
     @property
     def entropy(self) -> float:
@@ -43,7 +43,7 @@ class Importance:
     @property
     def changes(self) -> np.ndarray:
         """What masking each word changes, float64 (words,): the entropy in bits, or the score."""
-        if self.is_regression:
+        if self.is_score:
             return self.masked[:, 0] - self.answer[0]
         return entropy_bits(self.masked) - self.entropy
 
@@ -75,7 +75,7 @@ def word_counts(text: Text, characters: Sequence[int] | None = None) -> list[int
 
 
 def word_importance(
-    text: Text, predict: Predict, mask: str, is_regression: bool, read: Sequence[int] | None = None
+    text: Text, predict: Predict, mask: str, is_score: bool, read: Sequence[int] | None = None
 ) -> Importance:
     """Mask each word of a text in turn.
 
@@ -95,11 +95,11 @@ def word_importance(
         for variant in masked_variants(sentence, mask, count)
     ]
     outputs = predict([text, *masked])
-    answers = outputs.astype(np.float64) if is_regression else softmax(outputs)
+    answers = outputs.astype(np.float64) if is_score else softmax(outputs)
     of_words = np.full((sum(map(len, words)), answers.shape[1]), np.nan, answers.dtype)
     is_read = np.concatenate([np.arange(len(side)) < count for side, count in zip(words, counts, strict=True)])
     of_words[is_read] = answers[1:]
-    return Importance(words, answers[0], of_words, is_regression)
+    return Importance(words, answers[0], of_words, is_score)
 
 
 def masked_variants(sentence: str, mask: str, count: int | None = None) -> list[str]:
@@ -129,7 +129,7 @@ def _model_json(importance: Importance, names: Sequence[str]) -> dict[str, Any]:
     changes = [None if change != change else round(change, 6) for change in importance.changes.tolist()]
     counts = tuple(len(words) for words in importance.words)
     cut = {} if importance.read == counts else {"words_read": [*importance.read]}
-    if importance.is_regression:
+    if importance.is_score:
         return cut | {"score": round(float(importance.answer[0]), 6), "changes": changes}
 
     def label(probabilities: np.ndarray) -> str | None:

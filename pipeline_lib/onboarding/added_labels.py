@@ -10,9 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds.classes import LabelMap
+from pipeline_lib.base.kinds.kind import finite_number
+from pipeline_lib.base.kinds.scores import ScoreRange
 from pipeline_lib.corpora.tasks.added import with_added
 from pipeline_lib.corpora.tasks.fetching import fetch_data
-from pipeline_lib.corpora.tasks.labelled import Example, LabelMap, ScoreRange, added_meaning, read_examples
+from pipeline_lib.corpora.tasks.labelled import Example, added_meaning, read_examples
 from pipeline_lib.corpora.tasks.preparation import example_table, split_tables
 from pipeline_lib.onboarding.columns import look_at
 from pipeline_lib.onboarding.guess_columns import choose_label, choose_texts
@@ -21,7 +24,6 @@ from pipeline_lib.onboarding.questions import Ask
 from pipeline_lib.params import ADDED, UNLABELLED, Params, Task
 from pipeline_lib.tables.contents import Content, read_content
 from pipeline_lib.tables.reader import ReadOptions, read_batches
-from pipeline_lib.tables.values import finite_number
 from pipeline_lib.tables.writer import unmarked
 
 Texts = tuple[str, ...]

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_lib.base.kinds.kind import finite_number
 from pipeline_lib.tables.contents import Content
-from pipeline_lib.tables.values import finite_number
 
 MAX_CLASSES = 200
 FEW = 20

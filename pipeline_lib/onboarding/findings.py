@@ -14,23 +14,15 @@ import pyarrow.compute as pc
 from pydantic import TypeAdapter, ValidationError
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.corpora.tasks.labelled import (
-    Example,
-    LabelMap,
-    LabelSets,
-    Meaning,
-    Raw,
-    ScoreRange,
-    meaning_of,
-    missing_classes,
-    numbers_of,
-)
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.kind import Meaning, finite_number
+from pipeline_lib.base.kinds.scores import ScoreRange
+from pipeline_lib.corpora.tasks.labelled import Example, Raw, missing_classes, numbers_of
 from pipeline_lib.corpora.tasks.preparation import plain_labels, shared_rows, split_tables
 from pipeline_lib.corpora.tasks.unlabelled import texts_of_no_split
 from pipeline_lib.onboarding.understanding import TaskGuess
 from pipeline_lib.params import UNLABELLED, Task
 from pipeline_lib.tables.contents import Content
-from pipeline_lib.tables.values import finite_number
 
 EMPTY = "with empty text"
 MISSING = "without a label"
@@ -122,7 +114,7 @@ def find(understood: TaskGuess, unlabelled: Content | None = None) -> Findings:
     :param unlabelled: texts besides the splits, under the task's column names.
     """
     task = _task(understood)
-    meaning = meaning_of(task)
+    meaning = KINDS[task.kind].meaning(task)
     examples: dict[str, list[Example]] = {}
     numbers: dict[str, list[int]] = {}
     odd: list[Odd] = []
@@ -135,7 +127,7 @@ def find(understood: TaskGuess, unlabelled: Content | None = None) -> Findings:
     lonely = _lonely(understood, task, examples, numbers)
     if unlabelled is not None:
         examples[UNLABELLED] = _texts(unlabelled, task)
-    if not isinstance(meaning, ScoreRange) and task.learns_from_labels:
+    if task.learns_from_labels:
         _check_classes(understood, examples, meaning)
     tables = split_tables(examples, task)
     odd += lonely
@@ -159,7 +151,7 @@ def without_lonely(understood: TaskGuess) -> TaskGuess:
     task = _task(understood)
     if task.kind != "classification" or task.label_of(understood.examples) is None:
         return understood
-    meaning = LabelMap.of(task.labels)
+    meaning = KINDS[task.kind].meaning(task)
     values = understood.contents[understood.examples].values(task.label_of(understood.examples))
     counts = Counter(meaning.classify(value) for value in values)
     names = [name for index, name in enumerate(task.label_names) if counts[index] == 1]
@@ -215,7 +207,7 @@ class _Rows:
         self.numbers.append(row)
 
     def _reason(self, raw: Raw) -> str:
-        ranges = self.meaning.ranges if isinstance(self.meaning, LabelMap) else []
+        ranges = self.meaning.ranges
         if self.meaning.hides(raw):
             return MISSING
         if ranges and finite_number(raw) is not None:
@@ -242,7 +234,7 @@ class _Rows:
         ]
 
 
-def _check_classes(understood: TaskGuess, examples: dict[str, list[Example]], labels: LabelMap | LabelSets) -> None:
+def _check_classes(understood: TaskGuess, examples: dict[str, list[Example]], labels: Meaning) -> None:
     missing = missing_classes(examples[understood.examples], labels)
     if missing:
         path = understood.contents[understood.examples].paths[0]
@@ -287,7 +279,7 @@ def _lonely(
 def _names(lonely: list[Odd], understood: TaskGuess, task: Task) -> list[str]:
     if not lonely:
         return []
-    meaning, names = LabelMap.of(task.labels), []
+    meaning, names = KINDS[task.kind].meaning(task), []
     for odd in lonely:
         values = understood.contents[odd.split].values(task.label_of(odd.split))
         names += [task.label_names[meaning.classify(values[row])] for row in odd.rows]
@@ -295,7 +287,7 @@ def _names(lonely: list[Odd], understood: TaskGuess, task: Task) -> list[str]:
 
 
 def _counts(table: pa.Table, task: Task) -> dict[str, int]:
-    if task.is_regression:
+    if task.score_range:
         return {}
     known = (label for label in plain_labels(table) if label is not None)
     counts = Counter(number for label in known for number in numbers_of(label))

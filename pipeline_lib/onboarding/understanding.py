@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.kind import MINUS_ONE, NO_VALUE, finite_number
 from pipeline_lib.onboarding.columns import look_at
 from pipeline_lib.onboarding.guess_columns import (
     NONE,
@@ -17,9 +19,7 @@ from pipeline_lib.onboarding.guess_columns import (
 from pipeline_lib.onboarding.label_sets import LabelSet, choose_label_set
 from pipeline_lib.onboarding.labels import Labels, classes_of, metrics_of, parse_labels, score_range
 from pipeline_lib.onboarding.questions import Ask
-from pipeline_lib.params import METRICS
 from pipeline_lib.tables.contents import Content
-from pipeline_lib.tables.values import MINUS_ONE, NO_VALUE, finite_number
 
 DEV, TEST = 0.1, 0.2
 """Default shares that are drawn for dev and test."""
@@ -281,7 +281,7 @@ def _count(meaning: Any, values: Sequence[str]) -> int:
 
 
 def _checked_metrics(names: Sequence[str], kind: str) -> list[str]:
-    known = METRICS[kind]
+    known = KINDS[kind].metrics
     for name in names:
         if name not in known:
             raise PotstillError(f"--metrics: {name!r} is not a metric of a {kind}. Choose from {', '.join(known)}.")

@@ -5,6 +5,8 @@ default changed in code, and stale results would be kept.  Every stage loads its
 :func:`load_params`; ``distill check`` does the same before anything expensive starts.
 """
 
+from pipeline_lib.base.kinds import register_kind
+from pipeline_lib.base.kinds.kind import Range
 from pipeline_lib.params.base import Select
 from pipeline_lib.params.encoders import (
     STARTS,
@@ -76,27 +78,7 @@ from pipeline_lib.params.task_sources import (
     Source,
     Split,
 )
-from pipeline_lib.params.tasks import (
-    ADDED,
-    CORRELATIONS,
-    DECISIONS,
-    LABEL_SCORES,
-    METRICS,
-    NO,
-    POOL,
-    UNLABELLED,
-    AugmentParams,
-    Classification,
-    Correlation,
-    Decision,
-    Metric,
-    Multilabel,
-    Range,
-    Regression,
-    SplitParams,
-    Task,
-    kind_of,
-)
+from pipeline_lib.params.tasks import ADDED, POOL, UNLABELLED, AugmentParams, SplitParams, Task
 from pipeline_lib.params.transfer import Recipe, Substitution, Tagger
 from pipeline_lib.params.wikipedia import (
     CorpusFiles,
@@ -114,11 +96,6 @@ __all__ = [
     "ARCHITECTURES",
     "BERT",
     "CNN",
-    "CORRELATIONS",
-    "DECISIONS",
-    "LABEL_SCORES",
-    "METRICS",
-    "NO",
     "POOL",
     "STARTS",
     "UNLABELLED",
@@ -130,11 +107,8 @@ __all__ = [
     "BiAttentive",
     "BiLSTM",
     "CatalogueRow",
-    "Classification",
     "CorpusFiles",
     "CorpusSource",
-    "Correlation",
-    "Decision",
     "Encoder",
     "EncoderSystem",
     "Evaluate",
@@ -151,11 +125,9 @@ __all__ = [
     "Linear",
     "LocalModel",
     "Method",
-    "Metric",
     "ModelSource",
     "ModelSystem",
     "ModelVectors",
-    "Multilabel",
     "NeighbourPairs",
     "Objective",
     "Optimiser",
@@ -172,7 +144,6 @@ __all__ = [
     "Reads",
     "Recipe",
     "Refining",
-    "Regression",
     "RerankedSystem",
     "Retrieval",
     "Select",
@@ -204,8 +175,8 @@ __all__ = [
     "Wikipedia",
     "check_params",
     "holds_students",
-    "kind_of",
     "load_params",
+    "register_kind",
     "register_objective",
     "register_settings",
     "student_settings",

@@ -18,7 +18,7 @@ from pipeline_lib.params.models import (
 from pipeline_lib.params.pool import OwnTexts
 from pipeline_lib.params.retrieval import JudgedFiles
 from pipeline_lib.params.task_sources import GlueFolder, HubDataset, OwnFiles
-from pipeline_lib.params.tasks import ADDED, TaskBase
+from pipeline_lib.params.tasks import ADDED, Task
 from pipeline_lib.params.wikipedia import CorpusFiles, HubCorpus
 
 CONFIG = "config.json"
@@ -93,7 +93,7 @@ class RunSource:
                 return [(f"files.{split}", path) for split, path in files.items()]
             case GlueFolder(folder=folder, files=files):
                 return [(f"files.{split}", Path(folder, path).as_posix()) for split, path in files.items()]
-            case TaskBase(lexicon=lexicon, added_labels=added):
+            case Task(lexicon=lexicon, added_labels=added):
                 named = {"lexicon": lexicon, ADDED: added}
                 return [(key, path) for key, path in named.items() if path is not None]
             case LocalModel(path=path) | VectorFile(path=path):

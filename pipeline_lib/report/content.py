@@ -8,6 +8,7 @@ from typing import Any
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_record
 from pipeline_lib.base.flow import read_flow
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.work_lists import work_lists
 from pipeline_lib.params import Params
@@ -67,14 +68,14 @@ def _finite(value: Any) -> Any:
 def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
     task, scores, split = result.task, result.scores, result.scores.decisive_split
     outputs = read_outputs(layout, task, scores)
-    several, timed = scores.kind == "multilabel", speed_notes(result)
+    several, timed = KINDS[scores.kind].has_several, speed_notes(result)
     by_label = f"{task}: F1 by label on {split}"
     title = f"{task}: {scores.metric}, gain on {split}"
     return {
         "task": task,
         "split": split,
         "kind": scores.kind,
-        "is_regression": scores.is_regression,
+        "is_score": not KINDS[scores.kind].has_probabilities,
         "headline": headline(result),
         "caption": [*caption(result, params), *timed[:1]],
         "timed": timed[1:],

@@ -1,5 +1,6 @@
 """The captions of the score tables: data, seeds, selection, and what is missing."""
 
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.params import Params
 from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.schema import TaskScores
@@ -24,12 +25,7 @@ def caption(result: TaskResult, params: Params) -> list[str]:
         f"To teacher and agreement (share of equal answers, or correlation) on {split}; parameters "
         "in millions, without / with embeddings; ratio: times smaller than the teacher.",
     ]
-    if scores.kind == "multilabel":
-        lines.append(
-            "F1: of decisions at a probability of 0.5, which rows with `threshold: dev` have moved "
-            "to where each label's F1 is best on dev, and a teacher has not; average precision "
-            "needs no decision. Agreement: in all labels of a row."
-        )
+    lines += filter(None, [KINDS[scores.kind].note])
     if shared := shared_line(scores.shared_texts):
         lines.append(f"{shared[0].upper()}{shared[1:]}.")
     lines += _unanswered(scores)

@@ -3,8 +3,9 @@
 Cost is in time if speeds were measured and may be shown, else in parameters.
 """
 
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.results.collect import TaskResult
-from pipeline_lib.results.schema import Changed, Detail, Gain, MethodScores, SeedScores, TaskScores, TeacherScores
+from pipeline_lib.results.schema import Changed, Gain, MethodScores, SeedScores, TaskScores, TeacherScores
 from pipeline_lib.results.speed import Form, Place
 from pipeline_lib.results.table import Table
 from pipeline_lib.results.table_rows import (
@@ -21,7 +22,7 @@ from pipeline_lib.results.table_rows import (
 
 MAX_RECALLS = 4
 """With more classes than this, only the lowest recall is shown."""
-HEADS: dict[Detail, str] = {
+HEADS: dict[str, str] = {
     "nll": "NLL",
     "ece": "ECE",
     "accuracy_at_50": "Top 50 %",
@@ -35,7 +36,7 @@ CHANGED: dict[Changed, str] = {
     "decision": "its decision",
     "optimiser": "its optimiser",
 }
-IN_PERCENT: tuple[Detail, ...] = ("ece", "accuracy_at_50", "accuracy_at_80")
+IN_PERCENT: tuple[str, ...] = ("ece", "accuracy_at_50", "accuracy_at_80")
 
 
 def speeds(result: TaskResult) -> Table | None:
@@ -91,11 +92,10 @@ def calibration(result: TaskResult, split: str | None = None) -> Table | None:
         for detail in known
         if any(_gain(system, detail, split) != NONE for system in systems)
     }
-    if not scores.is_regression:
+    if KINDS[scores.kind].has_probabilities:
         more["Recall"] = [_recall(system, split, scores.labels) for system in systems]
     names = [f"teacher {name}" for name in scores.teachers] + [*scores.methods]
-    title = "mean error" if scores.is_regression else "calibration"
-    title = f"{result.task}: {title} on {split}"
+    title = f"{result.task}: {KINDS[scores.kind].details_are} on {split}"
     return Table.of_columns(title, names, columns, more)
 
 
@@ -152,17 +152,13 @@ def notes(result: TaskResult, timed: bool) -> list[str]:
     scores = result.scores
     if calibration(result) is None:
         return []
-    if scores.is_regression:
-        return [
-            "Mean error: mean absolute error in the labels' unit; gain over the baseline as above, "
-            "below zero is better."
-        ]
-    several = scores.kind == "multilabel"
-    rest = "both are means over labels" if several else "top: accuracy on the most confident rows"
+    kind = KINDS[scores.kind]
+    if not kind.has_probabilities:
+        return [kind.detail_notes]
     lines = [
         "Learned from: gold (labels), a teacher's answers, or both. NLL: negative log-likelihood in nats; ECE: "
         "expected calibration error in percent, over 15 bins of equal mass (Guo et al. 2017, Nguyen and O'Connor "
-        f"2015); {rest}. Gains over the baseline as above, below zero is better.",
+        f"2015); {kind.detail_notes}. Gains over the baseline as above, below zero is better.",
         f"Recall: {_recalled(scores)}.",
     ]
     scaled = [
@@ -186,7 +182,7 @@ def notes(result: TaskResult, timed: bool) -> list[str]:
 
 def _recalled(scores: TaskScores) -> str:
     if len(scores.labels) > MAX_RECALLS:
-        return f"the lowest of all {'labels' if scores.kind == 'multilabel' else 'classes'}"
+        return f"the lowest of all {KINDS[scores.kind].calls}"
     return " / ".join(scores.labels)
 
 
@@ -194,7 +190,7 @@ def _source(system: TeacherScores | MethodScores) -> str:
     return system.learned_from if isinstance(system, MethodScores) else NONE
 
 
-def _cell(system: TeacherScores | MethodScores, detail: Detail, split: str) -> str:
+def _cell(system: TeacherScores | MethodScores, detail: str, split: str) -> str:
     scored = system.details.scores[split]
     if scored is None:
         return NONE
@@ -206,18 +202,18 @@ def _cell(system: TeacherScores | MethodScores, detail: Detail, split: str) -> s
     return f"{cell} ± {_number(detail, value.std)}" if spread else cell
 
 
-def _number(detail: Detail, value: float) -> str:
+def _number(detail: str, value: float) -> str:
     return percent(value) if detail in IN_PERCENT else f"{value:.3f}"
 
 
-def _gain(system: TeacherScores | MethodScores, detail: Detail, split: str) -> str:
+def _gain(system: TeacherScores | MethodScores, detail: str, split: str) -> str:
     gains = system.details.gain[split] if isinstance(system, MethodScores) else None
     if gains is None or detail not in gains:
         return NONE
     return _difference(gains[detail], detail)
 
 
-def _difference(gain: Gain, detail: Detail) -> str:
+def _difference(gain: Gain, detail: str) -> str:
     def shown(value: float) -> str:
         return signed(value) if detail in IN_PERCENT else f"{round(value, 3) + 0.0:+.3f}"
 

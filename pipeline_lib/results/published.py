@@ -12,9 +12,10 @@ from typing import Literal, Self, get_args
 from pydantic import BaseModel, Field, computed_field, model_validator
 from ruamel.yaml import YAML
 
+from pipeline_lib.base.kinds import Scores
 from pipeline_lib.base.record_files import Record
 from pipeline_lib.base.workspace import shipped
-from pipeline_lib.params import CORRELATIONS, Metric, Params, load_params
+from pipeline_lib.params import Params, load_params
 from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.schema import MethodScores, TaskScores
 from pipeline_lib.results.table import Table
@@ -38,9 +39,9 @@ Size = Literal[
     "loss",
 ]
 """Measures that have no split."""
-Measure = Metric | Shift | Size
+Measure = str | Shift | Size
 Split = Literal["dev", "test", "unstated"]
-SIGNED = (*CORRELATIONS, "matthews_correlation", *get_args(Shift))
+SIGNED = (*Scores.metrics, "matthews_correlation", *get_args(Shift))
 TEACHER = "teacher "
 """What the names of teachers begin with in tables, and in ``ours``."""
 SETTINGS = ("tasks", "transfer", "models", "teachers", "vocabulary", "students", "optimisers")

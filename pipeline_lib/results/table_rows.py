@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline_lib.params import Metric
 from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.schema import Gain, ParameterCounts, Ratio, Scores, SeedScores, TaskScores
 from pipeline_lib.results.speed import Kind
@@ -137,7 +136,7 @@ def _scores(by_split: dict[str, Scores | None], split: str, scores: TaskScores) 
     return " / ".join(percent(value[metric]) for metric in scores.metrics)
 
 
-def _seed_scores(by_split: dict[str, dict[Metric, SeedScores] | None], split: str, scores: TaskScores) -> str:
+def _seed_scores(by_split: dict[str, dict[str, SeedScores] | None], split: str, scores: TaskScores) -> str:
     """Return the mean of every metric, and the first one's standard deviation over seeds."""
     value = by_split.get(split)
     if value is None:

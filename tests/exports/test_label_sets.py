@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pipeline_lib.base.files import read_json
-from pipeline_lib.base.probabilities import sigmoid
+from pipeline_lib.base.kinds.probabilities import sigmoid
 from pipeline_lib.exports.card.card import model_card
 from pipeline_lib.exports.hub import export_hub
 from pipeline_lib.exports.numpy_export import export_numpy

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from pipeline_lib import cli
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.exports.submission import FILES, answers, faults, params_faults, write_submission
-from pipeline_lib.params import Classification, Regression, check_params, load_params
+from pipeline_lib.params import Task, check_params, load_params
 from pipeline_lib.params.profiles import read_values
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.shard_sets import write_shard
@@ -34,11 +34,11 @@ COMMON: dict[str, Any] = {
     "submission": None,
     "positive": None,
 }
-INFERENCE = Classification.model_validate(
+INFERENCE = Task.model_validate(
     COMMON
     | {"kind": "classification", "labels": {"no": ["not_entailment"], "yes": ["entailment"]}, "metrics": ["accuracy"]}
 )
-SIMILARITY = Regression.model_validate(
+SIMILARITY = Task.model_validate(
     COMMON | {"kind": "regression", "labels": {"min": 0.0, "max": 5.0}, "metrics": ["pearson"]}
 )
 
@@ -67,7 +67,7 @@ def test_every_class_of_the_shipped_tasks_has_an_official_answer(file: str) -> N
     assert params_faults(params) == []
     for task in params.tasks.values():
         for name in (task.submission or {}).values():
-            if not task.is_regression:
+            if task.kind != "regression":
                 classes = len(task.label_names)
                 assert sorted(answers(task, name, np.eye(classes))) == sorted(FILES[name].answers)
 

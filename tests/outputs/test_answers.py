@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.outputs.averages import AveragePass, mean_answer
 from pipeline_lib.outputs.files.answers import Answers
 from pipeline_lib.outputs.files.content_keys import read_texts

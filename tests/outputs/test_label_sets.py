@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.probabilities import sigmoid
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.probabilities import sigmoid
 from pipeline_lib.outputs.averages import mean_answer
 from pipeline_lib.outputs.files.answer_checks import check_order, check_related
 from pipeline_lib.outputs.files.answers import Answers
@@ -18,7 +19,7 @@ from pipeline_lib.outputs.files.batch_output import AnyOf, read_batch_line
 from pipeline_lib.outputs.files.final_answer import stated_labels
 from pipeline_lib.outputs.files.infer_task import task_of
 from pipeline_lib.outputs.files.llm_batches import answer_tokens, batch_request, instruction
-from pipeline_lib.outputs.health import chance_agreement, check_agreement
+from pipeline_lib.outputs.health import check_agreement
 from tests.made_up import made_up_task, task_of_labels
 
 from .answer_files import lines, read_answers, settings
@@ -146,7 +147,7 @@ def test_mixed_up_rows_are_found() -> None:
     check_agreement(marks, outputs, np.arange(300), 0.9, "multilabel", *where)
     with pytest.raises(PotstillError, match="with other labels: rows"):
         check_agreement(marks, np.roll(outputs, 1, 0), np.arange(300), 0.9, "multilabel", *where)
-    assert 0.1 < chance_agreement(marks, outputs, "multilabel") < 0.5
+    assert 0.1 < KINDS["multilabel"].chance_agreement(marks, outputs) < 0.5
     check_related(marks, outputs, TASK, "a.jsonl")
     with pytest.raises(PotstillError, match="shifted or mixed up answers could reach"):
         check_related(marks, np.roll(outputs, 1, 0), TASK, "a.jsonl")

@@ -12,14 +12,14 @@ from pipeline_lib.outputs.files.batch_output import read_batch_line
 from pipeline_lib.outputs.files.gathering import frequent
 from pipeline_lib.outputs.files.llm_batches import batch_request, instruction, requests_of
 from pipeline_lib.outputs.files.parse_score import said_score
-from pipeline_lib.params import Range, Regression
+from pipeline_lib.params import Range, Task
 from tests.made_up import made_up_task
 
 from .answer_files import TASK, gather_answers, lines, read_answers, settings
 from .test_batch_output import batch_line
 
 GIVEN = TASK.model_dump() | {"kind": "regression", "metrics": ["pearson"]}
-SIMILARITY = Regression.model_validate(GIVEN | {"labels": {"min": 0.0, "max": 5.0}})
+SIMILARITY = Task.model_validate(GIVEN | {"labels": {"min": 0.0, "max": 5.0}})
 STARS = SIMILARITY.labels
 
 

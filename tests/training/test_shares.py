@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.mixed import MixedBatches
-from pipeline_lib.training.objectives import label_loss
 from pipeline_lib.training.shares import shares_of
 from pipeline_lib.training.teachers.ranking import CandidateBatches, ranking_loss
 
@@ -42,7 +42,7 @@ def test_shares_add_up_to_the_loss_of_the_batch(count: int) -> None:
         if batch["task"] == "ranked":
             assert batch["candidates"] == 3
             return float(ranking_loss(logits, labels, 1, 3))
-        return float(label_loss(logits, labels))
+        return float(KINDS["classification"].loss(logits, labels))
 
     for rows in mixed.epoch(0):
         shares = shares_of(mixed, rows, count)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pipeline_lib import __version__
 from pipeline_lib.base.files import read_record, sha256_file
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.exports.card.card_data import Facts, read_facts
 from pipeline_lib.exports.card.front_matter import front_matter
 from pipeline_lib.exports.card.origins import Origin, origins
@@ -64,11 +65,7 @@ def _what(facts: Facts) -> list[str]:
     student = facts.student
     reads = "pairs of sentences" if student.is_pair else "sentences"
     names = ", ".join(map(escape, student.label_names))
-    gives = {
-        "classification": f"classifies {reads} as {names}",
-        "multilabel": f"says which of these labels apply to {reads}: {names}",
-        "regression": f"scores {reads} ({names})",
-    }[student.kind]
+    gives = KINDS[student.kind].describes.format(reads=reads, names=names)
     every, small = (student.parameters(embeddings=embeddings) for embeddings in (True, False))
     return [
         f"A small model ({code(student.model.config.settings.name())}) that {gives}. It has "
@@ -89,21 +86,17 @@ def _learned(facts: Facts) -> str:
 def _use(facts: Facts) -> list[str]:
     example = '{"text": "One sentence.", "text_pair": "Another one."}'
     example = example if facts.student.is_pair else '"A sentence."'
-    probabilities = "" if facts.is_regression else ", top_k=None"
+    kind = KINDS[facts.student.kind]
+    probabilities = ", top_k=None" if kind.has_probabilities else ""
     program = (
         "from transformers import pipeline\n\n"
         'model = pipeline("text-classification", "this/folder", trust_remote_code=True)\n'
         f"print(model({example}{probabilities}))"
     )
-    output = {
-        "classification": "probabilities",
-        "multilabel": "a probability for each label; those above 0.5 apply",
-        "regression": "the score itself, not a probability",
-    }[facts.student.kind]
     return [
         *fenced(program, "python"),
         "",
-        f"This gives {output}. The code to trust is that of the two Python files in this folder, "
+        f"This gives {kind.answer_is}. The code to trust is that of the two Python files in this folder, "
         "which need torch and transformers. `distill predict this/folder` reads the folder too.",
     ]
 

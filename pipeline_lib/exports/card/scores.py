@@ -1,5 +1,6 @@
 """The sections of a model card about a student's scores: tables and their captions."""
 
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.exports.card.card_data import Facts
 from pipeline_lib.models.students.folders import TEMPERATURE
 from pipeline_lib.results.captions import speed_notes
@@ -77,8 +78,8 @@ def _caption(facts: Facts) -> list[str]:
 
 
 def calibration_section(facts: Facts) -> list[str]:
-    """Return how far probabilities can be trusted; nothing for a regression."""
-    if facts.is_regression:
+    """Return how far probabilities can be trusted, if there are any."""
+    if not KINDS[facts.student.kind].has_probabilities:
         return []
     scaled = (
         "Its temperature is 1, since no other is known here: probabilities are as trained."
@@ -100,7 +101,7 @@ def differences_section(facts: Facts) -> list[str]:
     scores, method, teacher = facts.result.scores, facts.own, facts.teacher
     split = scores.decisive_split
     mine, theirs = method.details.recall.get(split), teacher.details.recall.get(split)
-    if facts.is_regression:
+    if not KINDS[facts.student.kind].has_probabilities:
         return _errors(facts)
     if not mine or theirs is None:
         return ["Unknown: there is no split with labels that the teacher answered."]

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS, Classes, label_array, score
 from pipeline_lib.outputs.files.content_keys import row_keys
 from pipeline_lib.outputs.files.gathering import check_weights
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
 from pipeline_lib.outputs.files.word_checks import check_words
-from pipeline_lib.outputs.health import MIN_LABELS, chance_agreement
+from pipeline_lib.outputs.health import MIN_LABELS
 from pipeline_lib.params import Task
-from pipeline_lib.results.metrics import agreement, check_unit, decide, label_array, score
 from pipeline_lib.shards.shard_sets import ShardSet, shard_sets
 from pipeline_lib.shards.training_records import AnswersRecord
 
@@ -41,10 +41,10 @@ def describe_answers(answers: KeyedTable, task: Task, splits: Mapping[str, Shard
     both = np.concatenate([labels, known])
     check_related(both, np.concatenate([outputs, dev_outputs]), task, where)
     check_order(answers, both, np.concatenate([indices, dev_indices]), task)
-    if task.is_regression and len(known) >= MIN_LABELS:
-        check_unit(answers.origins.files[0][1], known, dev_outputs[:, 0])
+    if len(known) >= MIN_LABELS:
+        KINDS[task.kind].check_unit(answers.origins.files[0][1], known, dev_outputs)
     metric = task.metrics[0]
-    agreed = agreement(labels, outputs, task.kind) if len(labels) else None
+    agreed = KINDS[task.kind].agreement(labels, outputs) if len(labels) else None
     return AnswersRecord(
         metric=metric,
         labels=task.label_names,
@@ -96,8 +96,8 @@ def check_related(labels: np.ndarray, outputs: np.ndarray, task: Task, where: st
     """
     if len(labels) < MIN_LABELS or np.ptp(labels) == 0:
         return
-    measured = agreement(labels, outputs, task.kind)
-    chance = chance_agreement(labels, outputs, task.kind)
+    measured = KINDS[task.kind].agreement(labels, outputs)
+    chance = KINDS[task.kind].chance_agreement(labels, outputs)
     # If almost all rows have one class, chance alone gives nearly full agreement.
     if measured >= min(chance, 0.99):
         return
@@ -118,14 +118,14 @@ def check_order(answers: KeyedTable, labels: np.ndarray, indices: np.ndarray, ta
     :param labels: (labelled,); :param indices: of their answers, int (labelled,).
     """
     order = np.argsort(answers.places)
-    known, predictions = np.full(len(order), np.nan), decide(answers[:], task.kind)
+    known, predictions = np.full(len(order), np.nan), KINDS[task.kind].decide(answers[:])
     if labels.ndim == 2:
         # Each set of labels is a class of its own.
         both = np.concatenate([labels, predictions])
         numbers = np.unique(both, axis=0, return_inverse=True)[1]
         labels, predictions = numbers[: len(labels)], numbers[len(labels) :]
     known[indices] = labels
-    if task.is_regression and len(labels):
+    if not KINDS[task.kind].has_probabilities and len(labels):
         # High or low: where the labels rise from row to row, answers that are too high would fit
         # the next label better than their own.
         known[indices] = labels > np.median(labels)
@@ -158,4 +158,4 @@ def _fits_others(predictions: np.ndarray, labels: np.ndarray, others: np.ndarray
     if won - lost <= LEAD * math.sqrt(won + lost):
         return False
     outputs = np.eye(int(max(predictions.max(), others.max())) + 1)[predictions]
-    return (predictions == others).mean() > chance_agreement(others.astype(np.int64), outputs, "classification")
+    return (predictions == others).mean() > Classes().chance_agreement(others.astype(np.int64), outputs)

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.probabilities import logit, softmax
+from pipeline_lib.base.kinds.label_lists import entries_of
+from pipeline_lib.base.kinds.probabilities import logit, softmax
 from pipeline_lib.outputs.files.answer_files import Numbers, read_answers
 from pipeline_lib.outputs.files.batch_output import AnyOf, Asked
 from pipeline_lib.outputs.files.gathering import Values
@@ -21,7 +22,6 @@ from pipeline_lib.outputs.files.given_rows import Given, GivenRows, parts_of
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
 from pipeline_lib.outputs.files.teacher_rows import BATCHES, Described, format_of
 from pipeline_lib.params import AnswerFiles, Task
-from pipeline_lib.tables.label_lists import entries_of
 
 NAMED = 10
 """Classes that a message names."""
@@ -75,7 +75,7 @@ class Answers(Values):
         self, row: Given, classes: list[str] | None, order: np.ndarray | None, where: str
     ) -> tuple[np.ndarray, float | None]:
         """Return a row's logits, float32 (classes,), and the coverage that has to suffice."""
-        if self.task.is_regression:
+        if self.task.score_range:
             return _score_of(row, self.task, where), row.coverage
         if self.task.kind == "multilabel":
             return self._label_logits(row, order, where), None
@@ -123,7 +123,7 @@ class Answers(Values):
     def facts(self, table: KeyedTable) -> list[str]:
         """Return the distribution of the answers and weights."""
         logits = table[:]
-        if self.task.is_regression:
+        if self.task.score_range:
             lines = [f"scores {logits.min():g} to {logits.max():g}, mean {logits.mean():.3f}"]
         elif self.task.kind == "multilabel":
             counts = (logits > 0).sum(axis=0)
@@ -157,7 +157,7 @@ class Answers(Values):
 
 def _class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:
     """Return the index of each of the task's classes in a file's classes, int64 (classes,)."""
-    if task.is_regression:
+    if task.score_range:
         return np.zeros(1, np.int64)
     indices = [_class_index(name, task, where) for name in classes]
     for name, index in zip(classes, indices, strict=True):

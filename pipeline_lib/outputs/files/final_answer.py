@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from pipeline_lib.base.kinds.label_lists import bracketed
 from pipeline_lib.outputs.files.answers_in_json import DEPTH, in_json, numbers_in, parsed_json, value_start
 from pipeline_lib.outputs.files.answers_in_words import ANNOUNCING, SIGNS, in_words
 from pipeline_lib.outputs.files.class_names import KnownClasses, as_number, known_classes, number_in, plain
-from pipeline_lib.tables.label_lists import bracketed
 
 _THOUGHT = "think|thinking|thought|thoughts|reasoning|analysis|reflection|scratchpad"
 _OPENED = re.compile(rf"<(?:{_THOUGHT})>|◁think▷|\[THINK\]|<\|channel\|>analysis", re.IGNORECASE)

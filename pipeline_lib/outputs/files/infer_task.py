@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds.label_lists import bracketed
 from pipeline_lib.outputs.files.answer_files import read_answers
 from pipeline_lib.outputs.files.given_rows import Given
 from pipeline_lib.outputs.files.teacher_rows import BATCHES, format_of
-from pipeline_lib.params import AnswerFiles, Classification, Multilabel, Range, Regression, Task
-from pipeline_lib.tables.label_lists import bracketed
+from pipeline_lib.params import AnswerFiles, Range, Task
 
 
 def task_of(file: Path, settings: AnswerFiles) -> Task:
@@ -36,16 +36,15 @@ def task_of(file: Path, settings: AnswerFiles) -> Task:
     if numbers and not classes:
         # Only a batch's answers are read by the range.
         labels = Range(min=0.0, max=1.0)
-        return Regression.model_construct(kind="regression", text=text, label="score", labels=labels)
+        return Task.model_construct(kind="regression", text=text, label="score", labels=labels)
     if len(classes) == 1:
         raise PotstillError(
             f"{file}: names no class but {classes[0]!r}. Name the task with --task, or all "
             "`classes` in the file's metadata."
         )
     labels = {name: [name] for name in classes}
-    of_kind = Multilabel if several else Classification
     kind = "multilabel" if several else "classification"
-    return of_kind.model_construct(kind=kind, text=text, labels=labels)
+    return Task.model_construct(kind=kind, text=text, labels=labels)
 
 
 def _named(row: Given) -> list[str]:

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.base.kinds import score
 from pipeline_lib.outputs.files.content_keys import content_keys, read_texts
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, Name
-from pipeline_lib.results.metrics import agreement
 from pipeline_lib.text.words import split_words
 
 MIN_ROWS, MAX_ROWS = 200, 2000
@@ -103,7 +103,7 @@ def _predicted_from_words(texts: Sequence[str], outputs: np.ndarray) -> float | 
         squares = inputs.T @ inputs + RIDGE * np.eye(WIDTH)
         weights = np.linalg.solve(squares, inputs.T @ (target[other] - mean))
         predictions[~other] = mean + features[~other] @ weights
-    return round(agreement(target, predictions[:, None], kind="regression"), 6)
+    return round(score("pearson", target, predictions[:, None]), 6)
 
 
 def _hashed_words(texts: Sequence[str]) -> np.ndarray:

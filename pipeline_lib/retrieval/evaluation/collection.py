@@ -11,13 +11,13 @@ from typing import Self
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_key
+from pipeline_lib.base.kinds import label_array
+from pipeline_lib.base.kinds.kind import finite_number
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import JudgedFiles, Params, Retrieval, TaskPairs
-from pipeline_lib.results.metrics import label_array
 from pipeline_lib.retrieval.evaluation.measures import Gains, Relevant
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.tables.reader import ReadOptions, read_batches
-from pipeline_lib.tables.values import finite_number
 
 Judgement = tuple[str, str, float]
 """A query, a document, and the document's relevance score."""
@@ -116,7 +116,7 @@ def _from_pairs(params: Params, name: str, source: TaskPairs, layout: Layout) ->
             "Name a labelled split."
         )
     labels = label_array(table["label"])
-    if task.is_regression:
+    if task.score_range:
         # The minimum possible score counts as zero relevance.
         worth, relevant = labels - task.score_range.min, source.relevant - task.score_range.min
     else:

@@ -6,8 +6,8 @@ chosen on the training set for each metric.  Scores are compared by correlation,
 
 import numpy as np
 
-from pipeline_lib.params import CORRELATIONS, Metric
-from pipeline_lib.results.metrics import best_threshold, score
+from pipeline_lib.base.kinds import KINDS, kind_of, score
+from pipeline_lib.base.kinds.classes import best_threshold
 from pipeline_lib.shards.vectors import unit
 
 
@@ -17,7 +17,7 @@ def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def similarity_scores(
-    metrics: list[Metric], train: tuple[np.ndarray, np.ndarray], dev: tuple[np.ndarray, np.ndarray], positive: int = 1
+    metrics: list[str], train: tuple[np.ndarray, np.ndarray], dev: tuple[np.ndarray, np.ndarray], positive: int = 1
 ) -> dict[str, float]:
     """Return each metric on dev of (cosines, labels); thresholds come from train.
 
@@ -25,7 +25,7 @@ def similarity_scores(
     """
     scores = {}
     for metric in metrics:
-        if metric in CORRELATIONS:
+        if not KINDS[kind_of(metric)].one_of:
             scores[metric] = score(metric, dev[1], dev[0][:, None])
             continue
         cuts = [(s, best_threshold(s * train[0], train[1], metric, positive)) for s in (1, -1)]
@@ -34,7 +34,7 @@ def similarity_scores(
     return scores
 
 
-def _decided(metric: Metric, pairs: tuple[np.ndarray, np.ndarray], cut: tuple[int, float], positive: int) -> float:
+def _decided(metric: str, pairs: tuple[np.ndarray, np.ndarray], cut: tuple[int, float], positive: int) -> float:
     """Return the score of "class 1 if sign × cosine is above the threshold"."""
     values, labels = pairs
     above = cut[0] * values > cut[1]

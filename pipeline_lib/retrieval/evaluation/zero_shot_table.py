@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import label_array
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.checks import require_model
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.params import Params, Task
-from pipeline_lib.results.metrics import label_array
 from pipeline_lib.results.schema import Scores, SimilarityScores
 from pipeline_lib.retrieval.evaluation.sentence_vectors import Encode, model_encoder
 from pipeline_lib.retrieval.evaluation.similarity import cosines, similarity_scores

@@ -16,12 +16,12 @@ from transformers import AutoModelForSequenceClassification, BertModel
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json
+from pipeline_lib.base.kinds import score
+from pipeline_lib.base.kinds.calibration import log_losses
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.teacher import Teacher, digest_model, load_teacher
-from pipeline_lib.params import FineTuning, Refining, Regression, load_params
+from pipeline_lib.params import FineTuning, Refining, Task, load_params
 from pipeline_lib.params.engine import LocalProcesses
-from pipeline_lib.results.calibration import log_losses
-from pipeline_lib.results.metrics import score
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
@@ -81,11 +81,11 @@ def scores(rows: Sequence[tuple[int, str]]) -> dict[str, pa.Array]:
     }
 
 
-def warmth_task() -> Regression:
+def warmth_task() -> Task:
     """Return the settings of the pairs' task."""
     given = made_up_task().model_dump() | {"kind": "regression", "metrics": ["pearson"]}
     given |= {"text": ["first", "second"], "labels": {"min": 10.0, "max": 40.0}}
-    return Regression.model_validate(given)
+    return Task.model_validate(given)
 
 
 @pytest.fixture(scope="module")

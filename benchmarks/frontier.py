@@ -10,7 +10,7 @@ SetFit's contrastive steps are capped (frontier_systems.py).
     benchmarks/frontier.yaml && dvc repro python benchmarks/frontier.py
 
 Sentences, or pairs, per second include tokenization, and are measured in two separate processes: one limited to one
-core and one thread, one free to use all.  It writes results/frontier.json, .md and .png.
+core and one thread, one free to use all.  It writes results/frontier.json and .png.
 """
 
 import json

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.commands.planning.stages import PlannedStage
+from pipeline_lib.corpora.augmentation.transfer_sets import examples_of, pass_of
 from pipeline_lib.params import Params
+from pipeline_lib.retrieval.substitutes import candidate_passes
 from pipeline_lib.shards.engine.passes import ShardPass, stored_outputs
 from pipeline_lib.shards.shard_sets import Shard, ShardSet
 from pipeline_lib.shards.store import Store
@@ -69,11 +71,10 @@ def _blocks(params: Params, stage: PlannedStage, recipe: str) -> Iterator[tuple[
 
     It lacks all of them if what its words are substituted by may be fetched again.
     """
-    from pipeline_lib.stages.augment import examples_of, pass_of
-
     layout, task = Layout(), stage.item
     examples = examples_of(params, task, recipe, layout)
-    augmentation = pass_of(params, task, recipe, examples, layout)
+    candidates = candidate_passes(params, recipe, layout)
+    augmentation = pass_of(params, task, recipe, examples, layout, candidates)
     is_known = not (augmentation.candidate_passes and "fetch_models" in stage.after)
     store = Store(augmentation.kind)
     iterations = 0 if params.recipe(recipe).changes_nothing else augmentation.n_iter

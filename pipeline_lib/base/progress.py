@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from pipeline_lib.base.console import SafeConsole
-from pipeline_lib.base.unicode import printable
+from pipeline_lib.base.text import printable
 
 LOG_SECONDS = 20.0
 RECORDS = "POTSTILL_PROGRESS"

@@ -22,7 +22,7 @@ def make_engine(params: Params, device: str, single_threaded: bool = True) -> En
         from pipeline_lib.shards.engine.ray import RayEngine
 
         return RayEngine(cluster or params.engine.address, params.workers, device)
-    from pipeline_lib.base.threads import usable_cores
+    from pipeline_lib.base.processor import usable_cores
     from pipeline_lib.shards.engine.local import LocalEngine, accelerators
 
     if device != "cpu":

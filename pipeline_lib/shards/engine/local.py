@@ -25,8 +25,7 @@ from typing import Any
 
 from pipeline_lib.base import stage_records
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.processor import used_accelerators
-from pipeline_lib.base.threads import single_thread, use_one_thread
+from pipeline_lib.base.processor import single_thread, use_one_thread, used_accelerators
 from pipeline_lib.shards.engine.protocol import IN_FLIGHT, Job, OnProgress, Report, Result, throttled
 
 Done = tuple[Result, list[str]]

@@ -14,11 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base import stage_records
-from pipeline_lib.base.distribution import install_extra
-from pipeline_lib.base.errors import PotstillError, reason_of
+from pipeline_lib.base.errors import PotstillError, install_extra, reason_of
 from pipeline_lib.base.layout import state_folder
-from pipeline_lib.base.processor import used_accelerators
-from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.base.processor import usable_cores, used_accelerators
 from pipeline_lib.shards.engine.heads import check_head, end_without, no_cluster, watch
 from pipeline_lib.shards.engine.protocol import IN_FLIGHT, Job, OnProgress, Report, Result, throttled
 

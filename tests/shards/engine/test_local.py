@@ -137,7 +137,7 @@ def test_threads_are_given_back() -> None:
 
 def test_workers_are_cores_or_accelerators(monkeypatch: pytest.MonkeyPatch) -> None:
     params = load_params(TOUR)
-    monkeypatch.setattr("pipeline_lib.base.threads.usable_cores", lambda: 3)
+    monkeypatch.setattr("pipeline_lib.base.processor.usable_cores", lambda: 3)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
     monkeypatch.delenv(local.VISIBLE, raising=False)
     seven = params.model_copy(update={"workers": 7})

@@ -27,7 +27,7 @@ from frontier_rates import environment
 from frontier_systems import PEERS, Rows, System, ours, peer
 from harness import RESULTS, Name, Out, Repeats, absent, facts, optional, say, spread, table, write_results
 
-from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.base.processor import usable_cores
 from pipeline_lib.params import load_params
 from pipeline_lib.results.calibration import details
 

@@ -18,7 +18,7 @@ import typer
 from harness import RESULTS, Out, facts, say, table, write_results
 
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.base.processor import usable_cores
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.outputs.vectors import VectorPass
 from pipeline_lib.params import load_params

@@ -15,8 +15,7 @@ from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.model_config import kind_of_model
 from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.base.seals import check_sealed
-from pipeline_lib.base.text import Text
-from pipeline_lib.base.unicode import as_utf8
+from pipeline_lib.base.text import Text, as_utf8
 from pipeline_lib.exports.contents import ENCODERS, STUDENTS, Content, require_content
 from pipeline_lib.exports.folders import form_of
 from pipeline_lib.exports.numpy_student import Predictions

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_device, resolve_precision
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import StudentPlace, student_place
-from pipeline_lib.base.max_positions import position_count
+from pipeline_lib.base.model_config import position_count
 from pipeline_lib.base.probabilities import confidence, threshold_at
 from pipeline_lib.base.text import MASK, Text
 from pipeline_lib.models.checks import check_names, require_model

@@ -20,8 +20,7 @@ import torch
 from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import sha256_file, sha256_json
-from pipeline_lib.base.max_positions import position_count
-from pipeline_lib.base.model_config import PROBLEM_TYPES, kind_of_model
+from pipeline_lib.base.model_config import PROBLEM_TYPES, kind_of_model, position_count
 from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.probabilities import Kind, probabilities
-from pipeline_lib.base.unicode import printable
+from pipeline_lib.base.text import printable
 from pipeline_lib.tables.writer import cell_text, json_text, open_writer
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.unicode import has_surrogates
+from pipeline_lib.base.text import has_surrogates
 
 NO_VALUE = frozenset({"", "-", "nan", "null", "n/a", "na", "<na>", "#n/a"})
 """What people and their tools write for a missing label, in lower case."""

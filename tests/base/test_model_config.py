@@ -1,6 +1,8 @@
+"""What is read of config.json."""
+
 import pytest
 
-from pipeline_lib.base.max_positions import position_count
+from pipeline_lib.base.model_config import position_count
 
 RELATIVE = {"max_position_embeddings": 9, "relative_attention": True}
 

@@ -1,7 +1,7 @@
 import tomllib
 from pathlib import Path
 
-from pipeline_lib.base.distribution import DISTRIBUTION, install_extra
+from pipeline_lib.base.errors import DISTRIBUTION, install_extra
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
 

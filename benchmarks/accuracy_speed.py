@@ -8,7 +8,7 @@ which was not used for any selection; a student's is the mean over its seeds.
     pip install 'model2vec[distill,train]==0.10.0' python benchmarks/accuracy_speed.py --task sst2
 
 Run it in a workspace where `dvc repro` has finished the task and methods
-(benchmarks/sst2_rows.yaml).  It writes results/accuracy_speed.json, .md and .png.
+(benchmarks/sst2_rows.yaml).  It writes results/accuracy_speed.json and .png.
 """
 
 import os

@@ -48,7 +48,7 @@ from harness import (
     write_results,
 )
 
-from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.base.processor import usable_cores
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon, count_words, read_lexicon, write_lexicon
 from pipeline_lib.corpora.augmentation.rules import augment_block
 from pipeline_lib.corpora.tasks.labelled import Example

@@ -6,7 +6,7 @@ too small to parallelise; the ONNX forms distribute the texts over the cores.
 
     pip install 'potstill[onnx]' python benchmarks/export_rates.py data/students/movies/bilstm_kd_ts/1
 
-Run it in a workspace where `dvc repro` has finished the student.  It writes results/export_rates.json and .md.
+Run it in a workspace where `dvc repro` has finished the student.  It writes results/export_rates.json.
 """
 
 import os

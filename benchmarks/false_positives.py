@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from harness import RESULTS, facts, table, write_results
 
-from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.base.processor import usable_cores
 from pipeline_lib.results.significance import compare
 
 ROWS, ACCURACY_SLOPE = 1000, 0.198

@@ -10,7 +10,7 @@ SetFit's contrastive steps are capped (frontier_systems.py).
     benchmarks/frontier.yaml && dvc repro python benchmarks/frontier.py
 
 Sentences, or pairs, per second include tokenization, and are measured in two separate processes: one limited to one
-core and one thread, one free to use all.  It writes results/frontier.json, .md and .png.
+core and one thread, one free to use all.  It writes results/frontier.json and .png.
 """
 
 import json
@@ -28,7 +28,7 @@ from frontier_systems import PEERS, Rows, System, ours, peer
 from harness import RESULTS, Name, Out, Repeats, absent, facts, optional, say, spread, table, write_results
 
 from pipeline_lib.base.kinds import KINDS
-from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.base.processor import usable_cores
 from pipeline_lib.params import load_params
 
 PACKAGES = ("torch", "transformers", "onnxruntime", "numpy", "scikit-learn", "fasttext-wheel", "model2vec", "setfit")

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from harness import RESULTS, Name, Out, facts, table, write_results
 
-from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.base.processor import usable_cores
 from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.published import compare
 from pipeline_lib.results.schema import Gain, TaskScores

@@ -25,7 +25,7 @@ import numpy as np
 import typer
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.files import atomic_path, write_json
+from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name
 from pipeline_lib.base.text import Text
@@ -195,15 +195,14 @@ def folder_bytes(folder: Path) -> int:
 
 
 def write_results(name: str, results: dict[str, Any], lines: Sequence[str], folder: Path) -> None:
-    """Write ``<name>.json`` and ``<name>.md`` to ``folder``.
+    """Write ``<name>.json`` to ``folder``, and print its tables.
 
     :param results: with the key ``facts``, see :func:`facts`.
-    :param lines: the Markdown between the title and the facts.
+    :param lines: the tables, in Markdown.
     """
     write_json(folder / f"{name}.json", results)
-    with atomic_path(folder / f"{name}.md") as temporary:
-        temporary.write_text("\n".join([*lines, "", *_footer(results["facts"]), ""]), "utf-8")
-    say(f"wrote {name}.json and {name}.md")
+    sys.stdout.write("\n".join([*lines, "", *_footer(results["facts"]), ""]))
+    say(f"wrote {name}.json")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

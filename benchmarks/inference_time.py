@@ -44,8 +44,8 @@ from harness import (
 )
 
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.processor import usable_cores
 from pipeline_lib.base.text import Text
-from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.models.students.student import Student, attend_quickly, quick_batch
 from pipeline_lib.models.students.vocabulary import build_tokenizer, count_words, select_words
 from pipeline_lib.params import StudentSettings, load_params

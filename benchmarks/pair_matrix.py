@@ -59,7 +59,7 @@ from pair_systems import BEST, CPU, CROSS, MAKERS, PEER, STUDENTS, Work
 from transformers import AutoConfig, BertConfig, BertModel
 
 from pipeline_lib.base.devices import resolve_precision
-from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.base.processor import usable_cores
 from pipeline_lib.retrieval.scoring import CANDIDATE_ROWS
 from pipeline_lib.text.pieces import load_fast_tokenizer
 

@@ -46,7 +46,7 @@ from harness import (
 )
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.base.processor import usable_cores
 from pipeline_lib.retrieval.approximate import KINDS, open_approximate, write_approximate
 from pipeline_lib.retrieval.building import Form, build
 from pipeline_lib.retrieval.catalogue import Catalogue

@@ -6,7 +6,7 @@ pairs is held out to select its learning rate and epoch.
 
     python benchmarks/similarity.py --row qqp --row stsb
 
-Run it in a workspace where `dvc repro` has finished the rows.  It writes results/NAME.json and .md.
+Run it in a workspace where `dvc repro` has finished the rows.  It writes results/NAME.json.
 """
 
 from typing import Annotated, Any

@@ -32,7 +32,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import typer
 from harness import RESULTS, Out, alone, facts, peak_mib, say, table, write_results
 
-from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.base.processor import usable_cores
 from pipeline_lib.corpora.wikipedia.articles import Article
 from pipeline_lib.corpora.wikipedia.chunks import read_chunks
 from pipeline_lib.params import CorpusFiles, Wikipedia, load_params

@@ -28,7 +28,7 @@ import harness
 import typer
 from harness import Out, Repeats
 
-from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.base.processor import usable_cores
 from pipeline_lib.corpora.wikipedia.sentences import COMPONENTS, load_splitter
 from pipeline_lib.params import Splitter
 

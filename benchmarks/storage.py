@@ -5,7 +5,7 @@
 Run it in a workspace where `dvc repro` has finished `pretrain`, and `train` of the task.  The
 vectors of the encoder's corpus are computed in each format and an encoder is trained on each; all
 are evaluated against the float32 vectors of held-out sentences, and on dev with the row that starts
-from the encoder.  It writes results/storage.json and .md.
+from the encoder.  It writes results/storage.json.
 """
 
 import tempfile
@@ -18,7 +18,7 @@ import typer
 from harness import RESULTS, Out, facts, say, table, write_results
 
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.base.processor import usable_cores
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.outputs.vectors import VectorPass
 from pipeline_lib.params import load_params

@@ -22,8 +22,8 @@ import yaml
 from harness import RESULTS, Out, facts, say, table, write_results
 
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.processor import usable_cores
 from pipeline_lib.base.stage_records import read_stage_record
-from pipeline_lib.base.threads import usable_cores
 
 PARAMS = Path("params.yaml")
 EDITED = Path("pipeline_lib/training/objectives.py")

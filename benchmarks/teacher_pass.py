@@ -54,7 +54,7 @@ from harness import (
 from teacher_peers import Setup, all_peers, defaults_and_best, format_of, rates_of
 
 from pipeline_lib.base.hashing import string_keys
-from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.base.processor import usable_cores
 from pipeline_lib.models.teacher import Teacher
 from pipeline_lib.outputs.teacher_pass import LogitPass
 from pipeline_lib.params import load_params

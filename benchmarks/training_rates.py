@@ -69,7 +69,7 @@ from training_works import Work, matrices, some_pairs, student_work, teacher_wor
 
 from pipeline_lib.base.devices import resolve_device
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.base.processor import usable_cores
 from pipeline_lib.params import load_params
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.training.loop import Batch, fit

@@ -7,7 +7,7 @@ knowledge of the task has reached the encoder.
     python benchmarks/untuned_vectors.py --task sst2 --encoder sra
 
 Run it in a workspace where `dvc repro` has finished the encoder and the task.  The regression is tuned by
-cross-validation on the training rows; its accuracy is on test.  It writes results/NAME.json and .md.
+cross-validation on the training rows; its accuracy is on test.  It writes results/NAME.json.
 """
 
 from typing import Annotated

@@ -11,7 +11,6 @@ from pipeline_lib.commands import (
     account,
     check,
     encode,
-    engine,
     explain,
     export,
     index,
@@ -64,7 +63,6 @@ app.add_typer(store.app, name="store")
 app.add_typer(index.app, name="index")
 app.add_typer(teacher.app, name="teacher")
 app.add_typer(profile.app, name="profile")
-app.add_typer(engine.app, name="engine")
 
 
 def _version(wanted: bool) -> None:

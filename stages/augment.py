@@ -21,11 +21,12 @@ from pipeline_lib.base.progress import show_progress
 from pipeline_lib.base.seals import check_sealed, write_seal
 from pipeline_lib.base.terminal import say
 from pipeline_lib.corpora.augmentation.lexicon import count_words, read_lexicon, write_lexicon
-from pipeline_lib.corpora.augmentation.transfer_sets import AugmentationPass, check_cap
+from pipeline_lib.corpora.augmentation.transfer_sets import AugmentationPass, check_cap, examples_of, pass_of
 from pipeline_lib.params import Params, load_params
+from pipeline_lib.retrieval.substitutes import candidate_passes
 from pipeline_lib.shards.columns import sentences
 from pipeline_lib.shards.engine import make_engine
-from pipeline_lib.shards.engine.passes import PassStats, Piece, ShardPass, run_pass, run_pieces, stored_outputs
+from pipeline_lib.shards.engine.passes import PassStats, Piece, run_pass, run_pieces, stored_outputs
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.store import Store
 from pipeline_lib.shards.training_texts import labelled_at_first, training_texts
@@ -44,7 +45,8 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     for recipe in recipes:
         start = time.monotonic()
         examples = sets[recipe]
-        augmentation = pass_of(params, task, recipe, examples, layout)
+        candidates = candidate_passes(params, recipe, layout)
+        augmentation = pass_of(params, task, recipe, examples, layout, candidates)
         find_candidates(params, augmentation, examples, f"candidates {task} {recipe}")
         manifest, report = run_pass(augmentation, examples, layout.transfer(task, recipe), engine)
         seconds = time.monotonic() - start
@@ -54,41 +56,6 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
             f"dropped; computed {report.computed} blocks, reused {report.reused}"
         )
     write_json(layout.read_by_encoders(task), read_by_encoders(params, task, layout))
-
-
-def examples_of(params: Params, task: str, recipe: str, layout: Layout) -> ShardSet:
-    """Return the texts that a recipe augments: the training set, perhaps with unlabelled ones."""
-    folder = layout.split(task, "train")
-    return training_texts(folder) if params.recipe(recipe).unlabelled else ShardSet.open(folder)
-
-
-def pass_of(params: Params, task: str, recipe: str, examples: ShardSet, layout: Layout) -> AugmentationPass:
-    """Return the pass that augments a task's examples by a recipe."""
-    # The cap is divided among all blocks; `unlabelled` adds blocks and changes nothing within one.
-    blocks = {"blocks": len(examples.manifest.shards)}
-    rules = params.recipe(recipe).model_copy(update={"unlabelled": False})
-    of_blocks = params.task(task).model_copy(update=blocks)
-    candidates = candidate_passes(params, recipe, layout)
-    return AugmentationPass.of(rules, of_blocks, layout.lexicon(task), *candidates)
-
-
-def candidate_passes(params: Params, recipe: str, layout: Layout) -> list[ShardPass]:
-    """Return the passes that find what words can be substituted by: nearest, and predicted ones."""
-    rule = params.recipe(recipe).substitution
-    if rule is None:
-        return []
-    # Importing torch takes seconds.
-    from pipeline_lib.models.students.vocabulary import vector_source
-    from pipeline_lib.retrieval.nearest_words import NearestWordsPass
-
-    source = vector_source(params.vocabulary, layout)
-    passes: list[ShardPass] = [NearestWordsPass.of(params.vocabulary, source, rule.candidates)]
-    if rule.model is not None:
-        from pipeline_lib.outputs.predictions import PredictionPass
-
-        model = layout.model(rule.model)
-        passes.append(PredictionPass.of(params, model, rule.max_length, count=rule.candidates))
-    return passes
 
 
 def find_candidates(params: Params, augmentation: AugmentationPass, examples: ShardSet, title: str) -> None:

@@ -37,9 +37,7 @@ def main(encoder: Annotated[str, typer.Option(help="A row of `encoders`.")]) -> 
         return f"{training.name}: loss {loss:.4f} held back {-best:.4f}"
 
     with show_training(f"pretraining {encoder}", [row], note) as shown:
-        # What several processes compute together runs alone.
-        together = isinstance(settings, Encoder) and params.engine.per_training > 1
-        engine = make_engine(params, device, single_threaded=not together)
+        engine = make_engine(params, device)
         searched = train_rows([row], engine, shown.on_progress, shown.on_done)[encoder]
     [(training, record)] = searched.trainings.values()
     training.result.link_into(folder)

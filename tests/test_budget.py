@@ -14,13 +14,13 @@ LIBRARY = ROOT / "pipeline_lib"
 MOST = {
     "lines of code of pipeline_lib": 30_470,
     "lines of pipeline_lib": 52_190,
-    "lines of tests": 40_420,
+    "lines of tests": 40_480,
     "parameters": 366,
     "leaves of the default": 178,
     "top-level commands": 21,
     "files that tell kinds of tasks apart": 76,
     "words of docs and README": 42_483,
-    "words of benchmarks' pages": 56_578,
+    "words of benchmarks' pages": 10_300,
     "lines of README": 123,
 }
 KIND = re.compile(

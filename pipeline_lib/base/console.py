@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from pipeline_lib.base.unicode import printable
+from pipeline_lib.base.text import printable
 
 
 class SafeConsole(Console):

@@ -6,7 +6,7 @@ from functools import cache
 import torch
 
 from pipeline_lib.base.errors import PotstillError, reason_of
-from pipeline_lib.base.threads import single_thread
+from pipeline_lib.base.processor import single_thread
 
 # cuDNN's attention, which torch prefers on new cards, compiles a plan for every shape that it has
 # not seen, and batches here come in hundreds of lengths.  On an H200 (torch 2.11) MiniLM's forward

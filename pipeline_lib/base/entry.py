@@ -10,7 +10,7 @@ import typer
 from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.interrupts import MESSAGE, STATUS, end_interrupted, interrupted_status, was_interrupted
 from pipeline_lib.base.stage_records import recorded
-from pipeline_lib.base.unicode import printable
+from pipeline_lib.base.text import printable
 
 _SMALLER = (
     "Lower `batch_size`, `batch_tokens`, `max_length` or `workers` in params.yaml, or use a larger "

@@ -1,5 +1,7 @@
 """The one exception that users are meant to see: what is wrong, where, and the remedy."""
 
+from collections.abc import Callable
+
 LONGEST = 200
 """Of another library's reason, in characters."""
 
@@ -20,3 +22,21 @@ def reason_of(error: BaseException) -> str:
         return f"unknown key {lines[0]}"[:LONGEST]
     count = 2 if lines[0].endswith(":") else 1
     return " ".join(lines[:count]).rstrip(".:")[:LONGEST]
+
+
+def faults_of(check: Callable[..., object], *arguments: object) -> list[str]:
+    """Return the message of the error that a check raises, as a list; empty if it raises none."""
+    try:
+        check(*arguments)
+    except PotstillError as error:
+        return [str(error)]
+    return []
+
+
+DISTRIBUTION = "potstill"
+"""The name under which this library is installed, which is not the one that it is imported by."""
+
+
+def install_extra(extra: str) -> str:
+    """Return the command that installs one of the distribution's extras."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"

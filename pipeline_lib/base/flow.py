@@ -1,10 +1,12 @@
 """The flow: which stage reads what another wrote, when each last ran, and what it reused."""
 
+import re
 from pathlib import Path
 from typing import Any
 
+from ruamel.yaml import YAML
+
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.pipeline_graph import stages_before
 from pipeline_lib.base.stage_records import read_stage_record
 
 
@@ -48,3 +50,30 @@ def _runs(stage: str, layout: Layout) -> list[dict[str, Any]]:
         if record is not None:
             runs.append({"item": item or None, **record})
     return runs
+
+
+ITEM = re.compile(r"\$\{item[^}]*\}")
+"""The placeholder of a task or row."""
+
+
+def stages_before(pipeline: Path) -> dict[str, set[str]]:
+    """Return, for each stage, the stages whose outputs it reads."""
+    if not pipeline.exists():
+        return {}
+    stages = YAML(typ="safe").load(pipeline.read_text(encoding="utf-8"))["stages"]
+    outs = {name: [ITEM.sub("*", out) for out in stage.get("outs", [])] for name, stage in stages.items()}
+    deps = {name: [ITEM.sub("*", dep) for dep in stage.get("deps", [])] for name, stage in stages.items()}
+    return {
+        name: {
+            other
+            for other, written in outs.items()
+            if other != name and any(_overlap(a, b) for a in read for b in written)
+        }
+        for name, read in deps.items()
+    }
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether two paths are equal, or one is inside the other."""
+    a, b = Path(one).parts, Path(other).parts
+    return a[: len(b)] == b or b[: len(a)] == a

@@ -1,6 +1,10 @@
-"""A pretrained model's config.json, as it is: transformers itself accepts what later crashes."""
+"""A pretrained model's config.json, as it is, and the sizes that it says.
+
+transformers itself accepts what later crashes, and families of models have different keys.
+"""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -94,3 +98,50 @@ def _is_of(value: Any, kind: type) -> bool:
     if isinstance(value, bool) or not isinstance(value, kind):
         return False
     return kind is not list or all(isinstance(item, str) for item in value)
+
+
+OFFSET = {
+    "camembert", "data2vec-text", "esm", "ibert", "layoutlmv3", "lilt", "longformer", "luke",
+    "markuplm", "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
+}  # fmt: skip
+"""Model types whose positions start after the padding token's id, as in RoBERTa."""
+
+
+def position_count(config: Mapping[str, Any]) -> int | None:
+    """Return how many positions a model with this configuration has, or None if unlimited.
+
+    :param config: the content of config.json.
+    """
+    if config.get("relative_attention") and not config.get("position_biased_input", True):
+        # DeBERTa-v3 sees distances alone, and far ones alike.
+        return None
+    total = config.get("max_position_embeddings") or config.get("n_positions")
+    if not isinstance(total, int) or total < 1:
+        return None
+    if config.get("model_type") not in OFFSET:
+        return total
+    padding = config.get("pad_token_id")
+    return total - (1 if padding is None else padding) - 1
+
+
+def layer_count(config: Mapping[str, Any]) -> int | None:
+    """Return how many layers a model has, or None if its configuration does not say.
+
+    :param config: the content of config.json.
+    """
+    return config.get("num_hidden_layers") or config.get("n_layers")
+
+
+def head_count(config: Mapping[str, Any]) -> int | None:
+    """Return how many heads a layer's attention has, or None."""
+    return config.get("num_attention_heads") or config.get("n_heads")
+
+
+def layer_width(config: Mapping[str, Any]) -> int | None:
+    """Return the size of a layer's hidden state, or None if the configuration does not say."""
+    return config.get("hidden_size") or config.get("dim")
+
+
+def embedding_width(config: Mapping[str, Any]) -> int | None:
+    """Return the size of a word piece's embedding, or None if the configuration does not say."""
+    return config.get("embedding_size") or layer_width(config)

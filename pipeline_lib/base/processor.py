@@ -1,4 +1,4 @@
-"""Which processor computed a result.
+"""Which processor computed a result, how many cores there are, and how many threads torch uses.
 
 Floating-point sums differ in their last digits between kinds of processor and between versions of torch.  The
 guarantee is the same bytes on the same kind of processor with the same versions, whatever the number of workers.
@@ -6,10 +6,16 @@ The processor is not part of any key: where two machines share a store, one uses
 Instead it is recorded beside the result: in the manifest, for every shard of teacher outputs, and in the
 ``training.json`` of teachers and students. These records are part of DVC's outputs.  They are not part of any key,
 except that a student which starts from another model depends on that model's whole folder.
+
+Nothing here imports torch before it is needed.
 """
 
+import math
+import os
 import platform
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -51,3 +57,56 @@ def used_accelerators() -> list[str]:
     if torch.backends.mps.is_available() and torch.mps.driver_allocated_memory():
         names.add(f"{cpu_name()} (mps)")
     return sorted(names)
+
+
+VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""The variables that torch reads when it is imported."""
+
+CGROUP = Path("/sys/fs/cgroup")
+"""The folder in which Linux says what a container may use."""
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use: in a container, those of its quota."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, math.ceil(min(allowed or 1, _quota())))
+
+
+def _quota() -> float:
+    """Return how many cores' time a container may use; infinite if it is not limited."""
+    current, former = CGROUP / "cpu.max", CGROUP / "cpu"  # of cgroup versions 2 and 1
+    try:
+        if current.exists():
+            quota, period = current.read_text().split()
+        else:
+            names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+            quota, period = ((former / name).read_text().strip() for name in names)
+    except OSError:
+        return math.inf
+    return math.inf if quota in ("max", "-1") else int(quota) / int(period)
+
+
+def use_one_thread() -> None:
+    """Limit torch to one thread from now on, whether it is imported yet or not."""
+    os.environ |= dict.fromkeys(VARIABLES, "1")
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+
+
+@contextmanager
+def single_thread() -> Iterator[None]:
+    """Limit torch to one thread within the block: its thread pool does not survive a fork."""
+    variables = {name: os.environ.get(name) for name in VARIABLES}
+    before = sys.modules["torch"].get_num_threads() if "torch" in sys.modules else None
+    use_one_thread()
+    try:
+        yield
+    finally:
+        for name, value in variables.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+        if "torch" in sys.modules:
+            threads = before or int(variables["OMP_NUM_THREADS"] or os.cpu_count() or 1)
+            sys.modules["torch"].set_num_threads(threads)

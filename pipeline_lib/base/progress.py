@@ -15,9 +15,8 @@ from typing import Protocol, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from pipeline_lib.base import energy
 from pipeline_lib.base.console import SafeConsole
-from pipeline_lib.base.unicode import printable
+from pipeline_lib.base.text import printable
 
 LOG_SECONDS = 20.0
 RECORDS = "POTSTILL_PROGRESS"
@@ -51,7 +50,6 @@ def show_progress(title: str, unit: str, err: bool = False) -> Iterator[Advance]
 
         def advance(done: int, total: int, note: str = "", counted: int | None = None) -> None:
             nonlocal last
-            energy.sample()
             now = time.monotonic()
             if now - last < seconds and done < total:
                 return

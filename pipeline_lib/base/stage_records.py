@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.energy import start_meter
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_record, write_json
 from pipeline_lib.base.layout import Layout
@@ -53,7 +52,6 @@ def recorded(main: Callable[..., None], argv: Sequence[str] = sys.argv) -> Calla
 
     @functools.wraps(main)
     def run(**options: Any) -> None:
-        meter = start_meter()
         main(**options)
         record = {
             "command": f"python -m pipeline_lib.stages.{' '.join([Path(argv[0]).stem, *argv[1:]])}",
@@ -63,7 +61,6 @@ def recorded(main: Callable[..., None], argv: Sequence[str] = sys.argv) -> Calla
             "peak_bytes": peak_bytes(),
             "processor": cpu_name(),
             "accelerators": sorted(_accelerators.union(used_accelerators())),
-            "joules": meter.energy(),
         }
         write_json(Layout().stage_record(stage_name(argv, options)), record)
 
@@ -90,7 +87,7 @@ def read_stage_record(path: Path) -> dict[str, Any] | None:
 
     What those of earlier versions lack is None.
     """
-    later = ("peak_bytes", "processor", "accelerators", "joules")
+    later = ("peak_bytes", "processor", "accelerators")
     try:
         record = read_record(path)
         known = {key: record[key] for key in ("command", "started", "seconds", "counts")}

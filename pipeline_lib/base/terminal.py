@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from pipeline_lib.base.unicode import escaped_json, printable
+from pipeline_lib.base.text import escaped_json, printable
 
 
 def say(text: object = "", err: bool = False) -> None:

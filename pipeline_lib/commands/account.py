@@ -1,4 +1,4 @@
-"""``distill account``: what the stages took: time, work, memory, energy, money."""
+"""``distill account``: what the stages took: time, work, memory, money."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +20,7 @@ def account(
     """Show what each stage took when it last ran here.
 
     Time, rows and tokens computed, trainings, the share of the work that was stored, the most memory that one of its
-    processes had, energy where the machine counts it, and the accelerator. A stage that DVC skips keeps its figures.
+    processes had, and the accelerator. A stage that DVC skips keeps its figures.
     """
     from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.base.flow import read_flow

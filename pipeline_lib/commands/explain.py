@@ -13,7 +13,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import student_place
 from pipeline_lib.base.terminal import say, say_json
-from pipeline_lib.base.unicode import printable
+from pipeline_lib.base.text import printable
 from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 if TYPE_CHECKING:

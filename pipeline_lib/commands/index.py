@@ -225,7 +225,7 @@ def _given(files: Sequence[Path] | None, index: Path) -> "Iterator[GivenDocument
 
 def _engine(device: str, workers: int | None) -> "tuple[str, LocalEngine]":
     from pipeline_lib.base.devices import resolve_device
-    from pipeline_lib.base.threads import usable_cores
+    from pipeline_lib.base.processor import usable_cores
     from pipeline_lib.shards.engine.local import LocalEngine, accelerators
 
     resolved = str(resolve_device(device))

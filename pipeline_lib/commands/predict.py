@@ -14,7 +14,7 @@ from typer import Argument, Option
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.terminal import say
-from pipeline_lib.base.unicode import as_utf8
+from pipeline_lib.base.text import as_utf8
 from pipeline_lib.commands.options import (
     PARAMS,
     Encoding,

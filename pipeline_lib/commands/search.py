@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.terminal import say, say_json
-from pipeline_lib.base.unicode import as_utf8
+from pipeline_lib.base.text import as_utf8
 from pipeline_lib.commands.options import Device, Encoding, Index, InputFormat, Quoted, input_path, read_options
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def _print_table(catalogue: "Catalogue", query: str, name: str | None, hits: "li
     from rich.text import Text
 
     from pipeline_lib.base.console import SafeConsole
-    from pipeline_lib.base.unicode import printable
+    from pipeline_lib.base.text import printable
 
     table = Table(
         box=box.SIMPLE_HEAD,

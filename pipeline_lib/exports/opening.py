@@ -14,8 +14,7 @@ import numpy as np
 from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.kinds import KINDS, kind_of_model
 from pipeline_lib.base.seals import check_sealed
-from pipeline_lib.base.text import Text
-from pipeline_lib.base.unicode import as_utf8
+from pipeline_lib.base.text import Text, as_utf8
 from pipeline_lib.exports.contents import ENCODERS, STUDENTS, Content, require_content
 from pipeline_lib.exports.folders import form_of
 from pipeline_lib.exports.numpy_student import Predictions

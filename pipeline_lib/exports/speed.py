@@ -24,9 +24,8 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import fresh_folder, sha256_json
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.processor import cpu_name
+from pipeline_lib.base.processor import cpu_name, usable_cores
 from pipeline_lib.base.text import Text
-from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.evaluation.timing import latency, spread, time_in_turns, use_cores
 from pipeline_lib.exports.contestants import INT8, Contestant, System, add_onnx, students_of, teachers_of
 from pipeline_lib.params import Params, Speed

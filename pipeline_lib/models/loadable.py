@@ -5,7 +5,7 @@
 
 from pathlib import Path
 
-from pipeline_lib.base.collect_errors import faults_of
+from pipeline_lib.base.errors import faults_of
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.masked_lm import load_masked_lm
 from pipeline_lib.models.teacher import load_classifier, load_pretrained

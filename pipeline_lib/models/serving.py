@@ -17,7 +17,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import KINDS, Classes
 from pipeline_lib.base.kinds.probabilities import threshold_at
 from pipeline_lib.base.layout import StudentPlace, student_place
-from pipeline_lib.base.max_positions import position_count
+from pipeline_lib.base.model_config import position_count
 from pipeline_lib.base.text import MASK, Text
 from pipeline_lib.models.checks import check_names, require_model
 from pipeline_lib.models.students.folders import Predict, finite, scaled, temperature_of

@@ -21,7 +21,7 @@ from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.base.kinds import KINDS, kind_of_model, stated_kind
-from pipeline_lib.base.max_positions import position_count
+from pipeline_lib.base.model_config import position_count
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.networks.inputs import model_inputs

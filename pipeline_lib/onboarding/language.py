@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline_lib.base.model_sizes import embedding_width
+from pipeline_lib.base.model_config import embedding_width
 
 PIECES = 8000
 """Word pieces by which words are read that no training text has."""

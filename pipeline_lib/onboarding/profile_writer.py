@@ -12,8 +12,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.max_positions import position_count
-from pipeline_lib.base.model_config import read_config
+from pipeline_lib.base.model_config import position_count, read_config
 from pipeline_lib.onboarding.findings import Findings
 from pipeline_lib.onboarding.language import Language
 from pipeline_lib.onboarding.pool import FEW_ROWS, bundled_pool

@@ -1,6 +1,7 @@
 """What all sections of params.yaml share: strictness, and the types of single values."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -24,6 +25,34 @@ class Section(BaseModel):
     """A mapping of params.yaml: unknown keys, infinities and NaN are errors; all is immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Ref(NamedTuple):
+    """Marks a value, or each of a list's or a mapping's keys, as the name of a row of ``section``.
+
+    ``Annotated[str, Ref("models")]``: :func:`references` yields it, and a name without a row is refused.
+    """
+
+    section: str
+
+
+def references(value: Any, where: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yield (key, name, section) of each name of a row below a section of params.yaml."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from references(item, f"{where}.{name}".lstrip("."))
+    elif isinstance(value, Section):
+        fields = type(value).model_fields
+        for key, field in fields.items():
+            item, at = getattr(value, key), f"{where}.{key}".lstrip(".")
+            yield from references(item, at)
+            names = [item] if isinstance(item, str) else item or []
+            for ref in (mark for mark in field.metadata if isinstance(mark, Ref)):
+                yield from ((at, name, ref.section) for name in names)
+
+
+TaskNames = Annotated[Annotated[list[str], Field(min_length=1)] | None, Ref("tasks")]
+"""The tasks that a row is restricted to; null: none."""
 
 
 class PinnedPackage(Section):

@@ -1,17 +1,19 @@
 """References between rows of params.yaml, and settings that cannot be combined."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from pipeline_lib.base.layout import HELDOUT, STATES
-from pipeline_lib.params.base import Section
+from pipeline_lib.params.base import references
 from pipeline_lib.params.check_capabilities import check_demands, check_layers
-from pipeline_lib.params.encoders import STARTS, GeneralEncoder, SentenceVectors
+from pipeline_lib.params.encoders import STARTS, GeneralEncoder
 from pipeline_lib.params.joint import Joint
 from pipeline_lib.params.measured import check_measured
 from pipeline_lib.params.methods import BESIDE, Method
 from pipeline_lib.params.models import Average, Teacher
 from pipeline_lib.params.schema import Params
+
+NOUNS = {"tasks": "task ", "transfer": "transfer set "}
+"""What a row of a section is called where its key does not say it."""
 
 
 def check_references(params: Params) -> None:
@@ -19,7 +21,14 @@ def check_references(params: Params) -> None:
 
     :raises ValueError: naming the key, what is wrong with it, and the remedy.
     """
-    _check_restrictions(params)
+    known = {"starts": dict.fromkeys([*STARTS, *params.encoders, *params.joint, *params.methods])}
+    for key, name, section in references(dict(params)):
+        rows = known.get(section) or getattr(params, section)
+        if name not in rows:
+            raise ValueError(
+                f"{key}: no {NOUNS.get(section, '')}{name!r}; there are {', '.join(rows) or 'none'}. Correct it"
+            )
+    _check_transfer_sets(params)
     _check_teachers(params)
     _check_encoders(params)
     _check_joint(params)
@@ -38,26 +47,14 @@ def check_references(params: Params) -> None:
         raise ValueError("seeds: each may appear only once")
 
 
-def _check_restrictions(params: Params) -> None:
-    """Reject rows that are restricted to tasks that do not exist."""
-    restricted = {f"transfer.{name}": recipe.tasks for name, recipe in params.transfer.items()}
-    restricted |= {f"methods.{name}": method.tasks for name, method in params.methods.items()}
-    restricted |= {f"teachers.{name}": teacher.tasks for name, teacher in params.teachers.items()}
-    for where, tasks in restricted.items():
-        for task in tasks or []:
-            if task not in params.tasks:
-                raise ValueError(
-                    f"{where}.tasks: no task {task!r}; there are {', '.join(params.tasks)}. "
-                    "Correct it, or set null for all of them"
-                )
+def _check_transfer_sets(params: Params) -> None:
+    """Reject recipes and pools whose tagger, texts or source there are none of."""
     for name, recipe in params.transfer.items():
         if recipe.p_pos and params.tagger.engine == "none":
             raise ValueError(
                 f"transfer.{name}.p_pos: words are replaced by others of their part of speech, and "
                 "`tagger.engine` is none. Set 0, or name a tagger"
             )
-        if rule := recipe.substitution:
-            _check_names(f"transfer.{name}.substitution", rule, params.models, "model")
         covered = [task for task_name, task in params.tasks.items() if recipe.covers(task_name)]
         if recipe.unlabelled and not any(task.has_unlabelled for task in covered):
             raise ValueError(
@@ -75,12 +72,6 @@ def _check_restrictions(params: Params) -> None:
 
 def _check_teachers(params: Params) -> None:
     for name, teacher in params.teachers.items():
-        _check_names(f"teachers.{name}", teacher, params.models, "model")
-        for recipe in teacher.data or []:
-            if recipe not in params.transfer:
-                raise ValueError(
-                    f"teachers.{name}.data: no transfer set {recipe!r}; there are {', '.join(params.transfer)}"
-                )
         if name in {*params.methods, HELDOUT, STATES}:
             what = "a row of `methods`" if name in params.methods else "a folder of outputs"
             raise ValueError(f"teachers.{name}: {what} has this name. Choose another")
@@ -102,10 +93,6 @@ def _check_teachers(params: Params) -> None:
                 )
         if not params.teachers_of(task):
             raise ValueError(f"teachers: none knows {task}. Name it in one's `tasks`, or set that to null")
-    if isinstance(params.sentence_vectors, SentenceVectors):
-        _check_names("sentence_vectors", params.sentence_vectors, params.models, "model")
-    if params.vocabulary.vectors.kind == "model":
-        _check_names("vocabulary.vectors", params.vocabulary.vectors, params.models, "model")
 
 
 def _check_average(params: Params, name: str, teacher: Teacher) -> None:
@@ -129,12 +116,6 @@ def _check_methods(params: Params) -> None:
     starts = {**dict.fromkeys(STARTS), **params.encoders, **params.joint}
     starts |= {name: row for name, row in params.methods.items() if name not in starts}
     for name, method in params.methods.items():
-        _check_names(f"methods.{name}", method, params.students, "student")
-        _check_names(f"methods.{name}", method, params.transfer, "data")
-        _check_names(f"methods.{name}", method, params.optimisers, "optimiser")
-        _check_names(f"methods.{name}", method, params.methods, "baseline")
-        _check_names(f"methods.{name}", method, starts, "start")
-        _check_names(f"methods.{name}", method, params.teachers, "teacher")
         _check_start(params, f"methods.{name}", method)
         trained = starts[method.start]
         if trained is not None and trained.student != method.student:
@@ -154,7 +135,6 @@ def _check_methods(params: Params) -> None:
 def _check_start(params: Params, where: str, row: Method | Joint) -> None:
     """Reject a start that the row's student cannot have."""
     student = params.students[row.student]
-    _check_model(params, row.student)
     if student.pretrained and row.start in ("vectors", "random"):
         raise ValueError(
             f"{where}.start: a {student.architecture} student is made of a pretrained model's layers; use model"
@@ -166,12 +146,6 @@ def _check_start(params: Params, where: str, row: Method | Joint) -> None:
         )
     if not student.word_vectors and row.start == "vectors":
         raise ValueError(f"{where}.start: a {student.architecture} student has no word vectors; use random")
-
-
-def _check_model(params: Params, name: str) -> None:
-    model = params.students[name].source_model
-    if model not in (None, *params.models):
-        raise ValueError(f"students.{name}.model: no {model!r}; there are {', '.join(params.models)}")
 
 
 def _check_taken(params: Params, name: str, method: Method) -> None:
@@ -249,8 +223,6 @@ def _check_encoders(params: Params) -> None:
     for name, encoder in params.encoders.items():
         if name in STARTS:
             raise ValueError(f"encoders.{name}: this name is reserved; take another")
-        _check_names(f"encoders.{name}", encoder, params.students, "student")
-        _check_names(f"encoders.{name}", encoder, params.optimisers, "optimiser")
         if isinstance(encoder, GeneralEncoder):
             _check_general(params, name, encoder)
         elif params.students[encoder.student].sentence_width is None:
@@ -258,7 +230,6 @@ def _check_encoders(params: Params) -> None:
                 f"encoders.{name}.student: {encoder.student} has no sentence vector of the "
                 "teacher's width; use one of architecture bilstm_sra, or a dse with a `width`"
             )
-        _check_model(params, encoder.student)
         if encoder.wikipedia is not None and encoder.wikipedia > params.wikipedia.sentences:
             raise ValueError(
                 f"encoders.{name}.wikipedia: {encoder.wikipedia}, but wikipedia.sentences "
@@ -267,7 +238,6 @@ def _check_encoders(params: Params) -> None:
         if not isinstance(encoder, GeneralEncoder):
             _check_sets(params, f"encoders.{name}", encoder.tasks)
     for name, catalogue in params.catalogues.items():
-        _check_names(f"catalogues.{name}", catalogue, params.encoders, "encoder")
         if isinstance(params.encoders[catalogue.encoder], GeneralEncoder):
             raise ValueError(
                 f"catalogues.{name}.encoder: {catalogue.encoder} learns a model's layers and has "
@@ -289,13 +259,9 @@ def _check_joint(params: Params) -> None:
     for name, joint in params.joint.items():
         if name in STARTS or name in params.encoders:
             raise ValueError(f"joint.{name}: `start: {name}` of a method means something else; take another name")
-        _check_names(f"joint.{name}", joint, params.students, "student")
-        _check_names(f"joint.{name}", joint, params.optimisers, "optimiser")
-        _check_names(f"joint.{name}", joint, dict.fromkeys(STARTS), "start")
         _check_start(params, f"joint.{name}", joint)
         _check_sets(params, f"joint.{name}", joint.tasks)
-        _check_names(f"joint.{name}", joint, params.teachers, "teacher")
-        for task in (task for task in joint.tasks if task in params.tasks):
+        for task in joint.tasks:
             if params.tasks[task].label_of("dev") is None:
                 raise ValueError(
                     f"joint.{name}.tasks: {task} has no labels (`label`) to choose by on dev. "
@@ -309,18 +275,10 @@ def _check_joint(params: Params) -> None:
 
 
 def _check_sets(params: Params, where: str, tasks: Mapping[str, str | None]) -> None:
-    """Check that these tasks exist, with these transfer sets."""
+    """Check that these tasks have these transfer sets."""
     for task, recipe in tasks.items():
-        if task not in params.tasks:
-            raise ValueError(f"{where}.tasks: no task {task!r}; there are {', '.join(params.tasks)}")
         if recipe is not None and recipe not in params.recipes_of(task):
             raise ValueError(
                 f"{where}.tasks.{task}: no transfer set {recipe!r} of this task; "
                 f"there are {', '.join(params.recipes_of(task))}"
             )
-
-
-def _check_names(where: str, row: Section, known: dict[str, Any], key: str) -> None:
-    value = getattr(row, key)
-    if value is not None and value not in known:
-        raise ValueError(f"{where}.{key}: no {value!r}; there are {', '.join(known)}")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from pipeline_lib.params.base import Count, Positive, Section, Seed
+from pipeline_lib.params.base import Count, Positive, Ref, Section, Seed
 from pipeline_lib.params.methods import RUNNING, Objective, TeacherRuns
 
 STARTS = ("vectors", "random", "model")
@@ -28,7 +28,7 @@ class SentenceVectors(Section):
     over its tokens, or the pooler's output.  ``storage``: the number format in the shards.
     """
 
-    model: str
+    model: Annotated[str, Ref("models")]
     max_length: Annotated[int, Field(ge=4)]
     pooling: Literal["cls", "mean", "pooler"]
     storage: VectorStorage
@@ -71,12 +71,12 @@ class Encoder(Section):
     pieces and has no vocabulary of its own.  ``centre`` subtracts the mean vector from the targets.
     """
 
-    student: str
+    student: Annotated[str, Ref("students")]
     wikipedia: Count | None
     min_count: Positive
-    tasks: dict[str, str | None]
+    tasks: Annotated[dict[str, str | None], Ref("tasks")]
     centre: bool
-    optimiser: str
+    optimiser: Annotated[str, Ref("optimisers")]
     seed: Seed
 
 
@@ -88,11 +88,11 @@ class GeneralEncoder(Section):
     ``wikipedia`` is how many Wikipedia sentences are used (null: all that were split).
     """
 
-    student: str
+    student: Annotated[str, Ref("students")]
     wikipedia: Count | None
     teacher_runs: TeacherRuns
     objective: Objective
-    optimiser: str
+    optimiser: Annotated[str, Ref("optimisers")]
     seed: Seed
 
     @model_validator(mode="after")
@@ -121,6 +121,6 @@ class CatalogueRow(Section):
     ``approximate``: the library of an approximate index beside them, or null.
     """
 
-    encoder: str
+    encoder: Annotated[str, Ref("encoders")]
     storage: VectorStorage
     approximate: Literal["usearch", "faiss"] | None

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline_lib.params.base import Positive, Probability, Section
+from pipeline_lib.params.base import Positive, Probability, Ref, Section
 from pipeline_lib.params.methods import Objective
 
 
@@ -17,11 +17,11 @@ class Joint(Section):
     to (rows of the task) ** a. ``teacher`` can be left out if no task of the group has more than one.
     """
 
-    student: str
-    start: str
-    tasks: Annotated[dict[str, str], Field(min_length=1)]
+    student: Annotated[str, Ref("students")]
+    start: Literal["vectors", "random", "model"]
+    tasks: Annotated[dict[str, str], Field(min_length=1), Ref("tasks")]
     objective: Objective
-    optimiser: str
+    optimiser: Annotated[str, Ref("optimisers")]
     min_count: Positive
     sampling: Literal["all"] | Probability
-    teacher: str | None = None
+    teacher: Annotated[str | None, Ref("teachers")] = None

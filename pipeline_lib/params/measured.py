@@ -24,8 +24,6 @@ def check_measured(params: Params) -> None:
                 f"{where}.task: {row.task} has {len(task.label_names)} classes, and a cosine can "
                 "tell only two apart. Name a task of two classes, or a regression"
             )
-        _check_names(f"{where}.encoders", row.encoders, params.encoders)
-        _check_names(f"{where}.model", [row.model], params.models)
         if row.poolings and isinstance(params.sentence_vectors, SentenceVectorFiles):
             raise ValueError(
                 f"{where}.poolings: a model reads up to sentence_vectors.max_length word pieces per sentence, but "
@@ -60,15 +58,12 @@ def _check_system(params: Params, where: str, system: RankingSystem, row: Retrie
     if system.kind == "student":
         _check_student(params, where, system)
     elif system.kind == "encoder":
-        _check_names(f"{where}.encoder", [system.encoder], params.encoders)
         if system.documents == "model" and isinstance(params.sentence_vectors, SentenceVectorFiles):
             raise ValueError(
                 f"{where}.documents: `sentence_vectors` are read from files, and there is no model "
                 "here to embed documents. Set encoder"
             )
-    elif system.kind == "model":
-        _check_names(f"{where}.model", [system.model], params.models)
-    else:
+    elif system.kind == "reranked":
         others = [name for name, other in row.systems.items() if other.kind != "reranked"]
         _check_names(f"{where}.first", [system.first], others)
         if row.teacher is None:
@@ -106,7 +101,6 @@ def _check_label(where: str, label: str | None, name: str, task: Task) -> None:
 
 
 def _pair_task(params: Params, where: str, name: str) -> Task:
-    _check_names(f"{where}.task", [name], params.tasks)
     if not params.tasks[name].is_pair:
         raise ValueError(f"{where}.task: {name} is not a task of sentence pairs. Name one that is")
     if KINDS[params.tasks[name].kind].has_several:

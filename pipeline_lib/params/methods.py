@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from pipeline_lib.params.base import Count, Fraction, Positive, Section, Seed, Select, Times
+from pipeline_lib.params.base import Count, Fraction, Positive, Ref, Section, Seed, Select, TaskNames, Times
 from pipeline_lib.params.models import TrainingPrecision
 
 
@@ -142,15 +142,15 @@ class Method(Section):
     value that makes its probabilities fit dev's labels best, which changes no answer.
     """
 
-    student: str
-    start: str
-    data: str
+    student: Annotated[str, Ref("students")]
+    start: Annotated[str, Ref("starts")]
+    data: Annotated[str, Ref("transfer")]
     iterations: Count | None
     objective: Objective
-    optimiser: str | None
-    baseline: str | None
-    tasks: Annotated[list[str], Field(min_length=1)] | None
-    teacher: str | None = None
+    optimiser: Annotated[str | None, Ref("optimisers")]
+    baseline: Annotated[str | None, Ref("methods")]
+    tasks: TaskNames
+    teacher: Annotated[str | None, Ref("teachers")] = None
     teacher_runs: TeacherRuns | None = None
     repeat_originals: Positive | None = None
     min_confidence: Annotated[float, Field(gt=0, lt=1)] | None = None

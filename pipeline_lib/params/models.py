@@ -11,11 +11,13 @@ from pipeline_lib.params.base import (
     PinnedPackage,
     Positive,
     Probability,
+    Ref,
     Revision,
     Section,
     Seed,
     Select,
     Sha256,
+    TaskNames,
     Times,
 )
 
@@ -202,10 +204,10 @@ class Teacher(Section):
     all that its tasks have).  ``states`` can be left out if no row learns from its layers.
     """
 
-    model: str | None
+    model: Annotated[str | None, Ref("models")]
     max_length: Annotated[int, Field(ge=4)] | None
-    tasks: Annotated[list[str], Field(min_length=1)] | None
-    data: list[str] | None
+    tasks: TaskNames
+    data: Annotated[list[str] | None, Ref("transfer")]
     tuning: Annotated[FineTuning | Refining | Finished | AnswerFiles | Average, Field(discriminator="kind")]
     states: States | None = None
 
@@ -253,7 +255,7 @@ class ModelVectors(Section):
     """Word vectors averaged from a model's word-piece embeddings."""
 
     kind: Literal["model"]
-    model: str
+    model: Annotated[str, Ref("models")]
 
 
 class VectorFile(Section):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline_lib.params.base import Name, Positive, Section
+from pipeline_lib.params.base import Name, Positive, Ref, Section
 from pipeline_lib.params.task_sources import Split
 
 Pooling = Literal["cls", "mean", "pooler"]
@@ -18,7 +18,7 @@ class TaskPairs(Section):
     """
 
     kind: Literal["task"]
-    task: str
+    task: Annotated[str, Ref("tasks")]
     split: Split
     relevant: float | str
     graded: bool
@@ -45,7 +45,7 @@ class StudentSystem(Section):
     """
 
     kind: Literal["student"]
-    task: str
+    task: Annotated[str, Ref("tasks")]
     method: str
     score: Literal["f", "cosine"]
     label: str | None
@@ -69,7 +69,7 @@ class EncoderSystem(_Kept):
     """
 
     kind: Literal["encoder"]
-    encoder: str
+    encoder: Annotated[str, Ref("encoders")]
     documents: Literal["encoder", "model"] = "encoder"
 
 
@@ -77,7 +77,7 @@ class ModelSystem(_Kept):
     """The cosine of a pretrained model's vectors, as ``sentence_vectors`` describes them."""
 
     kind: Literal["model"]
-    model: str
+    model: Annotated[str, Ref("models")]
     pooling: Pooling
     max_length: Annotated[int, Field(ge=4)]
 
@@ -99,7 +99,7 @@ class TeacherOrder(Section):
     ``teacher`` is one of ``task``; ``label`` the class whose probability it ranks by, null for a regression.
     """
 
-    task: str
+    task: Annotated[str, Ref("tasks")]
     teacher: str
     label: str | None
     pool: Positive
@@ -130,7 +130,7 @@ class Similarity(Section):
     The cosine of the vectors of ``encoders``, and of ``model`` with each of ``poolings``.
     """
 
-    task: str
-    encoders: list[str]
-    model: str
+    task: Annotated[str, Ref("tasks")]
+    encoders: Annotated[list[str], Ref("encoders")]
+    model: Annotated[str, Ref("models")]
     poolings: list[Pooling]

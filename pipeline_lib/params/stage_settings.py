@@ -6,7 +6,7 @@ exactly when something that it reads has changed.  Keys that a stage reads just 
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline_lib.params.base import Section
 from pipeline_lib.params.encoders import SentenceVectorFiles
@@ -23,6 +23,7 @@ def stage_settings(params: Params) -> dict[str, Settings]:
     tasks = params.tasks
     return {
         "fetch_models": {None: _fetched_models(params)},
+        "digest_wikipedia": {None: {name: reads_wikipedia(task) for name, task in tasks.items()}},
         "fetch_data": {name: _pooled(task) for name, task in tasks.items()},
         "augment": {task: _augmented(params, task) for task in tasks},
         "refine_teacher": {name: _refined(params, name) for name in params.refined},
@@ -30,6 +31,7 @@ def stage_settings(params: Params) -> dict[str, Settings]:
         "precompute": {task: _answered(params, task) for task in tasks},
         "precompute_vectors": {None: _vector_sets(params)},
         "pretrain": {name: _encoder(params, name) for name in params.encoders},
+        "digest_starts": {None: _read(params)},
         "train_joint": {name: _joint(params, name) for name in params.joint},
         "train": {task: _trained(params, task) for task in tasks},
         "evaluate": {task: _scored(params, task) for task in tasks},
@@ -57,6 +59,36 @@ def _labels(params: Params, task: str) -> dict[str, Any]:
         "pair": settings.is_pair,
         "labelled": [settings.learns_from_labels, settings.label_of("dev") is not None],
     }
+
+
+def reads_wikipedia(task: Task) -> bool:
+    """Whether a task's texts are sentences of Wikipedia, or its pool has some."""
+    pooled = task.pool.sources if task.pool else []
+    return any(source.kind in ("neighbours", "wikipedia") for source in (task.source, *pooled))
+
+
+class Starts(NamedTuple):
+    """What a task's words and students start from: rows of params.yaml; whether also a file of word vectors."""
+
+    models: list[str]
+    encoders: list[str]
+    joint: list[str]
+    file: bool
+
+
+def starts_of(params: Params, task: str) -> Starts:
+    """Return what a task's words and students start from."""
+    words, rows = params.vocabulary.vectors, params.methods_of(task).values()
+    models = {params.students[row.student].source_model for row in rows} - {None}
+    models |= {words.model} if words.kind == "model" else set()
+    started = {row.start for row in rows}
+    encoders, joint = sorted(started & {*params.encoders}), sorted(started & {*params.joint} - {*params.encoders})
+    return Starts(sorted(models), encoders, joint, words.kind == "file")
+
+
+def _read(params: Params) -> dict[str, Any]:
+    catalogues = {name: row.encoder for name, row in params.catalogues.items()}
+    return {"train": {task: starts_of(params, task) for task in params.tasks}, "index": catalogues}
 
 
 def _pooled(task: Task) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union
 
 from pydantic import BaseModel, Field, model_validator
 
-from pipeline_lib.params.base import Count, Fraction, Positive, Section
+from pipeline_lib.params.base import Count, Fraction, Positive, Ref, Section
 
 Channels = Literal["trained", "static", "multichannel"]
 Pool = Literal["max", "mean", "self", "min"]
@@ -135,7 +135,7 @@ class BiAttentive(StudentSettings):
 
     architecture: Literal["biattentive"]
     tokens: Literal["pieces", "words"]
-    model: str | None
+    model: Annotated[str | None, Ref("models")]
     embedding_size: Positive | None
     feedforward: Positive
     hidden: Positive
@@ -169,7 +169,7 @@ class TransformerLayers(StudentSettings):
     pretrained: ClassVar[bool] = True
 
     architecture: Literal["transformer"]
-    model: str
+    model: Annotated[str, Ref("models")]
     layers: Annotated[list[Count], Field(min_length=1)]
     pool: Literal["mean", "last"]
     classifier: Positive | None
@@ -206,7 +206,7 @@ class SiameseTransformer(StudentSettings):
     pretrained: ClassVar[bool] = True
 
     architecture: Literal["dse"]
-    model: str
+    model: Annotated[str, Ref("models")]
     layers: Annotated[list[Count], Field(min_length=1)] | None
     last: Positive
     pooling: Literal["mean", "cls"] = "mean"
@@ -245,7 +245,7 @@ class BERT(StudentSettings):
     joint: ClassVar[bool] = True
 
     architecture: Literal["bert"]
-    model: str
+    model: Annotated[str, Ref("models")]
     depth: Positive
     width: Positive
     heads: Positive

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline_lib.params.base import Name, Positive, Probability, Section, Seed
+from pipeline_lib.params.base import Name, Positive, Probability, Ref, Section, Seed, TaskNames
 
 
 class Tagger(Section):
@@ -34,7 +34,7 @@ class Substitution(Section):
 
     p: Annotated[float, Field(gt=0.0, le=1.0)]
     candidates: Annotated[int, Field(ge=1, le=1000)]
-    model: Name | None
+    model: Annotated[Name | None, Ref("models")]
     max_length: Annotated[int, Field(ge=4)] | None
 
     @model_validator(mode="after")
@@ -59,7 +59,7 @@ class Recipe(Section):
     ngram_min: Positive
     ngram_max: Positive
     seed: Seed
-    tasks: Annotated[list[str], Field(min_length=1)] | None
+    tasks: TaskNames
     # Left out of what is stored too: recipes without it keep their keys.
     substitution: Annotated[Substitution | None, Field(exclude_if=lambda rule: rule is None)] = None
     unlabelled: Annotated[bool, Field(exclude=True)] = False

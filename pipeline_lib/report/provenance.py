@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib import __version__
-from pipeline_lib.base.distribution import DISTRIBUTION
+from pipeline_lib.base.errors import DISTRIBUTION
 from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name

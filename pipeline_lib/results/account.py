@@ -1,4 +1,4 @@
-"""What the stages took when they last ran here, as a table: time, work, memory, energy."""
+"""What the stages took when they last ran here, as a table: time, work, memory."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -9,8 +9,7 @@ Run = Mapping[str, Any]
 """A stage's last run: its record, with ``stage`` and ``item`` (of its task or row, or None)."""
 PIECES = ("shards", "trainings")
 """What is counted as one piece of work."""
-METERS = {"processor": "the processor (RAPL)", "accelerators": "the accelerators (NVML)"}
-"""What counts energy: its key in a stage's record, and how it is called."""
+CAPTION = "Rows and tokens are those computed. Found: the part of shards and trainings reused."
 
 
 def stage_runs(flow: Mapping[str, Any]) -> list[Run]:
@@ -40,7 +39,6 @@ def account_table(runs: Sequence[Run], started: bool = False) -> Table:
         "Trained": [_number(computed(run, "trainings")) for run in runs],
         "Found": [_share(*reused([run])) for run in runs],
         "MiB": [_number((run["peak_bytes"] or 0) / 2**20) for run in runs],
-        "Wh": ["" if (one := joules(run)) is None else _watt_hours(one) for run in runs],
         "Accelerator": [", ".join(run["accelerators"] or ()) for run in runs],
     }
     shown = {head: cells for head, cells in columns.items() if any(cells)}
@@ -48,7 +46,7 @@ def account_table(runs: Sequence[Run], started: bool = False) -> Table:
     lines = [list(line) for line in zip(stages, *shown.values(), strict=True)]
     header = ["Stage", *shown]
     breaks = tuple(header.index(head) for head in ("MiB",) if head in shown)
-    return Table("Last runs of the stages", header, lines, _caption(runs), breaks)
+    return Table("Last runs of the stages", header, lines, [CAPTION], breaks)
 
 
 def totals(runs: Sequence[Run], cost: float | None = None) -> str:
@@ -67,11 +65,6 @@ def _totals(runs: Sequence[Run], cost: float | None) -> Iterator[str]:
     if any(work.values()):
         new = " and ".join(f"{amount:,} {kind}" for kind, amount in work.items() if amount)
         yield f"{new} computed"
-    known = [value for value in map(joules, runs) if value is not None]
-    if known:
-        hours = sum(known) / 3600
-        amount = f"{hours / 1000:,.2f} kWh" if hours >= 1000 else f"{hours:,.1f} Wh"
-        yield amount + ("" if len(known) == len(runs) else f" in {len(known)} of {len(runs)} stages")
     machines = {name for run in runs for name in (run["processor"], *(run["accelerators"] or ()))}
     if names := sorted(machines - {None}):
         yield f"on {', '.join(names)}"
@@ -99,20 +92,6 @@ def reused(runs: Sequence[Run]) -> tuple[int, int]:
     return stored, stored + new
 
 
-def joules(run: Run) -> float | None:
-    """Return the energy of a run as far as it could be read; None if it could not."""
-    known = [value for value in (run["joules"] or {}).values() if value is not None]
-    return sum(known) if known else None
-
-
-def _caption(runs: Sequence[Run]) -> list[str]:
-    lines = ["Rows and tokens are those computed. Found: the part of shards and trainings reused."]
-    known = {key for run in runs for key, value in (run["joules"] or {}).items() if value}
-    if meters := [text for key, text in METERS.items() if key in known]:
-        lines.append(f"Energy is what this whole machine took, of {' and '.join(meters)}.")
-    return lines
-
-
 def _rate(run: Run, kind: str) -> float:
     return computed(run, kind) / run["seconds"] if run["seconds"] else 0.0
 
@@ -123,8 +102,3 @@ def _number(value: float) -> str:
 
 def _share(part: int, whole: int) -> str:
     return f"{part / whole:.0%}".replace("%", " %") if whole else ""
-
-
-def _watt_hours(value: float) -> str:
-    hours = value / 3600
-    return f"{hours:,.0f}" if hours >= 100 else f"{hours:.2f}"

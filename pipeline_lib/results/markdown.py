@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from pipeline_lib.base.unicode import printable
+from pipeline_lib.base.text import printable
 
 _MARKUP = re.compile(r"[\\`*\[\]<>|~&$#!{}]|(?<!\w)_|_(?!\w)|:(?=//)|(?<=www)\.", re.IGNORECASE)
 """Characters that start markup, HTML, a formula or a link within a line, or end a table cell."""

@@ -11,8 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pipeline_lib.base.distribution import install_extra
-from pipeline_lib.base.errors import PotstillError, reason_of
+from pipeline_lib.base.errors import PotstillError, install_extra, reason_of
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.shards.vectors import unit
 

@@ -15,8 +15,7 @@ import torch
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.max_positions import position_count
-from pipeline_lib.base.model_config import read_config
+from pipeline_lib.base.model_config import position_count, read_config
 from pipeline_lib.models.checks import check_outputs
 from pipeline_lib.models.students.folders import Predict
 from pipeline_lib.models.students.sentence_encoder import load_encoder

@@ -19,27 +19,18 @@ TRAINED = ("students", "teachers", "encoders", "vocabularies", "joint", "catalog
 class Entry:
     """One entry.
 
-    :ivar kind: its pass, or what was trained; :ivar key: of all that determines it.
+    :ivar kind: its pass, or what was trained.
     :ivar paths: its files, or its folder; :ivar digests: the SHA-256 of what it gives away.
     :ivar used: when it was last made or found, in seconds since 1970.
     :ivar rows: of an output of a pass; None for a training.
     """
 
     kind: str
-    key: str
     paths: tuple[Path, ...]
     digests: frozenset[str] = field(repr=False)
     bytes: int
     used: float
     rows: int | None = None
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """All its files; its record or seal last, without which the others do not count."""
-        if self.rows is not None:
-            return self.paths
-        seal = self.paths[0] / SEAL
-        return (*(seal.parent / name for name in sealed_files(seal)), seal)
 
     def is_whole(self) -> bool:
         """Whether its bytes are those that were written."""
@@ -64,12 +55,9 @@ class Entry:
                 path.unlink(missing_ok=True)
 
 
-def entries(root: Path | None = None) -> Iterator[Entry]:
-    """Yield the finished entries of a state folder, by kind and key.
-
-    :param root: by default this workspace's.
-    """
-    root = state_folder() if root is None else root
+def entries() -> Iterator[Entry]:
+    """Yield the finished entries of this workspace's state folder, by kind."""
+    root = state_folder()
     for folder in sorted(path for path in (root / "store").glob("*") if path.is_dir()):
         if folder.name == "quarantine":
             continue
@@ -92,7 +80,7 @@ def _output(kind: str, record: Path) -> Entry | None:
     if not path.exists():
         return None
     size = shard.bytes + record.stat().st_size
-    return Entry(kind, record.stem, (path, record), frozenset({shard.sha256}), size, used, shard.rows)
+    return Entry(kind, (path, record), frozenset({shard.sha256}), size, used, shard.rows)
 
 
 def _training(kind: str, seal: Path) -> Entry | None:
@@ -103,4 +91,4 @@ def _training(kind: str, seal: Path) -> Entry | None:
         used = folder.stat().st_mtime
     except (PotstillError, OSError):
         return None
-    return Entry(kind, folder.name, (folder,), frozenset(files.values()), size, used)
+    return Entry(kind, (folder,), frozenset(files.values()), size, used)

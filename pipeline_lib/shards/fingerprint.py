@@ -35,12 +35,10 @@ EXEMPT = {
     "shards.engine": "which process computes: the number of workers changes no byte",
     "shards.fingerprint": "computes the fingerprints",
     "base.entry": "prints errors",
-    "base.errors": "prints errors",
-    "base.distribution": "says what to install",
+    "base.errors": "says what is wrong, and what to install",
     "base.progress": "prints progress",
     "training.progress": "prints progress",
-    "base.processor": "records the processor",
-    "base.threads": "number of threads: one wherever it would affect the bytes",
+    "base.processor": "records the processor; number of threads: one wherever it would affect the bytes",
     "base.layout": "where files are",
 }
 """Modules, or whole packages, that affect no byte of a result, and why."""

@@ -165,9 +165,12 @@ def schema_of(table: pa.Table) -> dict[str, str]:
     return {name: str(table.schema.field(name).type) for name in table.schema.names}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ShardSet:
-    """A finished shard set, open for reading."""
+    """A finished shard set, open for reading: it has a length, and iterates over its rows as dicts.
+
+    :ivar folder: where it is; :ivar manifest: what it holds, and what it was made from.
+    """
 
     folder: Path
     manifest: Manifest
@@ -191,13 +194,37 @@ class ShardSet:
             )
         return table
 
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{name}: {kind}" for name, kind in self.manifest.schema.items())
+        size = sum(shard.bytes for shard in self.manifest.shards) / 1e6
+        rows, shards = len(self), len(self.manifest.shards)
+        return f"{self.folder}: {self.manifest.kind}, {rows:,} rows in {shards:,} shards, {size:,.1f} MB\n  {columns}"
+
+    def __len__(self) -> int:
+        return self.manifest.rows
+
+    def __bool__(self) -> bool:
+        # An empty set is a set.
+        return True
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for table in self.tables():
+            for batch in table.to_batches(max_chunksize=1000):
+                yield from batch.to_pylist()
+
     def tables(self) -> Iterator[pa.Table]:
         """Yield every shard's table, memory-mapped, in the manifest's order."""
         yield from map(self.read, self.manifest.shards)
 
-    def table(self) -> pa.Table:
+    def to_table(self) -> pa.Table:
         """Return all rows as one table of memory-mapped chunks; without shards, no columns."""
         return pa.concat_tables([*self.tables()] or [pa.table({})])
+
+    table = to_table
+
+    def to_pandas(self) -> Any:
+        """Return all rows as a pandas data frame."""
+        return self.to_table().to_pandas()
 
     def verify(self) -> list[str]:
         """Check every shard's presence, size, digest, rows and columns; return a line per fault."""

@@ -15,8 +15,7 @@ writes under a unique name, and the first one to finish a key provides the entry
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,6 @@ import pyarrow as pa
 from pipeline_lib.base import stage_records
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import (
-    atomic_path,
     link_or_copy,
     read_record,
     sealed_record,
@@ -108,19 +106,6 @@ class Store:
         entry.parent.mkdir(parents=True, exist_ok=True)
         link_or_copy(path, entry)
         _write_entry(record, replace(shard, name=entry.name))
-
-    @contextmanager
-    def receiving(self, key: str, shard: Shard) -> Iterator[Path]:
-        """Yield a path for the file of ``key``; it becomes the entry if the block succeeds.
-
-        :param shard: what the block has checked the file to be.
-        """
-        path, record = self._paths(key)
-        with atomic_path(path) as temporary:
-            yield temporary
-            # A damaged entry's record describes other bytes.
-            record.unlink(missing_ok=True)
-        _write_entry(record, replace(shard, name=path.name))
 
     def has(self, key: str) -> bool:
         """Whether there is an entry of ``key``; its bytes are not checked."""

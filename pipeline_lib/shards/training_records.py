@@ -96,7 +96,6 @@ class TrainingRecord(ModelRecord):
     """What the record of every training run says.
 
     :ivar best_step: the step whose weights were kept; :ivar selection: how it was chosen.
-    :ivar processes: how many computed it together.
     """
 
     best_dev: float
@@ -106,7 +105,6 @@ class TrainingRecord(ModelRecord):
     settings: Settings
     history: list[Evaluation]
     computed_on: str
-    processes: int = 1
 
     @property
     def merit(self) -> float:

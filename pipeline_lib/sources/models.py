@@ -10,9 +10,7 @@ from pathlib import Path
 from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import copy_file, fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.max_positions import position_count
-from pipeline_lib.base.model_config import check_problem_type, output_names, read_config
-from pipeline_lib.base.model_sizes import layer_count
+from pipeline_lib.base.model_config import check_problem_type, layer_count, output_names, position_count, read_config
 from pipeline_lib.params import (
     AnswerFiles,
     Finished,

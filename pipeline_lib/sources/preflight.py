@@ -6,8 +6,7 @@ before the first expensive stage.
 
 from pathlib import Path
 
-from pipeline_lib.base.collect_errors import faults_of
-from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.errors import PotstillError, faults_of
 from pipeline_lib.params import Finished, Params
 
 

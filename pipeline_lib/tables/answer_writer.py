@@ -12,7 +12,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.kinds.kind import LABEL, LABELS
 from pipeline_lib.base.kinds.probabilities import answered
-from pipeline_lib.base.unicode import printable
+from pipeline_lib.base.text import printable
 from pipeline_lib.tables.writer import cell_text, json_text, open_writer
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.unicode import has_surrogates
+from pipeline_lib.base.text import has_surrogates
 from pipeline_lib.tables.reader import (
     LINES_COLUMN,
     ArrowFile,

@@ -17,7 +17,7 @@ from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import unreadable
-from pipeline_lib.base.unicode import has_surrogates
+from pipeline_lib.base.text import has_surrogates
 from pipeline_lib.tables.faults import undecodable
 
 SAMPLE = 1 << 20

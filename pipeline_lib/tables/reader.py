@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.file_formats import FORMATS, Format, format_of
-from pipeline_lib.base.unicode import has_surrogates
+from pipeline_lib.base.text import has_surrogates
 from pipeline_lib.tables.dialects import Dialect, detect
 from pipeline_lib.tables.faults import check_once, no_column, no_rows, wrong_width
 from pipeline_lib.tables.lines import Lines, open_lines

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.unicode import has_surrogates
+from pipeline_lib.base.text import has_surrogates
 
 
 def is_plain(value: Any) -> bool:

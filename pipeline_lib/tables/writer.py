@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path
-from pipeline_lib.base.unicode import escaped_json
+from pipeline_lib.base.text import escaped_json
 
 if TYPE_CHECKING:
     import pyarrow as pa

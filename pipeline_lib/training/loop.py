@@ -97,23 +97,6 @@ class Report(Protocol):
         """Report that ``step`` of ``total`` is done."""
 
 
-class Team(Protocol):
-    """The processes that compute one training together, as one of them sees them."""
-
-    @property
-    def main(self) -> bool:
-        """Whether this process writes the checkpoints."""
-
-    def begin(self, step: int) -> None:
-        """Check that all processes begin at the same step."""
-
-    def seed_step(self, step: int) -> None:
-        """Seed this process's dropout for a step."""
-
-    def add_up(self, model: torch.nn.Module, loss: torch.Tensor) -> torch.Tensor:
-        """Replace the gradients by their sums over all processes; return the sum of the losses."""
-
-
 def fit(
     model: torch.nn.Module,
     batches: Batches,
@@ -122,14 +105,12 @@ def fit(
     settings: Settings,
     checkpoint: Path,
     report: Report | None = None,
-    team: Team | None = None,
 ) -> Progress:
     """Train ``model`` in place and leave it with the weights that were best on dev.
 
     :param loss: maps (model, batch) to the mean loss, a scalar.
     :param evaluate: maps the model to its score on dev.
     :param checkpoint: a safetensors file; if it exists, training resumes from it.
-    :param team: the processes that compute the training together; None: this one alone.
     """
     _make_deterministic(settings.seed)
     per_epoch = len(batches.epoch(0))
@@ -138,8 +119,6 @@ def fit(
     optimiser = make_optimiser(model, settings)
     state = State(model, optimiser, Progress())
     state.load(checkpoint)
-    if team:
-        team.begin(state.progress.step)
     progress, saved = state.progress, time.monotonic()
     device = next(model.parameters()).device
     losses = Losses(progress, settings, 1 if device.type == "cpu" else SYNC_STEPS)
@@ -147,9 +126,7 @@ def fit(
     for step, rows in _remaining(batches, progress.step, per_epoch, total):
         set_rate(optimiser, settings, step, total)
         batch = to_device(batches.collate(rows), device)
-        if team:
-            team.seed_step(step)
-        losses.add(_step(model, optimiser, loss, batch, settings, team))
+        losses.add(_step(model, optimiser, loss, batch, settings))
         progress.step = step + 1
         if progress.step % every == 0 or progress.step == total:
             losses.read()
@@ -158,8 +135,7 @@ def fit(
             report(progress.step, total, losses.last, progress.best_merit)
         if time.monotonic() - saved > CHECKPOINT_SECONDS or progress.step == total:
             losses.read()
-            if team is None or team.main:
-                state.save(checkpoint)
+            state.save(checkpoint)
             saved = time.monotonic()
     model.load_state_dict(state.best)
     model.eval()
@@ -229,14 +205,11 @@ def _step(
     loss: Callable[[torch.nn.Module, Batch], torch.Tensor],
     batch: Batch,
     settings: Settings,
-    team: Team | None,
 ) -> torch.Tensor:
     device = next(model.parameters()).device
     with autocast(device, settings.precision):
         value = loss(model, batch)
     value.backward()
-    if team:
-        value = team.add_up(model, value)
     if settings.clip_norm is not None:
         torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)
     optimiser.step()

@@ -14,7 +14,6 @@ import numpy as np
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.training.loop import Batch
-from pipeline_lib.training.shares import Share, shares_of
 
 
 @dataclass(frozen=True)
@@ -51,18 +50,8 @@ class MixedBatches:
 
     def collate(self, rows: np.ndarray) -> Batch:
         """Return the tensors of one batch, and its task's name under ``task``."""
-        task, start = self._task_of(rows)
+        task, start = next(item for item in reversed(self._starts.items()) if item[1] <= rows[0])
         return {**self.parts[task].collate(rows - start), "task": task}
-
-    def shares(self, rows: np.ndarray, count: int) -> list[Share]:
-        """Divide a batch among ``count`` processes, as its task's batches are."""
-        task, start = self._task_of(rows)
-        shares = shares_of(self.parts[task], rows - start, count)
-        return [share._replace(rows=share.rows + start) for share in shares]
-
-    def _task_of(self, rows: np.ndarray) -> tuple[str, int]:
-        """Return the task of a batch, and its first row number."""
-        return next(item for item in reversed(self._starts.items()) if item[1] <= rows[0])
 
     def _drawn(self, number: int, generator: np.random.Generator) -> list[np.ndarray]:
         """Draw each batch's task; a task's batches repeat only once all have been used."""

@@ -25,7 +25,6 @@ from pipeline_lib.shards.trained import Trained
 from pipeline_lib.shards.training_records import Settings, TrainingRecord
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.loop import Batch, Batches, Score, fit
-from pipeline_lib.training.parallel import Member, train_together
 
 Fields = dict[str, Any]
 """Fields of a record."""
@@ -55,7 +54,7 @@ class TrainingSpec(ABC):
     :cvar record: the class of its record.
     :ivar optimiser: how the model is optimised; :ivar rate: at which of the learning rates.
     :ivar student: what is trained; None: a teacher.
-    :ivar device: torch's name for it; :ivar processes: how many compute it together.
+    :ivar device: torch's name for it.
     """
 
     kind: ClassVar[str]
@@ -65,7 +64,6 @@ class TrainingSpec(ABC):
     rate: float
     seed: int
     device: str
-    processes: int = 1
 
     @property
     def settings(self) -> Settings:
@@ -113,10 +111,7 @@ class TrainingSpec(ABC):
     def result(self) -> Trained:
         """Where the trained model is kept."""
         parts = [self.made_from, asdict(self.settings), self.device.split(":")[0]]
-        # What one process trained before there could be several is still found.
-        together = [self.processes] if self.processes > 1 else []
-        code = training_code(type(self).__module__)
-        return Trained(self.kind, sha256_json([*parts, *together, code]))
+        return Trained(self.kind, sha256_json([*parts, training_code(type(self).__module__)]))
 
 
 Spec = TypeVar("Spec", bound=TrainingSpec)
@@ -128,55 +123,28 @@ def train_or_find(spec: TrainingSpec, report: Callable[[Message], None]) -> Trai
     """Return a run's record; train if its result is missing or damaged."""
     result = spec.result
     if not result.is_whole():
-        if spec.processes > 1:
-            train_together(_train_as_member, spec, report)
-        else:
-            run = spec.prepare()
-            _finish(spec, run, _fit(spec, run, report))
+        _train(spec, report)
     return spec.record.read(result.folder / "training.json")
 
 
-def _train_as_member(job: tuple[TrainingSpec, Member], report: Callable[[Message], None]) -> None:
-    spec, member = job
-    with member.joined():
-        run = member.share(spec.prepare())
-        progress = _fit(spec, run, report, member)
-    if member.main:
-        _finish(spec, run, progress)
-
-
-def _fit(
-    spec: TrainingSpec, run: Prepared, report: Callable[[Message], None], member: Member | None = None
-) -> Progress:
+def _train(spec: TrainingSpec, report: Callable[[Message], None]) -> None:
     def on_step(step: int, total: int, loss: float, best: float) -> None:
         report((step, total, loss, best))
 
-    return fit(
-        run.model,
-        run.batches,
-        run.loss,
-        run.evaluate,
-        spec.settings,
-        spec.result.checkpoint,
-        on_step if member is None or member.main else None,
-        member,
-    )
-
-
-def _finish(spec: TrainingSpec, run: Prepared, progress: Progress) -> None:
+    run, checkpoint = spec.prepare(), spec.result.checkpoint
+    progress = fit(run.model, run.batches, run.loss, run.evaluate, spec.settings, checkpoint, on_step)
     with spec.result.writing() as folder:
         fields = _fields(spec, progress) | run.finish(folder, progress)
         spec.record(**fields).write(folder / "training.json")
-    spec.result.checkpoint.unlink(missing_ok=True)
+    checkpoint.unlink(missing_ok=True)
 
 
 def _fields(spec: TrainingSpec, progress: Progress) -> Fields:
-    together = {"processes": spec.processes} if spec.processes > 1 else {}
     [kept] = [entry for entry in progress.history if entry["step"] == progress.best_step]
     loss = {"best_dev_loss": kept["dev_loss"]} if "dev_loss" in kept else {}
     what = "mean " if "dev_by_task" in kept else ""
     what += "loss is lowest" if spec.is_by_loss else "score is best"
-    return (together | loss) | {
+    return loss | {
         "best_dev": kept["dev"],
         "best_step": progress.best_step,
         "steps": progress.step,

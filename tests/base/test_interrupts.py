@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -10,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from pipeline_lib.base.interrupts import MESSAGE, STATUS, TERMINATED
-from tests.interrupted import start_stage
 
 STAGE = """
 import sys, time
@@ -43,6 +43,22 @@ Path("a").touch()
 import time
 time.sleep(60)
 """
+
+
+def start_stage(folder: Path, script: str) -> subprocess.Popen:
+    """Run a script in ``folder``, in a process group that signals can be sent to."""
+    (folder / "stage.py").write_text(script)
+    path = [str(Path(__file__).parents[2]), *sys.path]
+    return subprocess.Popen(
+        [sys.executable, "stage.py"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A shell's background jobs ignore it, and so would what they start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.made_up import made_up_method, made_up_scores
 from .running import distill, write_params
 
 RECORD = {"command": "x", "started": "2026-01-02T03:04:05+00:00"}
-ON_CARD = {"accelerators": ["NVIDIA H100 80GB HBM3"], "joules": {"processor": 36_000.0, "accelerators": 324_000.0}}
+ON_CARD = {"accelerators": ["NVIDIA H100 80GB HBM3"]}
 
 
 def write_records(**more: Any) -> None:
@@ -41,7 +41,7 @@ def test_time_work_memory_and_money_of_each_stage(monkeypatch: pytest.MonkeyPatc
     write_records()
     printed = distill("account", "--price", "20")
     heads = "Stage Seconds Rows Rows/s Tokens, k Tokens/s Trained Found MiB"
-    assert cells(printed, "Stage") == heads.split()  # neither energy nor accelerator
+    assert cells(printed, "Stage") == heads.split()  # no accelerator
     figures = "precompute@movies 120 6,000 50 1,235 10,288 3 25 % 3,072"
     assert cells(printed, "precompute@movies") == figures.split()
     assert cells(printed, "report") == ["report", "60"]
@@ -50,19 +50,15 @@ def test_time_work_memory_and_money_of_each_stage(monkeypatch: pytest.MonkeyPatc
     assert max(map(len, printed.splitlines()[:-1])) <= 100
 
 
-def test_energy_and_accelerator_where_they_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_accelerator_where_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     write_records(**ON_CARD)
     printed = distill("account")
     # More than 100 columns hold: the second half is a table of its own.
     *table, _ = printed.splitlines()
     assert max(map(len, table)) <= 100 and "…" not in printed
-    assert " precompute@movies  3,072  100  NVIDIA H100 80GB HBM3" in map(str.rstrip, table)
-    assert "100.0 Wh in 1 of 2 stages, on A CPU, NVIDIA H100 80GB HBM3" in printed
-    assert "of the processor (RAPL) and the accelerators (NVML)." in printed
-    # What is unknown is empty; 0 would be a figure.
-    write_records(joules={"processor": None, "accelerators": None})
-    assert "Wh" not in distill("account")
+    assert " precompute@movies  3,072  NVIDIA H100 80GB HBM3" in map(str.rstrip, table)
+    assert "on A CPU, NVIDIA H100 80GB HBM3" in printed
 
 
 def test_the_same_as_json() -> None:
@@ -72,7 +68,7 @@ def test_the_same_as_json() -> None:
     assert [run["stage"] for run in found["runs"]] == ["precompute@movies", "report"]
     first, second = found["runs"]
     assert {key: first[key] for key in ON_CARD} == ON_CARD
-    assert [second[key] for key in ("peak_bytes", *ON_CARD)] == [None] * 3
+    assert [second[key] for key in ("peak_bytes", *ON_CARD)] == [None, None]
 
 
 def test_the_totals_are_a_line_of_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +76,7 @@ def test_the_totals_are_a_line_of_the_results(monkeypatch: pytest.MonkeyPatch) -
     write_records(**ON_CARD)
     write_params()
     made_up_scores({"bilstm": made_up_method(0.8)}).write(Layout().scores("movies"))
-    work = "6,000 rows and 1,234,567 tokens computed, 100.0 Wh in 1 of 2 stages"
+    work = "6,000 rows and 1,234,567 tokens computed"
     line = f"The stages' last runs: 3 min 0 s in all, {work}, on A CPU, NVIDIA H100 80GB HBM3."
     assert distill("results").splitlines()[-1] == line
 

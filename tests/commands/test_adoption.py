@@ -8,7 +8,7 @@ import pytest
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_keys
-from pipeline_lib.commands.store.adoption import difference
+from pipeline_lib.commands.store.refill import difference_between
 from pipeline_lib.models.teacher import digest_model
 from pipeline_lib.outputs.teacher_pass import LogitPass, StatePass, TeacherPass
 from pipeline_lib.outputs.vectors import VectorPass
@@ -60,7 +60,7 @@ def changed(outputs: ShardSet, number: int, table: pa.Table) -> ShardSet:
 def test_the_same_code_differs_by_nothing_but_rounding(kind: str, inputs: ShardSet, tmp_path: Path) -> None:
     teacher_pass = pass_of(kind, tmp_path / "model")
     outputs = computed(inputs, teacher_pass, tmp_path / "out")
-    assert difference(inputs, outputs, teacher_pass) < 1e-5
+    assert difference_between(inputs, outputs, teacher_pass) < 1e-5
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -72,7 +72,7 @@ def test_outputs_of_other_rows_differ_by_their_distance(kind: str, slip: int, in
     # The rows of a shard in another order, or another row where there is just one.
     other = tables[0].take(np.roll(np.arange(24), 1)) if slip == 0 else tables[1].slice(0, 1)
     other = other.set_column(0, "key", tables[slip]["key"])
-    assert difference(inputs, changed(outputs, slip, other), teacher_pass) > 0.1
+    assert difference_between(inputs, changed(outputs, slip, other), teacher_pass) > 0.1
 
 
 def test_outputs_that_are_no_numbers_are_not_near(inputs: ShardSet, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_outputs_that_are_no_numbers_are_not_near(inputs: ShardSet, tmp_path: Pa
     table = outputs.read(outputs.manifest.shards[1])
     nan = pa.array([[np.nan, 0.0]] * 24, table["logits"].type)
     outputs = changed(outputs, 1, table.set_column(1, "logits", nan))
-    assert not difference(inputs, outputs, teacher_pass) <= 1e9
+    assert not difference_between(inputs, outputs, teacher_pass) <= 1e9
 
 
 def test_outputs_with_other_keys_are_refused(inputs: ShardSet, tmp_path: Path) -> None:
@@ -90,4 +90,4 @@ def test_outputs_with_other_keys_are_refused(inputs: ShardSet, tmp_path: Path) -
     table = outputs.read(outputs.manifest.shards[0])
     outputs = changed(outputs, 0, table.take(np.roll(np.arange(24), 1)))
     with pytest.raises(PotstillError, match="different keys"):
-        difference(inputs, outputs, teacher_pass)
+        difference_between(inputs, outputs, teacher_pass)

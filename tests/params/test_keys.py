@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pipeline_lib.params.removed import REMOVED
 from tests.params.variants import TUNING, VARIANTS, changed, error_of
 
 # Mappings whose keys the user chooses.
@@ -73,6 +74,12 @@ def test_every_missing_key_is_refused(variant: str, path: str) -> None:
         del dict(mappings(raw))[path][key]
         dotted = f"{path}.{key}" if path else key
         assert f"params.yaml: {dotted}: missing." in error_of(raw)
+
+
+def test_a_key_of_an_earlier_version_names_what_to_use_instead() -> None:
+    raw = changed({})
+    raw["engine"]["per_training"] = 2
+    assert f"params.yaml: engine.per_training: is gone: {REMOVED['engine.per_training']}." in error_of(raw)
 
 
 def test_a_misspelt_key_gets_a_suggestion() -> None:

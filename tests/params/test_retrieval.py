@@ -10,7 +10,7 @@ from tests.params.variants import LAYERS, RETRIEVAL, SIMILARITY, changed, error_
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("source.task", "films", "source.task: no 'films'; there are movies, tweets, neighbours"),
+        ("source.task", "films", "source.task: no task 'films'; there are movies, tweets, neighbours"),
         ("source.task", "movies", "source.task: movies is not a task of sentence pairs"),
         ("source.relevant", "so", "source.relevant: no 'so'; there are apart, neighbours"),
         ("source.relevant", 1.0, "source.relevant: for neighbours, give the label of an answer (found"),

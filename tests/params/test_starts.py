@@ -128,7 +128,7 @@ def test_rows_start_from_a_joint_training_or_take_its_students() -> None:
     [
         ("student", "none", "joint.mtl.student: no 'none'; there are bilstm"),
         ("optimiser", "none", "joint.mtl.optimiser: no 'none'; there are short"),
-        ("start", "sra", "joint.mtl.start: no 'sra'; there are vectors, random"),
+        ("start", "sra", "joint.mtl.start: Input should be 'vectors', 'random' or 'model'"),
         ("tasks", {"films": "full"}, "joint.mtl.tasks: no task 'films'; there are movies"),
         ("tasks", {"neighbours": "full"}, "joint.mtl.tasks.neighbours: no transfer set 'full'"),
         ("tasks", {}, "joint.mtl.tasks: "),
@@ -149,7 +149,9 @@ def test_faulty_joint_trainings_name_their_key(key: str, value: Any, message: st
 
 @pytest.mark.parametrize("name", ["vectors", "sra"])
 def test_a_joint_training_has_a_name_of_its_own(name: str) -> None:
-    assert f"joint.{name}: `start: {name}` of a method means" in error_of(changed({"joint": {name: JOINT}}))
+    assert f"joint.{name}: `start: {name}` of a method means" in error_of(
+        changed({"joint": {"mtl": JOINT, name: JOINT}})
+    )
 
 
 def test_a_row_can_start_from_a_group_that_lacks_its_task() -> None:

@@ -2,17 +2,15 @@
 
 import json
 import re
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.stage_records import read_stage_record
 from pipeline_lib.shards.columns import list_column, matrix
 from pipeline_lib.shards.shard_sets import read_shard, write_shard
 
 from .conftest import Finished
-from .workspace import BLOCKS, BOTH, METHODS, N_ITER, OUTPUTS, SHARDS, STORE, TASK, Workspace, flip_byte, iterations
+from .workspace import BLOCKS, BOTH, N_ITER, OUTPUTS, SHARDS, STORE, TASK, Workspace, flip_byte, iterations
 
 PRECOMPUTE = f"precompute@{TASK}"
 
@@ -132,19 +130,3 @@ def test_an_altered_file_is_left_out(workspace: Workspace) -> None:
     flip_byte(workspace / OUTPUTS / "b000-i001.arrow")
     text = workspace.distill("store", "import").sound().text
     assert f"{OUTPUTS / 'b000-i001.arrow'}: missing or altered" in text
-
-
-@pytest.mark.parametrize("options", [(), ("--used",)])
-def test_an_empty_clone_pulls_what_was_pushed(options: tuple[str, ...], workspace: Workspace, tmp_path: Path) -> None:
-    there = str(tmp_path / "there")
-    kinds = workspace.distill("store", "push", there, *options).sound().text
-    assert f"logits: {len(workspace.entries('logits'))} copied" in kinds
-    assert ("encoded: " in kinds) == (not options)
-    students = workspace.trained()
-    workspace.forget(".potstill")
-    workspace.distill("store", "pull", there).sound()
-    assert workspace.stage("precompute").sound().tally == (0, BOTH)
-    workspace.stage("train").sound()
-    record = read_stage_record(workspace / f"data/stages/train@{TASK}.json")
-    assert record["counts"]["trainings"] == {"computed": 0, "reused": len(students)}
-    assert len(students) == 2 * len(METHODS) and workspace.trained() == students

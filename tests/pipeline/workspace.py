@@ -39,7 +39,15 @@ METHODS = ("bilstm", "bilstm_kd", "bilstm_kd_ts")
 OUTPUTS = Path("data/outputs") / TASK / TEACHER / "full"
 TRANSFER = Path("data/transfer") / TASK / "full"
 STORE = Path(".potstill/store")
-SINGLE = ("fingerprint", "fetch_models", "split_wikipedia", "precompute_vectors", "report")
+SINGLE = (
+    "fingerprint",
+    "fetch_models",
+    "split_wikipedia",
+    "digest_wikipedia",
+    "precompute_vectors",
+    "digest_starts",
+    "report",
+)
 """Stages without a matrix."""
 UNSET = ("POTSTILL_HOME", "DISTILLERY_HOME", "DVC_ROOT", "PYTHONDONTWRITEBYTECODE")
 """Variables of the environment that a workspace does not take over."""

@@ -50,8 +50,7 @@ def made_up_content(folder: Path, **changes: Any) -> dict[str, Any]:
         "tokens": {"computed": 45_000, "reused": 0},
     }
     record |= {"peak_bytes": 2**31, "accelerators": ["Card A"], "counts": counts}
-    joules = {"processor": 1500.0, "accelerators": 300.0}
-    write_json(layout.stage_record(f"train@{TASK}"), record | {"joules": joules})
+    write_json(layout.stage_record(f"train@{TASK}"), record)
     (folder / "dvc.yaml").write_text(PIPELINE)
     result = TaskResult(TASK, scores, made_up_speed())
     return page_content(settings, layout, [result], [], folder / "dvc.yaml")

@@ -56,6 +56,16 @@ def test_round_trip(folder: Path) -> None:
     assert opened.verify() == []
 
 
+def test_a_set_is_looked_at_as_a_table(folder: Path) -> None:
+    opened = ShardSet.open(folder)
+    first, columns = repr(opened).split("\n")
+    assert first.startswith(f"{folder}: test, 9 rows in 3 shards, 0.0 MB")
+    assert {"text: string", "words: list<item: string>", "label: int32"} <= {*columns.strip().split(", ")}
+    assert len(opened) == 9 and opened
+    assert [*opened] == opened.to_table().to_pylist()
+    assert opened.to_pandas()["text"].tolist() == rows(0, 9)["text"].to_pylist()
+
+
 def test_equal_tables_give_equal_bytes(tmp_path: Path) -> None:
     # Chunked differently, the rows are the same table.
     chunked = pa.concat_tables([rows(0, 2), rows(2, 6), rows(6, 9)])

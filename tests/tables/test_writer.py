@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.unicode import printable
+from pipeline_lib.base.text import printable
 from pipeline_lib.tables.answer_writer import AnsweredBatch, text_lines
 from pipeline_lib.tables.writer import open_writer, require_other
 

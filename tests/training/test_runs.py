@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline_lib.base.files import sha256_json
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.entries import TRAINED
-from pipeline_lib.shards.fingerprint import training_code
 from pipeline_lib.shards.training_records import SearchRecord, Settings, StudentRecord, TrainingRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
@@ -193,20 +191,6 @@ def test_the_search_is_written_beside_the_trainings(tmp_path: Path) -> None:
     assert search["dev_loss_by_rate"] is None
     assert (search["seed"], search["learning_rate"]) == (5, 0.1)
     assert set(search["best_dev_by_rate"]) == {"1e-06", "0.1"}
-
-
-class Together(Line):
-    """A line that two processes fit together."""
-
-    processes = 2
-
-
-def test_only_what_several_processes_train_has_another_key() -> None:
-    one = Line("a", 8)
-    code = training_code(Line.__module__)
-    parts = [[8, 3.0], asdict(one.settings), "cpu"]
-    assert one.result.key == sha256_json([*parts, code])
-    assert Together("a", 8).result.key == sha256_json([*parts, 2, code])
 
 
 def test_what_determines_a_training_is_in_its_key() -> None:

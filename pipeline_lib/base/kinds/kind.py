@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds.probabilities import entropy_bits, softmax
-from pipeline_lib.base.unicode import printable
+from pipeline_lib.base.text import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -27,7 +27,7 @@ from pipeline_lib.base.kinds.kind import (
 )
 from pipeline_lib.base.kinds.label_lists import entries_of
 from pipeline_lib.base.kinds.probabilities import entropy_bits, logit, of_two, sigmoid
-from pipeline_lib.base.unicode import printable
+from pipeline_lib.base.text import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,8 +12,8 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from pipeline_lib.base.files import read_json
+from pipeline_lib.base.flow import stages_before
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.pipeline_graph import stages_before
 from pipeline_lib.base.stage_records import read_stage_record
 from pipeline_lib.base.workspace import shipped
 

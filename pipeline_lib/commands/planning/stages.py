@@ -16,9 +16,9 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import json_text, read_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.workspace import PIPELINE
+from pipeline_lib.corpora.stage_inputs import stage_inputs
 from pipeline_lib.params import load_params
 from pipeline_lib.params.profiles import read_values, value_changes
-from pipeline_lib.stages.fingerprint import stage_inputs
 
 if TYPE_CHECKING:
     from dvc.repo import Repo

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lib.commands.shards import diff, export, sample, show, stats, worklist
+from pipeline_lib.commands.shards import diff, rows, stats, worklist
 
 if TYPE_CHECKING:
     from pipeline_lib.shards.shard_sets import Manifest
@@ -38,7 +38,7 @@ def list_sets(folder: Folder = Path("data")) -> None:
     SafeConsole().print(table)
 
 
-app.command("show", epilog=show.EXAMPLE)(show.show)
+app.command("show", epilog=rows.SHOW_EXAMPLE)(rows.show)
 
 
 def _cells(manifest: "Manifest") -> list[str]:
@@ -57,7 +57,7 @@ def size_text(size: float) -> str:
 
 
 app.command("stats", epilog=stats.EXAMPLE)(stats.stats)
-app.command("sample", epilog=sample.EXAMPLE)(sample.sample)
+app.command("sample", epilog=rows.SAMPLE_EXAMPLE)(rows.sample)
 app.command("worklist", epilog=worklist.EXAMPLE)(worklist.worklist)
 app.command("diff", epilog=diff.EXAMPLE)(diff.diff)
-app.command("export", epilog=export.EXAMPLE)(export.export)
+app.command("export", epilog=rows.EXPORT_EXAMPLE)(rows.export)

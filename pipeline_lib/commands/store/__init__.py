@@ -1,7 +1,7 @@
-"""``distill store``: what was computed once: listed, checked, cleared, copied, taken from data."""
+"""``distill store``: what was computed once: listed, checked, cleared, taken from data."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,13 +10,10 @@ import typer
 from pipeline_lib.base.terminal import say
 
 if TYPE_CHECKING:
-    from pipeline_lib.commands.store.exchange import Copied
     from pipeline_lib.shards.entries import Entry
 
 app = typer.Typer(no_args_is_help=True, help="The store: outputs of passes and trainings, each computed once.")
 _DAY = 24 * 60 * 60
-AnAddress = Annotated[str, typer.Argument(help="A directory, or what fsspec knows: s3://…, sftp://…, file://….")]
-Kinds = Annotated[list[str] | None, typer.Option("--kind", help="Just this kind, as `ls` calls it; may be repeated.")]
 
 
 @app.command("ls", epilog="Example: distill store ls")
@@ -127,84 +124,6 @@ def import_data(
         say(f"{one.folder}: {outcome}{again}")
     if not done:
         say(f"{data}: no transfer set, outputs or vectors of what params.yaml has.")
-
-
-@app.command("push", epilog="Example: distill store push s3://bucket/store --kind logits --used")
-def push(
-    address: AnAddress,
-    kind: Kinds = None,
-    used: Annotated[bool, typer.Option("--used", help="Only what this workspace's data/ refers to.")] = False,
-) -> None:
-    """Copy entries to an address, from where other machines pull them.
-
-    What is there already is skipped, also after a push that was killed. Damaged entries are named
-    and left out; the exit status is then 1.
-    """
-    from pipeline_lib.base.errors import PotstillError
-    from pipeline_lib.base.layout import state_folder
-    from pipeline_lib.commands.store import exchange
-    from pipeline_lib.commands.store.addresses import Address
-    from pipeline_lib.commands.store.in_use import digests_in_data
-    from pipeline_lib.shards.entries import entries
-
-    by_kind = _by_kind([*entries()])
-    if unknown := [name for name in kind or () if name not in by_kind]:
-        known = f"There are: {', '.join(by_kind)}." if by_kind else "It is empty."
-        raise PotstillError(f"{state_folder()}: no entries of the kind {unknown[0]!r}. {known}")
-    chosen = [entry for name in dict.fromkeys(kind or by_kind) for entry in by_kind[name]]
-    if used:
-        digests = digests_in_data(Path("data"))
-        chosen = [entry for entry in chosen if entry.is_in(digests)]
-    if not chosen:
-        say(f"{state_folder()}: nothing to push.")
-        return
-    _show_copied("push", len(chosen), exchange.push(chosen, Address.open(address)))
-
-
-@app.command("pull", epilog="Example: distill store pull s3://bucket/store --kind logits")
-def pull(address: AnAddress, kind: Kinds = None) -> None:
-    """Copy entries from an address into this workspace's store.
-
-    The SHA-256 of every file is checked before it counts. What is altered at the address is named
-    and not taken; the exit status is then 1. What is here already is skipped.
-    """
-    from pipeline_lib.commands.store import exchange
-    from pipeline_lib.commands.store.addresses import Address
-
-    listed = exchange.entries_at(Address.open(address), kind or ())
-    _show_copied("pull", len(listed), exchange.pull(listed))
-
-
-def _show_copied(title: str, total: int, done: "Iterable[Copied]") -> None:
-    """Show copying as it goes on, then a line for each fault and each kind.
-
-    :raises typer.Exit: with status 1, if there was a fault.
-    """
-    from pipeline_lib.base.progress import show_progress
-    from pipeline_lib.commands.shards import size_text
-
-    by_kind: dict[str, list[Copied]] = {}
-    faults: list[str] = []
-    new = 0
-    try:
-        with show_progress(title, "entries", err=True) as advance:
-            for number, one in enumerate(done, 1):
-                if one.fault:
-                    faults.append(one.fault)
-                new += one.is_new
-                by_kind.setdefault(one.kind, []).append(one)
-                advance(number, total, counted=new)
-    finally:
-        # Of an interrupted command, too: it need not do these again.
-        for fault in faults:
-            say(fault)
-        for kind, copied in by_kind.items():
-            sent = [one for one in copied if one.is_new]
-            known = sum(not one.is_new and one.fault is None for one in copied)
-            size = size_text(sum(one.bytes for one in sent))
-            say(f"{kind}: {len(sent):,} copied ({size}), {known:,} known")
-    if faults:
-        raise typer.Exit(1)
 
 
 def _by_kind(entries: Sequence["Entry"]) -> dict[str, list["Entry"]]:

@@ -10,6 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
@@ -18,6 +21,9 @@ from pipeline_lib.shards.engine.passes import ShardPass
 from pipeline_lib.shards.fingerprint import deciding
 from pipeline_lib.shards.shard_sets import Manifest, Shard, ShardSet
 from pipeline_lib.shards.store import Store
+
+if TYPE_CHECKING:
+    from pipeline_lib.outputs.teacher_pass import TeacherPass
 
 
 @dataclass(frozen=True)
@@ -101,11 +107,13 @@ def _made_sets(params: Params, layout: Layout, stages: Collection[str] | None = 
 
 
 def _transfer_sets(params: Params, task: str, layout: Layout) -> Iterator[_Made]:
-    from pipeline_lib.stages.augment import examples_of, pass_of
+    from pipeline_lib.corpora.augmentation.transfer_sets import examples_of, pass_of
+    from pipeline_lib.retrieval.substitutes import candidate_passes
 
     for recipe in params.recipes_of(task) if layout.lexicon(task).exists() else ():
         examples = examples_of(params, task, recipe, layout)
-        made_by = pass_of(params, task, recipe, examples, layout)
+        candidates = candidate_passes(params, recipe, layout)
+        made_by = pass_of(params, task, recipe, examples, layout, candidates)
         yield _Made(layout.transfer(task, recipe), examples, made_by)
 
 
@@ -153,9 +161,7 @@ def _take(made: _Made, tolerance: float | None) -> Refilled:
             return Refilled(made.folder, fault=fault)
         if tolerance is None:
             return Refilled(made.folder, fault=f"{fault}; --adopt takes it if rows come out alike")
-        from pipeline_lib.commands.store.adoption import difference as difference_of
-
-        difference = difference_of(inputs, outputs, made.shard_pass)
+        difference = difference_between(inputs, outputs, made.shard_pass)
         # Written so that NaN fails.
         if not difference <= tolerance:
             worse = f"rows computed again differ by {difference:.1g}, more than {tolerance:g}"
@@ -214,3 +220,35 @@ def _parts(shard_pass: ShardPass, block: Shard, by_name: dict[str, Shard]) -> It
         if shard_pass.row_for_row:
             return
         part += 1
+
+
+def difference_between(inputs: ShardSet, outputs: ShardSet, teacher_pass: "TeacherPass") -> float:
+    """Return by how much rows computed again differ, at most; some of every shard are.
+
+    What rounding for storage explains does not count: int8 moves a vector by more than other code may.
+
+    :returns: a share of the mean distance between the rows of a shard, averaged over the shards;
+        infinite if no shard has different rows; NaN if outputs are.
+    """
+    # They import torch, which takes seconds.
+    from pipeline_lib.outputs.alignment import different_samples, equal_keys, mean_distance, run_again
+
+    equal_keys(inputs, outputs)
+    samples = [*different_samples(inputs, outputs, teacher_pass)]
+    storage, errors = getattr(teacher_pass, "storage", "float32"), [0.0]
+    for sample, again in zip(samples, run_again(samples, teacher_pass), strict=True):
+        apart = np.abs(again - sample.stored) - _half_steps(sample.stored, storage)
+        errors.append(float(np.linalg.norm(np.maximum(apart, 0.0), axis=1).max()))
+    # Of all shards: the rows of a single one may be alike, or be just one.
+    distances = [mean_distance(sample.stored) for sample in samples if len(sample.stored) > 1]
+    error, distance = float(np.max(errors)), float(np.mean(distances or [0.0]))
+    return error / distance if distance else (float("inf") if error else 0.0)
+
+
+def _half_steps(stored: np.ndarray, storage: str) -> np.ndarray | float:
+    """Return by how much storing can have moved each value, for float32 (rows, width)."""
+    if storage == "int8":
+        return np.abs(stored).max(1, keepdims=True) / 127 / 2
+    if storage == "float16":
+        return np.spacing(np.abs(stored).astype(np.float16)).astype(np.float32) / 2
+    return 0.0

@@ -9,14 +9,16 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.corpora.augmentation.candidates import with_candidates
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon, read_lexicon
 from pipeline_lib.corpora.augmentation.rules import augment_block
-from pipeline_lib.params import Recipe, Task
+from pipeline_lib.params import Params, Recipe, Task
 from pipeline_lib.shards.engine.passes import Output, ShardPass
 from pipeline_lib.shards.fingerprint import deciding
-from pipeline_lib.shards.shard_sets import Shard
+from pipeline_lib.shards.shard_sets import Shard, ShardSet
 from pipeline_lib.shards.store import Store
+from pipeline_lib.shards.training_texts import training_texts
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,23 @@ class AugmentationPass(ShardPass):
     def output_name(self, name: str, part: int) -> str:
         """Return ``b000-i001.arrow`` for block ``b000.arrow`` and iteration 1."""
         return f"{Path(name).stem}-i{part:03d}.arrow"
+
+
+def examples_of(params: Params, task: str, recipe: str, layout: Layout) -> ShardSet:
+    """Return the texts that a recipe augments: the training set, perhaps with unlabelled ones."""
+    folder = layout.split(task, "train")
+    return training_texts(folder) if params.recipe(recipe).unlabelled else ShardSet.open(folder)
+
+
+def pass_of(
+    params: Params, task: str, recipe: str, examples: ShardSet, layout: Layout, candidates: Sequence[ShardPass] = ()
+) -> AugmentationPass:
+    """Return the pass that augments a task's examples by a recipe."""
+    # The cap is divided among all blocks; `unlabelled` adds blocks and changes nothing within one.
+    blocks = {"blocks": len(examples.manifest.shards)}
+    rules = params.recipe(recipe).model_copy(update={"unlabelled": False})
+    of_blocks = params.task(task).model_copy(update=blocks)
+    return AugmentationPass.of(rules, of_blocks, layout.lexicon(task), *candidates)
 
 
 def check_cap(name: str, task: Task, originals: int) -> None:

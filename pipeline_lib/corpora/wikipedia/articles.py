@@ -20,7 +20,7 @@ from pathlib import PurePath
 from typing import IO, Any
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.unicode import has_surrogates
+from pipeline_lib.base.text import has_surrogates
 from pipeline_lib.corpora.wikipedia.dumps import DumpParser, Page
 
 LONGEST_ARTICLE = 20 << 20

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline_lib.base.distribution import install_extra
-from pipeline_lib.base.errors import PotstillError, reason_of
+from pipeline_lib.base.errors import PotstillError, install_extra, reason_of
 from pipeline_lib.base.files import read_record
+from pipeline_lib.base.processor import usable_cores
 from pipeline_lib.base.text import Text
-from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.exports.folders import CONFIG, exported_reader
 from pipeline_lib.models.students.tokenise import Reader
 from pipeline_lib.text.pieces import SEGMENTS

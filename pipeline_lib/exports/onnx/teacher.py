@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeline_lib.base.files import atomic_path
+from pipeline_lib.base.processor import usable_cores
 from pipeline_lib.base.text import Text
-from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.exports.onnx.exporter import LOGITS, quantise
 from pipeline_lib.exports.onnx.student import BATCH, FILES, inputs, open_session
 from pipeline_lib.exports.onnx.tracing import trace_classifier

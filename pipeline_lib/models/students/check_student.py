@@ -8,13 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline_lib.base.collect_errors import faults_of
-from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.errors import PotstillError, faults_of
 from pipeline_lib.base.files import read_record
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.max_positions import position_count
-from pipeline_lib.base.model_config import read_config
-from pipeline_lib.base.model_sizes import head_count, layer_count, layer_width
+from pipeline_lib.base.model_config import head_count, layer_count, layer_width, position_count, read_config
 from pipeline_lib.params import BERT, GeneralEncoder, Method, Params, StudentSettings
 from pipeline_lib.shards.shard_sets import ShardSet
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.unicode import printable
+from pipeline_lib.base.text import printable
 from pipeline_lib.outputs.files.given_rows import Given, check_text
 
 Alternatives = dict[str, float]

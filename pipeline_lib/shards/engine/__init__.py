@@ -22,12 +22,9 @@ def make_engine(params: Params, device: str, single_threaded: bool = True) -> En
         from pipeline_lib.shards.engine.ray import RayEngine
 
         return RayEngine(cluster or params.engine.address, params.workers, device)
-    from pipeline_lib.base.threads import usable_cores
-    from pipeline_lib.shards.engine.local import LocalEngine, accelerators, check_together
+    from pipeline_lib.base.processor import usable_cores
+    from pipeline_lib.shards.engine.local import LocalEngine, accelerators
 
-    if params.engine.per_training > 1 and not single_threaded:
-        check_together(params.engine.per_training, device)
-        return LocalEngine(1, single_threaded=False)
     if device != "cpu":
         per_device = params.engine.per_accelerator if single_threaded else 1
         return LocalEngine.on(accelerators(device), per_device)

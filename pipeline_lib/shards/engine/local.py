@@ -7,7 +7,6 @@ cores.  On accelerators there is one worker per device, or as many as asked for;
 worker the jobs run in this process, and those of a pass a few at a time, in threads.
 """
 
-import importlib.util
 import multiprocessing
 import os
 import queue
@@ -25,10 +24,8 @@ from functools import partial
 from typing import Any
 
 from pipeline_lib.base import stage_records
-from pipeline_lib.base.distribution import install_extra
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.processor import used_accelerators
-from pipeline_lib.base.threads import single_thread, use_one_thread
+from pipeline_lib.base.processor import single_thread, use_one_thread, used_accelerators
 from pipeline_lib.shards.engine.protocol import IN_FLIGHT, Job, OnProgress, Report, Result, throttled
 
 Done = tuple[Result, list[str]]
@@ -52,20 +49,6 @@ def accelerators(device: str) -> tuple[str | None, ...]:
     return tuple(visible.split(",") if visible else map(str, range(count)))[:count]
 
 
-def check_together(processes: int, device: str) -> None:
-    """Check that so many processes can compute a training together."""
-    if importlib.util.find_spec("accelerate") is None:
-        raise PotstillError(
-            f"engine.per_training: {processes}, but accelerate is not installed. Run "
-            f"`{install_extra('parallel')}`, or remove `per_training`."
-        )
-    if device != "cpu" and (there := len(accelerators(device))) < processes:
-        raise PotstillError(
-            f"engine.per_training: {processes}, but device {device} stands for {there}. Lower it, "
-            "or set `device: cuda` for all accelerators that are visible."
-        )
-
-
 @dataclass(frozen=True)
 class LocalEngine:
     """Worker processes of this machine; see :class:`~pipeline_lib.shards.engine.protocol.Engine`.
@@ -73,13 +56,11 @@ class LocalEngine:
     :ivar workers: number of processes; with 1, everything runs in this one.
     :ivar single_threaded: give torch one thread per job.
     :ivar devices: the workers' accelerators, see :func:`accelerators`; none: jobs run on the CPU.
-    :ivar together: the jobs, one per worker, wait for one another: if one fails, all are ended.
     """
 
     workers: int
     single_threaded: bool = True
     devices: tuple[str | None, ...] = ()
-    together: bool = False
 
     @classmethod
     def on(cls, devices: tuple[str | None, ...], per_device: int = 1) -> "LocalEngine":
@@ -133,9 +114,8 @@ class LocalEngine:
     def _start(self) -> str:
         # A forked worker inherits all imports and models of its parent: nothing is loaded twice. Forking is safe as
         # long as the parent has computed with one thread only, and on a CPU: a process that has initialised CUDA must
-        # not be forked.  Processes that compute together start afresh: the parent may have computed in several threads.
-        fork = sys.platform == "linux" and not self.devices and not self.together
-        return "fork" if fork else "spawn"
+        # not be forked.
+        return "fork" if sys.platform == "linux" and not self.devices else "spawn"
 
     def _threads(self) -> AbstractContextManager[None]:
         return single_thread() if self.single_threaded else nullcontext()
@@ -164,7 +144,7 @@ class LocalEngine:
             except BrokenProcessPool as error:
                 raise _killed_worker() from error
             except BaseException as error:
-                _stop(pool, at_once=self.together or isinstance(error, KeyboardInterrupt))
+                _stop(pool, at_once=isinstance(error, KeyboardInterrupt))
                 raise
         # A worker sends its last messages before it ends, and all have ended.
         _pass_on(messages, on_progress)

@@ -7,7 +7,6 @@ system.  A job whose node or worker dies is run again by another worker.
 
 import os
 import sys
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -15,11 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base import stage_records
-from pipeline_lib.base.distribution import install_extra
-from pipeline_lib.base.errors import PotstillError, reason_of
+from pipeline_lib.base.errors import PotstillError, install_extra, reason_of
 from pipeline_lib.base.layout import state_folder
-from pipeline_lib.base.processor import used_accelerators
-from pipeline_lib.base.threads import usable_cores
+from pipeline_lib.base.processor import usable_cores, used_accelerators
 from pipeline_lib.shards.engine.heads import check_head, end_without, no_cluster, watch
 from pipeline_lib.shards.engine.protocol import IN_FLIGHT, Job, OnProgress, Report, Result, throttled
 
@@ -263,30 +260,6 @@ def _connect(address: str | None, workers: int | None) -> None:
                 watch(head, end_without)
     except (RayError, ConnectionError, RuntimeError, ValueError, GetTimeoutError) as error:
         raise no_cluster(address, reason_of(error)) from error
-
-
-def wait_for_nodes(address: str, nodes: int, seconds: float) -> list[dict[str, float]]:
-    """Return the resources of each of a cluster's nodes, once so many have joined.
-
-    :param seconds: how long to wait for them.
-    """
-    end = time.monotonic() + seconds
-    while True:
-        is_late, joined = time.monotonic() > end, []
-        try:
-            _connect(address, None)
-            joined = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        except PotstillError:
-            if is_late:
-                raise
-        if len(joined) >= nodes:
-            return joined
-        if is_late:
-            raise PotstillError(
-                f"{address}: {len(joined)} of {nodes} nodes joined the Ray cluster within "
-                f"{seconds:.0f} seconds. See what `ray start` printed on the others."
-            )
-        time.sleep(1.0)
 
 
 class _WorkerBase:

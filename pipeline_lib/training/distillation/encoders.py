@@ -85,11 +85,6 @@ class EncoderTraining(TrainingSpec):
         return self.row.seed
 
     @property
-    def processes(self) -> int:
-        """How many processes compute it together."""
-        return self.params.engine.per_training
-
-    @property
     def model(self) -> Path | None:
         """The folder of the pretrained model whose layers the student uses, if any."""
         source = self.student.source_model

@@ -151,7 +151,6 @@ class TeacherTraining(TrainingSpec):
     rate: float
     device: str
     agreement_precision: str
-    processes: int = 1
 
     @property
     def seed(self) -> int:
@@ -225,7 +224,7 @@ def teacher_row(
     same = layout.model(teacher.model), tasks, teacher.tuning, teacher.max_length
 
     def spec(_: int, rate: float) -> TeacherTraining:
-        return kind(*same, rate, device, precision, params.engine.per_training)
+        return kind(*same, rate, device, precision)
 
     return TrainingRow(name, teacher.tuning.learning_rates, [teacher.tuning.seed], spec)
 

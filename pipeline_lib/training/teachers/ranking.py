@@ -16,7 +16,6 @@ import torch.nn.functional as F  # noqa: N812
 
 from pipeline_lib.base.text import Text
 from pipeline_lib.text.batches import LengthSorted
-from pipeline_lib.training.shares import Share, divide
 
 
 @dataclass(frozen=True)
@@ -27,11 +26,9 @@ class CandidateBatches(LengthSorted):
     ``batch_size`` gets a batch of its own.
 
     :ivar questions: the number of each row's question, int64 (rows,).
-    :ivar answer: the class of right answers.
     """
 
     questions: np.ndarray
-    answer: int
 
     def epoch(self, number: int) -> list[np.ndarray]:
         """Return the row numbers of each batch; a pure function of (seed, number)."""
@@ -47,17 +44,8 @@ class CandidateBatches(LengthSorted):
 
     def collate(self, rows: np.ndarray) -> dict[str, Any]:
         """Return the tensors of one batch, and the candidates per question, ``candidates``."""
-        return {**super().collate(rows), "candidates": self._candidates(rows)}
-
-    def shares(self, rows: np.ndarray, count: int) -> list[Share]:
-        """Divide a batch among ``count`` processes by questions; see :func:`ranking_loss`."""
-        units = rows.reshape(-1, candidates := self._candidates(rows))
-        right = (self.sentences.targets["labels"][units] == self.answer).sum(1)
-        compared = (right > 0) & (right < candidates)
-        return divide(units, np.where(compared, right, candidates), count)
-
-    def _candidates(self, rows: np.ndarray) -> int:
-        return int((self.questions[rows] == self.questions[rows[0]]).sum())
+        candidates = int((self.questions[rows] == self.questions[rows[0]]).sum())
+        return {**super().collate(rows), "candidates": candidates}
 
     @cached_property
     def _by_candidates(self) -> list[np.ndarray]:

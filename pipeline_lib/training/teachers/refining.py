@@ -82,7 +82,7 @@ class RankedTask(TaskTeacher):
     def batches(self, batch_size: int, seed: int) -> LengthSorted:
         """Return batches that hold all candidates of their questions."""
         questions = questions_of(self.train.texts)
-        return CandidateBatches(self.sentences(), batch_size, seed, questions, self.answer)
+        return CandidateBatches(self.sentences(), batch_size, seed, questions)
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Return the loss that compares a question's candidates: :func:`ranking_loss`."""

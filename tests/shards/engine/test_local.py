@@ -137,7 +137,7 @@ def test_threads_are_given_back() -> None:
 
 def test_workers_are_cores_or_accelerators(monkeypatch: pytest.MonkeyPatch) -> None:
     params = load_params(TOUR)
-    monkeypatch.setattr("pipeline_lib.base.threads.usable_cores", lambda: 3)
+    monkeypatch.setattr("pipeline_lib.base.processor.usable_cores", lambda: 3)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
     monkeypatch.delenv(local.VISIBLE, raising=False)
     seven = params.model_copy(update={"workers": 7})
@@ -156,27 +156,6 @@ def test_workers_are_cores_or_accelerators(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv(local.VISIBLE, "5,GPU-7")
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     assert accelerators("cuda") == ("5", "GPU-7")
-
-
-def test_several_processes_train_together_where_that_is_possible(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = LocalProcesses(kind="local", per_training=3)
-    params = load_params(TOUR).model_copy(update={"engine": engine})
-    monkeypatch.delenv(local.VISIBLE, raising=False)
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    missing = r"per_training: 3, but accelerate is not installed. Run `pip install '.*\[parallel\]'`"
-    with pytest.raises(PotstillError, match=missing):
-        make_engine(params, "cpu", single_threaded=False)
-    # Students and passes are not concerned.
-    assert make_engine(params, "cuda").workers == 2
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
-    # One training after another, in the stage's own process, which starts the others.
-    assert make_engine(params, "cpu", single_threaded=False) == LocalEngine(1, False)
-    for device, there in (("cuda", 2), ("cuda:1", 1), ("mps", 1)):
-        with pytest.raises(PotstillError, match=f"3, but device {device} stands for {there}"):
-            make_engine(params, device, single_threaded=False)
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
-    assert make_engine(params, "cuda", single_threaded=False) == LocalEngine(1, False)
 
 
 def see_device(job: int, report: Report) -> tuple[int, str | None]:

@@ -23,7 +23,7 @@ from .test_passes import LengthPass, run_pass, texts  # noqa: F401  a fixture
 
 # Without Ray, this import skips the tests.
 from tests.clusters import Cluster, ray, two_nodes  # isort: skip
-from pipeline_lib.shards.engine.ray import RayEngine, wait_for_nodes
+from pipeline_lib.shards.engine.ray import RayEngine
 from tests.tour import TOUR
 
 pytestmark = pytest.mark.slow
@@ -79,13 +79,6 @@ def test_a_job_scripts_cluster_goes_before_the_engine_of_params(
     assert params.engine.kind == "local"
     assert isinstance(make_engine(params, "cpu"), RayEngine)
     assert make_engine(params, "cpu", single_threaded=False) == LocalEngine(1, False)
-
-
-def test_nodes_are_waited_for(cluster: Cluster) -> None:
-    cores = sorted(node["CPU"] for node in wait_for_nodes(cluster.address, 2, 30.0))
-    assert cores == [1.0, 2.0]
-    with pytest.raises(PotstillError, match="2 of 3 nodes joined the Ray cluster within 1 sec"):
-        wait_for_nodes(cluster.address, 3, 1.0)
 
 
 @pytest.mark.parametrize("workers", [1, 3])

@@ -20,7 +20,7 @@ def make(batch_size: int, questions: np.ndarray = QUESTIONS, seed: int = 3) -> C
     ids = [[2] * (1 + row % 5) for row in range(len(questions))]
     labels = np.arange(len(questions))
     sentences = Sentences.from_lists(ids, {"labels": labels}, 0)
-    return CandidateBatches(sentences, batch_size, seed, questions, answer=1)
+    return CandidateBatches(sentences, batch_size, seed, questions)
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 4, 100])

@@ -1,7 +1,5 @@
 """Teachers of one task, and refined ones: several tasks on one encoder, a teacher for each."""
 
-import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,17 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, BertModel
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.kinds import score
 from pipeline_lib.base.kinds.calibration import log_losses
-from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.teacher import Teacher, digest_model, load_teacher
-from pipeline_lib.params import FineTuning, Refining, Task, load_params
-from pipeline_lib.params.engine import LocalProcesses
+from pipeline_lib.params import FineTuning, Refining, Task
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
@@ -31,11 +26,10 @@ from pipeline_lib.training import loop
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.runs import train_or_find
 from pipeline_lib.training.search import TrainingRow, train_rows
-from pipeline_lib.training.teachers.finetuning import Data, TeacherTask, TeacherTraining, teacher_row
+from pipeline_lib.training.teachers.finetuning import Data, TeacherTask, TeacherTraining
 from pipeline_lib.training.teachers.refining import ENCODER, HEAD, RefinedTraining, SharedClassifiers, with_answers
 from tests.made_up import made_up_task
 from tests.pipeline.corpus import sentences, write_encoder
-from tests.tour import TOUR
 
 pytestmark = pytest.mark.usefixtures("store_home")
 CPU = torch.device("cpu")
@@ -150,7 +144,7 @@ def test_each_task_gets_a_teacher_that_has_learnt(data: Path, tmp_path: Path) ->
         assert told["metric"] == own.metrics[0] and told["training_agreement"] > 0.8
         assert told["parameters"]["with_embeddings"] == teacher.parameters(embeddings=True)
         curves.append([entry["dev"] for entry in told["history"]])
-        if own.is_regression:
+        if own.kind == "regression":
             # In the labels' unit: a constant guess errs by a deviation of 11.
             assert np.abs(outputs[:, 0] - dev.labels).mean() < 6
     assert best["moods"] > 0.9 and best["warmth"] > 0.8
@@ -382,49 +376,3 @@ def test_how_tasks_are_mixed_is_in_the_key_of_a_refined_teacher_only(data: Path)
     assert refined.made_from == [*plain.made_from, "all"]
     assert plain.result.key != refined.result.key != make(data, ["warmth"]).result.key
     assert plain.result.key == single(data, "moods").result.key
-
-
-def without_dropout(training: TeacherTraining, folder: Path) -> TeacherTraining:
-    """Return the training on a copy of its base, in ``folder``, that has no dropout."""
-    shutil.copytree(training.base, folder)
-    config = read_json(folder / "config.json")
-    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    (folder / "config.json").write_text(json.dumps(config))
-    return replace(training, base=folder)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["single", "refined"])
-def test_two_processes_learn_what_one_does(data: Path, tmp_path: Path, kind: str) -> None:
-    pytest.importorskip("accelerate", reason="accelerate is not installed (extra `parallel`)")
-    # The last batches are smaller than the others, and a ranked one is divided by questions.
-    ranked = {"epochs": 1, "batch_size": 14, "ranking": {"answers": "yes"}}
-    refined = make(data, [*TASKS, "answers"], **ranked)
-    training = refined if kind == "refined" else single(data, "moods", epochs=1, batch_size=14)
-    alone = without_dropout(training, tmp_path / "base")
-    together = replace(alone, processes=2)
-    records = [train_or_find(spec, lambda _: None) for spec in (alone, together)]
-    assert [record.processes for record in records] == [1, 2]
-    assert records[1].steps == records[0].steps > 10
-    assert records[1].best_dev == pytest.approx(records[0].best_dev, abs=1e-4)
-    for one, two in zip(records[0].history, records[1].history, strict=True):
-        assert two.loss == pytest.approx(one.loss, rel=1e-4)
-    files = sorted(alone.result.folder.rglob("*.safetensors"))
-    assert len(files) == (6 if kind == "refined" else 1)
-    for path in files:
-        expected = load_file(path)
-        trained = load_file(together.result.folder / path.relative_to(alone.result.folder))
-        for name, weights in expected.items():
-            # A key's bias shifts all of a query's scores alike: its gradient is rounding alone.
-            if not name.endswith("key.bias"):
-                torch.testing.assert_close(trained[name], weights, rtol=1e-4, atol=1e-5)
-
-
-def test_params_say_how_many_processes_train_a_teacher() -> None:
-    params = load_params(TOUR)
-    engine = LocalProcesses(kind="local", per_training=2)
-    together = params.model_copy(update={"engine": engine})
-    for number, settings in ((1, params), (2, together)):
-        [name, *_] = (n for n, row in params.teachers.items() if row.tuning.kind == "single")
-        row = teacher_row(settings, name, {}, Layout(), "cpu")
-        assert row.spec(1, 1e-4).processes == number

@@ -1,14 +1,12 @@
 """An encoder learns the teacher's vectors, beats a constant, and survives a kill."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
@@ -16,11 +14,9 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.vector_targets import Targets
 from pipeline_lib.outputs.vectors import VectorPass
-from pipeline_lib.params.engine import LocalProcesses
 from pipeline_lib.training import loop as training
 from pipeline_lib.training.distillation.encoders import EncoderTraining, encoder_row
 from pipeline_lib.training.objectives import representation_loss
-from pipeline_lib.training.runs import train_or_find
 
 from .rows import HELD_BACK, LAYER, TASK, TRAIN, MakeRow, first_of, ignore, key_of, train_one
 
@@ -126,19 +122,3 @@ def test_no_sentences_are_refused(run: MakeRow, data: Path, tmp_path: Path) -> N
     own = run(wikipedia=0)
     with pytest.raises(PotstillError, match="no sentences to train on"):
         train_one(own, tmp_path / "a", ignore)
-
-
-def test_two_processes_learn_what_one_does(run: MakeRow) -> None:
-    pytest.importorskip("accelerate", reason="accelerate is not installed (extra `parallel`)")
-    student = {"architecture": "bilstm_sra", "hidden": 16, "width": 32, "classifier": 8}
-    student |= {"embeddings": "trained", "dropout": 0.0, "max_words": 16}
-    alone = first_of(run({"epochs": 2}, student, centre=True))
-    engine = LocalProcesses(kind="local", per_training=2)
-    together = replace(alone, params=alone.params.model_copy(update={"engine": engine}))
-    one, two = (train_or_find(training, ignore) for training in (alone, together))
-    assert (one.processes, two.processes) == (1, 2) and two.steps == one.steps > 5
-    assert two.loss == pytest.approx(one.loss, rel=1e-5)
-    [path] = alone.result.folder.rglob("*.safetensors")
-    trained = load_file(together.result.folder / path.relative_to(alone.result.folder))
-    for name, weights in load_file(path).items():
-        torch.testing.assert_close(trained[name], weights, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,42 @@
+"""Write digests of the models that students start from and that indexes are made with.
+
+    python -m pipeline_lib.stages.digest_starts
+
+Reads data/raw/models, data/raw/vectors, data/encoders and data/joint; writes data/digests/train/<task>.json and
+data/digests/index/<catalogue>.json, on which the stages train and index depend: so a new model or encoder runs them
+again only where it is used.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from pipeline_lib.base.entry import run_stage
+from pipeline_lib.base.files import fresh_folder, sha256_folder, write_json
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.params import load_params
+from pipeline_lib.params.stage_settings import Starts, starts_of
+
+
+def main() -> None:
+    """Write digests of the models that students start from and that indexes are made with."""
+    params, layout = load_params(), Layout()
+    fresh_folder(layout.all_read_by_training)
+    for task in params.tasks:
+        write_json(layout.read_by_training(task), _digests(folders_of(starts_of(params, task), layout)))
+    fresh_folder(layout.all_read_by_indexing)
+    for name, row in params.catalogues.items():
+        write_json(layout.read_by_indexing(name), _digests([layout.encoder(row.encoder)]))
+
+
+def folders_of(starts: Starts, layout: Layout) -> list[Path]:
+    """Return the folders that a task's words and students start from."""
+    folders = [*map(layout.model, starts.models), *map(layout.encoder, starts.encoders)]
+    return folders + [*map(layout.joint, starts.joint)] + ([layout.raw_vectors] if starts.file else [])
+
+
+def _digests(folders: Iterable[Path]) -> dict[str, str]:
+    return {folder.as_posix(): sha256_folder(folder) for folder in folders}
+
+
+if __name__ == "__main__":
+    run_stage(main)

@@ -19,9 +19,9 @@ MOST = {
     "leaves of the default": 178,
     "top-level commands": 21,
     "files that tell kinds of tasks apart": 76,
-    "words of docs and README": 42_483,
+    "words of docs and README": 17_000,
     "words of benchmarks' pages": 10_300,
-    "lines of README": 123,
+    "lines of README": 116,
 }
 KIND = re.compile(
     r"is_regression|is_multilabel|\b(Multilabel|Regression|Classification)\b|"
@@ -43,7 +43,7 @@ def code_lines(path: Path) -> int:
     """Count the lines that are neither blank, comment, docstring nor import."""
     text = path.read_text("utf-8")
     others: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in statements(ast.parse(text)):
         if isinstance(node, ast.Import | ast.ImportFrom):
             others.update(range(node.lineno, node.end_lineno + 1))
         elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -52,6 +52,14 @@ def code_lines(path: Path) -> int:
                 others.update(range(first.lineno, first.end_lineno + 1))
     lines = {number: line.strip() for number, line in enumerate(text.splitlines(), 1)}
     return sum(1 for number, line in lines.items() if number not in others and line and line[0] != "#")
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield a tree's statements, not what is within expressions."""
+    yield tree
+    for child in ast.iter_child_nodes(tree):
+        if not isinstance(child, ast.expr):
+            yield from statements(child)
 
 
 def lines(*folders: Path) -> int:

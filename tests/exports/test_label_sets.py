@@ -31,7 +31,7 @@ EXPORTS |= {"hub": export_hub}
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a student, and beside it all its exports."""
     base = tmp_path_factory.mktemp("several")
-    own = write_student(base / "own", "bilstm", False, NAMES, multilabel=True)
+    own = write_student(base / "own", "bilstm", False, NAMES, kind="multilabel")
     for form, export in EXPORTS.items():
         export(own, base / form)
     return own

@@ -69,8 +69,8 @@ def kind_of_model(outputs: Sequence[str], config: Mapping[str, Any]) -> str:
         return name
     if len(outputs) == 1:
         return Scores.name
-    told = config.get("problem_type")
-    return next((name for name, kind in KINDS.items() if kind.problem_type == told), Classes.name)
+    stated = config.get("problem_type")
+    return next((name for name, kind in KINDS.items() if kind.problem_type == stated), Classes.name)
 
 
 def stated_kind(kind: str, outputs: Sequence[str]) -> dict[str, str]:

@@ -25,7 +25,6 @@ from pipeline_lib.commands import (
     search,
     shards,
     store,
-    study,
     submit,
     teacher,
     verify,
@@ -54,7 +53,6 @@ COMMANDS = (
     export,
     search,
     submit,
-    study,
 )
 for module in COMMANDS:
     name = module.__name__.rpartition(".")[2]

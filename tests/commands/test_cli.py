@@ -36,7 +36,6 @@ class TestHelp:
             "predict",
             "explain",
             "export",
-            "study",
             "submit",
             "shards ls",
             "shards show",
@@ -196,11 +195,11 @@ class TestRefusedBySystem:
         found = failing(monkeypatch, capsys, "results")
         assert found.startswith(f"error: {line}") and found.count("\n") == 1
 
-    @pytest.mark.parametrize("command", ["check", "results", "submit", "study"])
+    @pytest.mark.parametrize("command", ["check", "results", "submit"])
     def test_a_folder_as_params(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
     ) -> None:
-        argument = {"submit": ["minilm"], "study": ["hidden", "--task", "movies"]}.get(command, [])
+        argument = {"submit": ["minilm"]}.get(command, [])
         found = failing(monkeypatch, capsys, command, *argument, "--params", "data")
         assert "data: could not be read (Is a directory)" in found
 

@@ -19,7 +19,6 @@ from pipeline_lib.results.detail_tables import CHANGED, calibration, notes, rout
 from pipeline_lib.results.diagrams import confusion_of, label_table, read_outputs, reliability_of
 from pipeline_lib.results.further_tables import further_tables
 from pipeline_lib.results.headline import headline
-from pipeline_lib.results.published import compare, published_table
 from pipeline_lib.results.schema import Gain, TaskScores
 from pipeline_lib.results.speed import Kind, folder_bytes
 from pipeline_lib.results.table import Table
@@ -49,7 +48,6 @@ def page_content(
         "tasks": [_task(params, layout, result) for result in results],
         "encoders": encoder_curves(params, layout),
         "measured": [table.plain() for table in measured],
-        "published": _plain(published_table(compare(results, params), params)),
         "provenance": provenance(params, layout, "dvc repro", flow),
     }
     return _finite(content)

@@ -25,7 +25,6 @@ from pipeline_lib.commands import (
     search,
     shards,
     store,
-    submit,
     teacher,
     verify,
 )
@@ -38,7 +37,7 @@ app = typer.Typer(
     help="Compress BERT-class models into students a hundred times smaller.",
     epilog="Run the pipeline with: distill run, or dvc repro",
 )
-COMMANDS = (init, new, plan, run, check, verify, results, account, predict, explain, encode, export, search, submit)
+COMMANDS = (init, new, plan, run, check, verify, results, account, predict, explain, encode, export, search)
 for module in COMMANDS:
     name = module.__name__.rpartition(".")[2]
     app.command(name, epilog=module.EXAMPLE)(getattr(module, name))

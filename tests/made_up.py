@@ -20,7 +20,6 @@ def made_up_task(**changes: Any) -> Classification:
         "labels": {"no": ["0"], "yes": ["1"]},
         "metrics": ["accuracy"],
         "positive": None,
-        "submission": None,
         "split": None,
         "blocks": 1,
         "lexicon": None,

@@ -34,7 +34,6 @@ class TestHelp:
             "predict",
             "explain",
             "export",
-            "submit",
             "shards ls",
             "shards show",
             "verify",
@@ -193,12 +192,11 @@ class TestRefusedBySystem:
         found = failing(monkeypatch, capsys, "results")
         assert found.startswith(f"error: {line}") and found.count("\n") == 1
 
-    @pytest.mark.parametrize("command", ["check", "results", "submit"])
+    @pytest.mark.parametrize("command", ["check", "results"])
     def test_a_folder_as_params(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
     ) -> None:
-        argument = {"submit": ["minilm"]}.get(command, [])
-        found = failing(monkeypatch, capsys, command, *argument, "--params", "data")
+        found = failing(monkeypatch, capsys, command, "--params", "data")
         assert "data: could not be read (Is a directory)" in found
 
 

@@ -1,20 +1,33 @@
-"""benchmarks/papers: no figure of the papers is lost, rows exist, and the page is what the data say."""
+"""benchmarks/papers: no figure is lost, rows exist, the page is what the data say, a submission is whole."""
 
 import importlib.util
-import sys
+import zipfile
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.params import load_params
+from pipeline_lib.shards.columns import list_column
+from pipeline_lib.shards.shard_sets import write_shard
+from tests.made_up import made_up_method, made_up_scores
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "benchmarks/papers"
-SPEC = importlib.util.spec_from_file_location("papers_tables", FOLDER / "tables.py")
-tables = importlib.util.module_from_spec(SPEC)
-sys.modules[SPEC.name] = tables
-SPEC.loader.exec_module(tables)
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"papers_{name}", FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+tables, submission = script("tables"), script("submission")
 PROFILES = ("tang", "thesis", "thesis_mkd", "sra", "dse")
 
 
@@ -58,3 +71,38 @@ def test_gains_are_compared(printed: float, changes: dict[str, Any], expected: s
     assert list(tables.compare(table, runs)) == []
     [line] = tables.compare(table._replace(ours={"A": ["a"], "B": ["b"]}), runs)
     assert line[5] == expected and line[2] == f"{printed:+g}" and line[4] == "+3.8 [+2.2, +5.4]"
+
+
+def test_a_submission_is_the_eleven_official_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    profile = ROOT / "profiles/thesis.yaml"
+    monkeypatch.setattr(submission, "load_params", lambda: load_params(profile))
+    params, rows_named = load_params(profile), ["bilstm_kd_mask_pos", "bilstm_kd_mask_pos_256"]
+    for task, split, rows, _ in submission.FILES.values():
+        if task in params.tasks and split == "test":
+            row = next(name for name in rows_named if name in params.methods_of(task))
+            _predictions(task, row, rows)
+    submission.main(rows_named, Path("s.zip"))
+    with zipfile.ZipFile("s.zip") as archive:
+        assert {*archive.namelist()} == {*submission.FILES}
+        for name, (_, _, count, valid) in submission.FILES.items():
+            header, *lines = archive.read(name).decode().splitlines()
+            assert header == "index\tprediction" and len(lines) == count
+            constant = name in ("AX.tsv", "WNLI.tsv", "STS-B.tsv")
+            assert constant or {line.split("\t")[1] for line in lines} == {*valid}
+    _predictions("rte", rows_named[0], 10)
+    with pytest.raises(PotstillError, match=r"RTE\.tsv: 10 answers for 3,000 rows"):
+        submission.main(rows_named, Path("s.zip"))
+    assert not Path("s.zip").exists()
+
+
+def _predictions(task: str, row: str, rows: int) -> None:
+    """Write a task's predictions and scores; those of MNLI also for its mismatched part."""
+    sizes = {"test": rows} | ({"test_mismatched": 9847} if task == "mnli" else {})
+    width = {"mnli": 3, "stsb": 1}.get(task, 2)
+    parts = [
+        pa.table({"split": [split] * size, f"{row}-2": list_column(np.resize(np.eye(width), (size, width)))})
+        for split, size in sizes.items()
+    ]
+    write_shard(Path("data/results") / task / "predictions.arrow", pa.concat_tables(parts))
+    made_up_scores({row: made_up_method(0.8)}).write(Path("data/results") / task / "scores.json")

@@ -148,7 +148,6 @@ class TaskGuess:
             "blocks": blocks,
             "lexicon": None,
             "augment": {"n_iter": n_iter, "cap": None},
-            "submission": None,
         }
 
 

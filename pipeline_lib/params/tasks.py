@@ -118,7 +118,6 @@ class TaskBase(Section):
     blocks: Times
     lexicon: str | None
     augment: AugmentParams
-    submission: dict[Split, str] | None
     pool: Pool | None = None
     added_labels: Annotated[str | None, Field(exclude=True)] = None
 
@@ -343,8 +342,6 @@ class Multilabel(TaskBase):
         empty = [name for name, values in self.labels.items() if not values]
         if empty and columns:
             raise ValueError(f"`labels`: {empty[0]} has no values. Name some, or leave it out.")
-        if self.submission is not None:
-            raise ValueError("`submission`: GLUE has no task of several labels. Set null.")
         no = [value for values in self.labels.values() for value in values if value in NO]
         if no and any(isinstance(label, list) for label in columns):
             raise ValueError(f"`labels`: {no[0]!r} in a label's column says that a row lacks it")

@@ -79,7 +79,7 @@ NO_JSON = "neither JSON nor a class, as `distill teacher requests --format` asks
         ('{"label": ["billing", "delivery"]}', "class ['billing', 'delivery'] is unknown"),
         ('{"label": "billing", "probs": {"billing": 1}}', "expected one of logits, probs, label, found probs"),
         ("{}", "expected one of logits, probs, label, found none"),
-        ("7", "class 7 is unknown"),
+        ("7", "class '7' is unknown"),
         ('{"label": NaN}', "class nan is unknown"),
         (f'{{"probs": {{"billing": {"9" * 400}}}}}', "billing is 9999"),
         ("The answer is billing.", f"{NO_JSON}'The answer is billing.'"),
@@ -126,13 +126,19 @@ def test_a_reply_is_a_score(tmp_path: Path, reply: str, answer: Any) -> None:
     assert found == answer if isinstance(answer, list) else answer.split(" is")[-1] in found
 
 
+def test_numbers_may_be_names(tmp_path: Path) -> None:
+    task = made_up_task(labels={name: [name] for name in "12345"})
+    for reply in ("4", '{"label": 4}', '{"label": "4"}'):
+        assert np.argmax(answered(tmp_path / "a.jsonl", task, reply)) == 3
+
+
 def test_numbers_of_classes_count_where_the_classes_are_listed(tmp_path: Path) -> None:
     path = lines(tmp_path / "a.jsonl", [chat(f"{n:016x}", reply) for n, reply in enumerate(["1", "0", "7"])])
     task = made_up_task()
     found = read_answers([path], settings(classes=["yes", "no"]), task)
     assert found.errors == {"label 7 is not an index of the classes yes, no, which are numbered from 0": 1}
     assert found[:].argmax(axis=1).tolist() == [0, 1]
-    with pytest.raises(PotstillError, match=r"of 3 rows, class 1 is unknown \(1\)"):
+    with pytest.raises(PotstillError, match=r"of 3 rows, class '1' is unknown \(1\)"):
         gather_answers([path], settings(), task)
 
 

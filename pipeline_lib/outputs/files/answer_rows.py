@@ -111,9 +111,10 @@ def _parsed(reply: Any, names: Sequence[str]) -> Mapping[str, Any]:
     if isinstance(reply, str):
         alike = [name for name in names if name.strip().casefold() == reply.strip().casefold()]
         reply = alike[0] if alike else json.loads(reply)
-    if not isinstance(reply, Mapping):
-        return {"label": reply}
-    return {"label" if name in ASKED.values() else name: value for name, value in reply.items() if value is not None}
+    columns = reply if isinstance(reply, Mapping) else {"label": reply}
+    columns = {"label" if name in ASKED.values() else name: value for name, value in columns.items()}
+    # A class may be called 4.
+    return {name: str(value) if type(value) is int else value for name, value in columns.items() if value is not None}
 
 
 def _numbers(value: Any, where: str) -> Numbers:

@@ -165,7 +165,7 @@ def test_what_cannot_be_right_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": ["a"], "vector": [[1.0]]}), tmp_path / "c.parquet")
     with pytest.raises(PotstillError, match=r"c\.parquet: no column 'embedding'"):
         gather(tmp_path / "c.parquet")
-    with pytest.raises(PotstillError, match=r"an answer, and no response\.body"):
+    with pytest.raises(PotstillError, match="an answer, not a vector"):
         gather(lines(tmp_path / "v.jsonl", [{"text": "a", "outputs": [{"text": "b"}]}]))
 
 

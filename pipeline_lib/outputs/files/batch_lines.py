@@ -98,14 +98,10 @@ def read_line(
     value = value_in(line, kind, reply)
     if value is not None:
         return row, value
-    if value_in(line, "vector" if kind == "reply" else "reply") is not None:
-        raise PotstillError(
-            f"{where}: these are vectors, not answers. Name the file in `sentence_vectors`, or have the texts answered "
-            "by a chat model."
-            if kind == "reply"
-            else f"{where}: an answer, and no response.body.data.embedding. Give the output of a batch for "
-            "/v1/embeddings."
-        )
+    if kind == "reply" and value_in(line, "vector") is not None:
+        raise PotstillError(f"{where}: these are vectors, not answers. Name the file in `sentence_vectors`.")
+    if kind == "vector" and value_in(line, "reply") is not None:
+        raise PotstillError(f"{where}: an answer, not a vector. Give the output of a batch for /v1/embeddings.")
     body = first(at(line, name) for name in ("response.body", *sorted(_OUTPUTS)))
     why = value_in(line, "why")
     if why is None and body is not None:
@@ -113,9 +109,8 @@ def read_line(
             f"{where}: a response without a {kind} in any of the places where providers write it. Name its path in the "
             "teacher's `reply`, or give rows of `text` and `label` (docs/teacher-files.md)."
         )
-    if why is None:
-        return replace(row, error=f"no {kind}"), None
-    return replace(row, error=f"no {kind}: {'status ' * isinstance(why, int)}{reason_of(why)}"), None
+    status = "status " * isinstance(why, int)
+    return replace(row, error=f"no {kind}" + f": {status}{reason_of(why)}" * (why is not None)), None
 
 
 def value_in(line: Mapping[str, Any], name: str, path: str | None = None) -> Any:
@@ -170,16 +165,15 @@ def _places(tokens: Any, where: str) -> list[_Alternatives]:
         raise PotstillError(
             f"{where}: log probabilities of another form than OpenAI's ({type(error).__name__}: {error}). Ask without."
         ) from error
-    for number, (_, alternatives) in enumerate(places):
-        if not (total := sum(alternatives.values())) <= 1.0 + IMPOSSIBLE:
-            raise PotstillError(
-                f"{where}: the alternatives of token {number} have a total probability of {total:.3f}. The provider's "
-                "log probabilities cannot be right: ask for labels alone, or use another provider."
-            )
-    if len(places) > 1 and len(places[0][1]) > 1 and all(others == places[0][1] for _, others in places):
+    totals = [sum(alternatives.values()) for _, alternatives in places]
+    impossible = [total for total in totals if not total <= 1.0 + IMPOSSIBLE]
+    are_alike = len(places) > 1 and len(places[0][1]) > 1 and all(others == places[0][1] for _, others in places)
+    if are_alike or impossible:
+        alike = "all tokens have the same alternatives"
+        fault = f"a token's alternatives sum to {impossible[0]:.3f}" if impossible else alike
         raise PotstillError(
-            f"{where}: all {len(places)} tokens have the same alternatives. The provider's log "
-            "probabilities cannot be right: ask for labels alone, or use another provider."
+            f"{where}: {fault}, so the provider's log probabilities cannot be right. Ask for labels alone, or use "
+            "another provider."
         )
     return places
 

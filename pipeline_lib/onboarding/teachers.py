@@ -11,8 +11,7 @@ from pipeline_lib.base.model_config import check_problem_type, kind_of_model, ou
 from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.onboarding.labels import Labels, spelled
 from pipeline_lib.onboarding.understanding import AnswerHints
-from pipeline_lib.outputs.files.answer_files import read_answers
-from pipeline_lib.outputs.files.teacher_rows import BATCHES, format_of
+from pipeline_lib.outputs.files.answer_rows import read_answers
 from pipeline_lib.tables.label_lists import bracketed
 from pipeline_lib.tables.values import finite_number
 
@@ -54,7 +53,7 @@ def choose_teacher(choice: str | None, models: Sequence[str], default: str, clas
 
     :param choice: a row of ``models``, a folder, or a file; None for the default.
     :param models: the rows that exist; :param default: the one to tune.
-    :param classes: the task's classes, as far as they are named: a batch's tokens are searched for them.
+    :param classes: the task's classes, as far as they are named: a batch's replies may be one of them alone.
     """
     if choice is None or choice in models:
         return Chosen(choice or default, "single", choice or default)
@@ -127,7 +126,7 @@ def tuning_of(chosen: Chosen, path: str, rows: int, base: Mapping[str, Any]) -> 
         return {"kind": "finished", "checkpoint": path}
     if chosen.kind == "answers":
         tuning = {"kind": "answers", "files": [path], "format": None, "classes": chosen.classes}
-        tuning |= {"mask": _SIGN, "smoothing": 0.1, "floor": 1.0e-4, "min_coverage": 0.5}
+        tuning |= {"mask": _SIGN, "smoothing": 0.1, "min_coverage": 0.5}
         return tuning | {"provenance": {}}
     size = base["batch_size"]
     while size > _LEAST_BATCH and _MOST_EPOCHS * -(-rows // size) < _STEPS:
@@ -153,12 +152,13 @@ def _model(path: Path) -> Chosen:
 def _hints(path: Path, classes: Sequence[str]) -> AnswerHints:
     """Return what answers say about their task: the classes that they name, or scores."""
     described, rows = read_answers(path, None, [*classes])
-    count = counted = 0
+    count = counted = replies = 0
     names: dict[str, None] = dict.fromkeys(described.classes or ())
     numbers: dict[str | float, None] = {}
     is_score = has_lists = several = False
     for _, row in rows:
         count += 1
+        replies += row.of_reply
         entries = bracketed(str(row.value)) if row.kind == "label" else None
         if entries is not None:
             several = True
@@ -174,7 +174,7 @@ def _hints(path: Path, classes: Sequence[str]) -> AnswerHints:
             numbers.setdefault(row.value[0])
         elif row.kind is not None:
             has_lists = True
-    if 2 * counted < count and format_of(path, None) in BATCHES:
+    if replies and 2 * counted < count:
         numbers.clear()  # a few replies that are no answers
     if several:
         return AnswerHints("multilabel", [*names])

@@ -5,6 +5,7 @@ from fnmatch import fnmatchcase
 REMOVED: dict[str, str] = {
     "engine.per_training": "one process trains each model; remove the key",
     "tasks.*.submission": "the files of a GLUE submission are named in benchmarks/papers/submission.py; remove the key",
+    "teachers.*.tuning.floor": "probabilities below 0.0001 are raised to it; remove the key",
 }
 """Dotted key, in which ``*`` stands for any name, to what to use instead."""
 

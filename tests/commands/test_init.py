@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 
 from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import read_examples
-from pipeline_lib.outputs.files.content_keys import content_keys
+from pipeline_lib.outputs.files.keyed_table import content_keys
 from pipeline_lib.params import load_params
 from tests.onboarding.made_up import review, write_answers, write_csv, write_pairs, write_reviews
 from tests.outputs.provider_lines import chat, responses
@@ -240,8 +240,8 @@ def test_a_batch_is_matched_with_the_texts_before_anything_is_written(
     texts = [review(number) for number in range(60)]
     known = [f"{key:016x}" for key in content_keys([texts])]
     for keys, message in (
-        ([f"{n}" for n in range(60)], "row 1: custom_id '0' is not a content key"),
-        ([f"request-{n}" for n in range(60)], "row 1: custom_id 'request-0' is not a content key"),
+        ([f"{n}" for n in range(60)], "row 1: id '0' is not a content key"),
+        ([f"request-{n}" for n in range(60)], "row 1: id 'request-0' is not a content key"),
         ([f"{n:016x}" for n in range(60)], "none of the task's 60 texts is answered"),
     ):
         write_batch("batch.jsonl", keys)
@@ -253,7 +253,7 @@ def test_a_batch_is_matched_with_the_texts_before_anything_is_written(
         file.write(f"{json.dumps(chat(known[30], 'bad or good?'))}\n")
     printed = distill("init", "reviews.csv", "--teacher", "batch.jsonl")
     assert "answers   answers to reviews: 30 of 60 texts answered; 1 rows without" in printed
-    assert ": more than one class: 'bad or good?'; 30 bare labels" in printed
+    assert ": neither JSON nor a class, as `distill teacher requests --format` asks for: 'bad or good?'; 30 " in printed
     file = "data/input/reviews/answers/batch.jsonl"
     checked = distill("teacher", "check", file, "--task", "reviews")
     assert "the task's own files: 30 of 60 rows answered (" in checked

@@ -324,7 +324,7 @@ def test_a_task_can_do_without_a_test_split(params: Params, data: Path) -> None:
 def llm(params: Params) -> Params:
     """Return params whose teacher has answers in files."""
     own = {"kind": "answers", "files": ["a.csv"], "format": None, "classes": None, "mask": "_"}
-    own |= {"smoothing": 0.1, "floor": 1e-4, "min_coverage": 0.5, "provenance": {}}
+    own |= {"smoothing": 0.1, "min_coverage": 0.5, "provenance": {}}
     row = {"model": None, "max_length": None, "tasks": None, "data": None, "tuning": own}
     return params.model_copy(update={"teachers": {"minilm": Teacher.model_validate(row)}})
 

@@ -48,7 +48,7 @@ def check(
     1. Without a task, only the file itself is checked, by the classes that it names. For a file of sentence vectors,
     with `embedding`, shows what share of the encoders' sentences has one.
     """
-    from pipeline_lib.onboarding.source_texts import source_texts
+    from pipeline_lib.onboarding.input_files import source_texts
     from pipeline_lib.outputs.files.answers import Answers
     from pipeline_lib.outputs.files.describe import answer_lines, vector_lines, vectors_of
     from pipeline_lib.outputs.files.infer_task import task_of

@@ -169,7 +169,7 @@ def test_what_is_said_of_several_labels_that_there_are_not() -> None:
         guess(marked(), label="toxic,odious")
     with pytest.raises(PotstillError, match="'f1' is not a metric of a multilabel"):
         understand({"all": marked()}, Overrides(metrics=["f1"]), None, refuse)
-    with pytest.raises(PotstillError, match="--positive toxic: F1 is of all labels"):
+    with pytest.raises(PotstillError, match="--positive toxic: it names one of two classes"):
         guess(marked(), positive="toxic")
     with pytest.raises(PotstillError, match="labels are named by their columns"):
         guess(marked(), labels="a;b")

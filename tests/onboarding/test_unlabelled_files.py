@@ -6,10 +6,9 @@ import pytest
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.onboarding.findings import Further, find
-from pipeline_lib.onboarding.input_files import files_of_texts
+from pipeline_lib.onboarding.input_files import files_of_texts, read_further
 from pipeline_lib.onboarding.questions import Question, refuse
 from pipeline_lib.onboarding.understanding import Overrides, understand
-from pipeline_lib.onboarding.unlabelled_files import read_further
 from pipeline_lib.tables.contents import read_content
 from pipeline_lib.tables.reader import ReadOptions
 

@@ -54,7 +54,7 @@ def init(
     unlabelled: Annotated[list[Path] | None, Option(help="More texts, a file or a folder; repeatable.")] = None,
     teacher: Annotated[str | None, Option(help="A row of `models`, a model folder or a file of answers.")] = None,
     students: Annotated[
-        Students, Option(help="Two small architectures, just the fastest or the most accurate one, or all of them.")
+        Students, Option(help="Two small architectures, or just the fastest or the most accurate one.")
     ] = Students.small,
     leave_out: Annotated[bool, Option("--leave-out", help="Leave out odd rows, in a copy of the files.")] = False,
     add: Annotated[bool, Option("--add", help="Keep the tasks that params.yaml has, and add this one.")] = False,
@@ -248,5 +248,6 @@ def _refuse_other(profile: Path, text: str, force: bool) -> None:
 
 def _say_next(task: str, pair: bool) -> None:
     example = "$'one sentence\\tand another'" if pair else '"a sentence"'
-    say("\nNext:  distill run")
+    say("\nNext:  distill plan    # what will run, and for how long")
+    say("       distill run")
     say(f"       distill predict data/exports/{task} {example}    # the best student, in int8")

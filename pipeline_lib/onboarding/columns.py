@@ -207,7 +207,7 @@ def choose_label(
             _check_there(named, contents, "--label")
         return named
     first, others = next(iter(contents.values())), [column for column in columns if column.name not in texts]
-    candidates = [column.name for column in others if column.is_label]
+    candidates = [column.name for column in sorted(others, key=lambda c: c.distinct) if column.is_label]
     if not candidates and not needed:
         return None
     file, usual = _where(contents), [name for name in candidates if says_label(name)]

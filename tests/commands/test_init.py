@@ -302,6 +302,28 @@ def test_texts_that_are_cut_are_counted() -> None:
     assert "word pieces of a pair:" in printed and "students read 64 words of a" in printed
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("这部电影非常好看我们都喜欢", "100% of the letters are Chinese or Japanese, which has no spaces"),
+        ("หนังเรื่องนี้สนุกมากจริงๆ", "of the letters are Thai, which has no spaces"),
+        ("очень хороший фильм", "100% of the letters are Cyrillic, and the teacher minilm was"),
+    ],
+)
+def test_texts_of_another_script_are_named(text: str, message: str) -> None:
+    rows = [[text + " ".join(text[n % 7 :: 2]) * (n % 5 + 1), n % 2] for n in range(120)]
+    write_csv(Path("other.csv"), ["text", "label"], rows)
+    assert message in distill("init", "other.csv")
+
+
+def test_a_teacher_of_another_language_is_named() -> None:
+    write_reviews(Path("reviews.csv"))
+    write_model(Path("small"), "bert")
+    printed = distill("init", "reviews.csv", "--teacher", "small")
+    assert "the teacher small hardly knows the language of the texts" in printed
+    assert "letters" not in distill("init", "reviews.csv", "--force")
+
+
 def test_six_columns_of_marks_become_several_labels() -> None:
     names = ["toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"]
     rows = [[n, review(n), *(int(n % (k + 2) == 0) for k in range(6))] for n in range(120)]

@@ -58,15 +58,15 @@ def taken_back(paths: Sequence[Path]) -> Iterator[None]:
     """
     folders = {above for path in paths for above in path.parents if not above.exists()}
     with TemporaryDirectory() as folder:
-        kept = {path: Path(folder) / str(n) for n, path in enumerate(paths) if path.exists()}
-        for path, copy in kept.items():
+        copies = {path: Path(folder) / str(n) for n, path in enumerate(paths) if path.exists()}
+        for path, copy in copies.items():
             shutil.copyfile(path, copy)
         try:
             yield
         except BaseException:
             for path in paths:
-                if path in kept:
-                    shutil.copyfile(kept[path], path)
+                if path in copies:
+                    shutil.copyfile(copies[path], path)
                 else:
                     path.unlink(missing_ok=True)
             for made in sorted(folders, reverse=True):

@@ -229,20 +229,20 @@ class _Rows:
 
 def _further(texts: pa.Table, splits: dict[str, pa.Table], unlabelled: Content) -> Further:
     try:
-        kept, left_out = texts_of_no_split(texts, splits.values(), UNLABELLED)
+        texts_left, left_out = texts_of_no_split(texts, splits.values(), UNLABELLED)
     except PotstillError as error:
         raise PotstillError(
             f"--unlabelled: all {texts.num_rows:,} texts are among the task's rows already. Give other files."
         ) from error
     empty = unlabelled.table.num_rows - texts.num_rows
-    return Further(kept.num_rows, left_out["in_a_split"], left_out["repeated"], empty)
+    return Further(texts_left.num_rows, left_out["in_a_split"], left_out["repeated"], empty)
 
 
 def _counts(table: pa.Table, task: Task) -> dict[str, int]:
     if task.is_regression:
         return {}
-    known = (label for label in plain_labels(table) if label is not None)
-    counts = Counter(number for label in known for number in numbers_of(label))
+    labels = (label for label in plain_labels(table) if label is not None)
+    counts = Counter(number for label in labels for number in numbers_of(label))
     # Of several labels, it matters which ones no row has, if any has a label.
     every = task.kind == "multilabel" and bool(counts)
     return {name: counts[index] for index, name in enumerate(task.label_names) if counts[index] or every}
@@ -255,12 +255,14 @@ def _shared(splits: dict[str, _Rows], tables: dict[str, pa.Table]) -> list[Share
             counts = shared_rows(tables[split], tables[earlier])
             if not counts["rows"]:
                 continue
-            places: list[Place] = []
+            numbered: list[Place] = []
             # Rows of drawn splits have no place of their own, but these share no texts.
             if split in splits and len(splits[split].numbers) == tables[split].num_rows:
-                known = np.isin(tables[split]["key"].to_numpy(), tables[earlier]["key"].to_numpy())
-                places = [splits[split].content.place(splits[split].numbers[row]) for row in np.flatnonzero(known)]
-            overlaps.append(Shared(split, earlier, counts["rows"], counts["other_label"], places))
+                is_shared = np.isin(tables[split]["key"].to_numpy(), tables[earlier]["key"].to_numpy())
+                numbered = [
+                    splits[split].content.place(splits[split].numbers[row]) for row in np.flatnonzero(is_shared)
+                ]
+            overlaps.append(Shared(split, earlier, counts["rows"], counts["other_label"], numbered))
     return overlaps
 
 

@@ -131,16 +131,16 @@ def _groups(folder: Path) -> list[tuple[str | None, list[Path]]]:
 def files_of_texts(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     """Return files of unlabelled texts, each once, and the other files in their folders.
 
-    :param paths: files, and folders, from which all files of a known format are used.
+    :param paths: files, and folders, from which all files of a readable format are used.
     """
     files: dict[Path, Path] = {}
     others: list[Path] = []
     for path in paths:
-        known = files_in(path) if path.is_dir() else [checked(path)]
-        for file in known:
+        readable = files_in(path) if path.is_dir() else [checked(path)]
+        for file in readable:
             files.setdefault(file.resolve(), file)
         inside = sorted(path.rglob("*")) if path.is_dir() else []
-        others += [p for p in inside if p.is_file() and p not in known and not is_hidden(p.relative_to(path))]
+        others += [p for p in inside if p.is_file() and p not in readable and not is_hidden(p.relative_to(path))]
     return [*files.values()], others
 
 
@@ -184,8 +184,8 @@ def _renamed(content: Content, text: Sequence[str], ask: Ask) -> Content:
     """Return unlabelled texts under the names of the task's text columns."""
     if set(text) <= set(content.names):
         return content
-    part, names = {UNLABELLED: content}, ", ".join(text)
-    columns = choose_texts(look_at(part), part, (), None, ask, f"the task's names in this file: {names}")
+    contents, names = {UNLABELLED: content}, ", ".join(text)
+    columns = choose_texts(look_at(contents), contents, (), None, ask, f"the task's names in this file: {names}")
     if len(columns) != len(text):
         raise PotstillError(
             f"{content.paths[0]}: {len(columns)} text columns ({', '.join(columns)}), but the task reads "

@@ -51,7 +51,7 @@ def choose_label_set(
     """
     if kind not in (None, "multilabel"):
         return None
-    names = [part.strip() for part in (named or "").split(",")]
+    names = [name.strip() for name in (named or "").split(",")]
     # Other splits than the first may be without labels.
     has = (content for content in contents.values() if {named, names[0]} & {*content.names})
     content = next(has, next(iter(contents.values())))
@@ -139,8 +139,8 @@ def _holds_lists(content: Content, name: str) -> bool:
     if separator in (None, " "):
         return False
     # Names that only ever stand together are a single class.
-    parts = {part for cell in filled for part in split_at(separator, cell)}
-    return len(parts) < len({*filled})
+    names = {name for cell in filled for name in split_at(separator, cell)}
+    return len(names) < len({*filled})
 
 
 def _of_marks(content: Content, columns: list[str], spec: str | None) -> LabelSet:
@@ -148,14 +148,14 @@ def _of_marks(content: Content, columns: list[str], spec: str | None) -> LabelSe
         raise PotstillError(
             f"--labels {spec!r}: labels are named by their columns, {', '.join(columns)}. Leave it out."
         )
-    kept = [name for name in columns if _has_rows(content, name)]
-    if len(kept) < 2:
+    with_rows = [name for name in columns if _has_rows(content, name)]
+    if len(with_rows) < 2:
         raise PotstillError(
-            f"{content.paths[0]}: of {', '.join(columns)}, only {', '.join(kept) or 'none'} has a "
+            f"{content.paths[0]}: of {', '.join(columns)}, only {', '.join(with_rows) or 'none'} has a "
             "row that says yes. Name other columns with --label."
         )
-    labels = {name: sorted({value for value in content.values(name) if value.casefold() in YES}) for name in kept}
-    return LabelSet(kept, labels, [name for name in columns if name not in kept])
+    labels = {name: sorted({value for value in content.values(name) if value.casefold() in YES}) for name in with_rows}
+    return LabelSet(with_rows, labels, [name for name in columns if name not in with_rows])
 
 
 def _of_lists(contents: dict[str, Content], column: str, spec: str | None) -> Labels:

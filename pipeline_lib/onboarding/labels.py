@@ -57,8 +57,8 @@ def parse_labels(spec: str, values: Sequence[str]) -> Labels:
     :param values: the label column's values; a class named without values stands for its own name.
     """
     labels: Labels = {}
-    for part in filter(None, (part.strip() for part in spec.split(";"))):
-        name, sign, meaning = (piece.strip() for piece in part.partition("="))
+    for entry in filter(None, (entry.strip() for entry in spec.split(";"))):
+        name, sign, meaning = (piece.strip() for piece in entry.partition("="))
         if ".." in meaning:
             labels[name] = _range(meaning)
         else:
@@ -122,9 +122,9 @@ def _as_ranges(labels: Labels, values: set[str]) -> Labels:
         return labels
     ranges = {}
     for name, members in labels.items():
-        own = {numbers[value] for value in members}
-        low, high = min(own), max(own)
-        if any(low <= number <= high for number in {*numbers.values()} - own):
+        values_of_class = {numbers[value] for value in members}
+        low, high = min(values_of_class), max(values_of_class)
+        if any(low <= number <= high for number in {*numbers.values()} - values_of_class):
             return labels
         ranges[name] = {"min": low, "max": high}
     return ranges

@@ -114,16 +114,16 @@ def _read(path: Path, options: ReadOptions) -> Content:
 
 def _content(path: Path, source: InputFile, names: Sequence[str], lists: Sequence[str] = ()) -> Content:
     numbers: list[np.ndarray] = []
-    parts: list[pa.Table] = []
+    tables: list[pa.Table] = []
     for batch in source.batches(names):
         numbers.append(np.asarray(batch.numbers, np.int64))
         texts = {n: batch.lists(n) if n in lists else batch.texts(n) for n in batch.columns}
-        parts.append(pa.table({n: pa.array(t, pa.large_string()) for n, t in texts.items()}))
-    if not parts:
+        tables.append(pa.table({n: pa.array(t, pa.large_string()) for n, t in texts.items()}))
+    if not tables:
         raise no_rows(str(path))
     rows = np.concatenate(numbers)
     files = np.zeros(len(rows), np.int64)
-    return Content([path], pa.concat_tables(parts), rows, files, source.format, lists=frozenset(lists))
+    return Content([path], pa.concat_tables(tables), rows, files, source.format, lists=frozenset(lists))
 
 
 def _delimited(path: Path, source: DelimitedFile, columns: Sequence[str] | None) -> Content:
@@ -159,12 +159,12 @@ def _delimited(path: Path, source: DelimitedFile, columns: Sequence[str] | None)
 
 def _under_header(content: Content, header: Sequence[str]) -> Content:
     """Return rows of which the first one names the columns; those without a name are left out."""
-    kept = [number for number, name in enumerate(header) if name.strip()]
-    names = [header[number] for number in kept]
+    named = [number for number, name in enumerate(header) if name.strip()]
+    names = [header[number] for number in named]
     check_once(str(content.paths[0]), names)
     if len(content.numbers) == 1:
         raise no_rows(str(content.paths[0]))
-    table = content.table.select(kept).rename_columns(names).slice(1)
+    table = content.table.select(named).rename_columns(names).slice(1)
     return replace(content, table=table, numbers=content.numbers[1:], files=content.files[1:])
 
 

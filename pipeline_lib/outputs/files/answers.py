@@ -189,7 +189,9 @@ def _class_number(value: Any, classes: Sequence[str] | None, task: Task, where: 
     if is_name or not _is_number(value):
         return _class_index(value, task, where)
     if classes is None:
-        return _class_index(value, task, where, " A number needs `classes`, which it indexes.")
+        return _class_index(
+            value, task, where, " A number needs `classes`, which it indexes; for `distill init`, --labels."
+        )
     if float(value) not in range(len(classes)):
         raise PotstillError(
             f"{where}: label {value} is not an index of the classes {', '.join(classes)}, which "
@@ -277,7 +279,7 @@ def _in_order(value: Numbers, order: np.ndarray | None, task: Task, where: str) 
         if order is None:
             raise PotstillError(
                 f"{where}: a list of numbers, and nothing says which class is which. Name the "
-                "`classes` in the file's metadata or in the teacher's row of params.yaml."
+                "`classes` in the file's metadata or in the teacher's row of params.yaml; for `distill init`, --labels."
             )
         if len(value) != classes:
             raise PotstillError(

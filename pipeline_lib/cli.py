@@ -24,8 +24,6 @@ from pipeline_lib.commands import (
     search,
     shards,
     store,
-    study,
-    submit,
     teacher,
     verify,
 )
@@ -38,23 +36,7 @@ app = typer.Typer(
     help="Compress BERT-class models into students about 20 times smaller and 50 times faster.",
     epilog="Run the pipeline with: distill run, or dvc repro",
 )
-COMMANDS = (
-    init,
-    new,
-    plan,
-    run,
-    check,
-    verify,
-    results,
-    account,
-    predict,
-    explain,
-    encode,
-    export,
-    search,
-    submit,
-    study,
-)
+COMMANDS = (init, new, plan, run, check, verify, results, account, predict, explain, encode, export, search)
 for module in COMMANDS:
     name = module.__name__.rpartition(".")[2]
     app.command(name, epilog=module.EXAMPLE)(getattr(module, name))

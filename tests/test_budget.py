@@ -20,7 +20,7 @@ MOST = {
     "top-level commands": 21,
     "files that tell kinds of tasks apart": 76,
     "words of docs and README": 17_000,
-    "words of benchmarks' pages": 10_300,
+    "words of benchmarks' pages": 11_300,
     "lines of README": 116,
 }
 KIND = re.compile(

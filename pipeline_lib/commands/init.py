@@ -14,6 +14,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.terminal import say
 from pipeline_lib.base.workspace import check_pipeline, make_workspace
 from pipeline_lib.commands.options import PARAMS, Encoding, NoScm, Quoted, WrittenParams, read_options
+from pipeline_lib.onboarding.students import ARCHITECTURES
 
 if TYPE_CHECKING:
     from pipeline_lib.onboarding.findings import Findings
@@ -31,18 +32,7 @@ class Kind(StrEnum):
     multilabel = "multilabel"
 
 
-class Students(StrEnum):
-    """The students of a task: a BiLSTM and a mean of word vectors, or every architecture."""
-
-    small = "small"
-    all = "all"
-
-
-class Purpose(StrEnum):
-    """What a student is for: the fastest architecture, or the one that keeps most of a teacher."""
-
-    speed = "speed"
-    accuracy = "accuracy"
+Students = StrEnum("Students", [*ARCHITECTURES])
 
 
 def init(
@@ -63,10 +53,9 @@ def init(
     quoted: Quoted = None,
     unlabelled: Annotated[list[Path] | None, Option(help="More texts, a file or a folder; repeatable.")] = None,
     teacher: Annotated[str | None, Option(help="A row of `models`, a model folder or a file of answers.")] = None,
-    students: Annotated[Students | None, Option(help="Two architectures, the default, or all of them.")] = None,
-    purpose: Annotated[
-        Purpose | None, Option("--for", help="Just the fastest architecture, or the most accurate one.")
-    ] = None,
+    students: Annotated[
+        Students, Option(help="Two small architectures, or just the fastest or the most accurate one.")
+    ] = Students.small,
     leave_out: Annotated[bool, Option("--leave-out", help="Leave out odd rows, in a copy of the files.")] = False,
     add: Annotated[bool, Option("--add", help="Keep the tasks that params.yaml has, and add this one.")] = False,
     add_labels: Annotated[
@@ -94,7 +83,6 @@ def init(
     from pipeline_lib.commands.profile import find_profile, keep_own_changes, write_params
     from pipeline_lib.onboarding import proposal
     from pipeline_lib.onboarding.copy_files import taken_back
-    from pipeline_lib.onboarding.students import architectures
     from pipeline_lib.onboarding.understanding import Overrides
     from pipeline_lib.params.profiles import read_values
 
@@ -116,7 +104,7 @@ def init(
         files,
         proposal.name_of(name, files),
         overrides,
-        architectures(students, purpose),
+        ARCHITECTURES[students.value],
         dev_file,
         test_file,
         options,
@@ -132,11 +120,11 @@ def init(
     inspection = proposal.inspect_files(request, base, _ask)
     _check_teacher(inspection.teacher)
     if leave_out:
-        inspection = proposal.leave_out(inspection)
+        inspection = replace(inspection, leaves_out=True)
     show(console, inspection)
     if inspection.findings.stopping and not inspection.leaves_out:
         _ask_to_leave_out(inspection.findings)
-        inspection = proposal.leave_out(inspection)
+        inspection = replace(inspection, leaves_out=True)
     proposed = proposal.propose(request, inspection, base, language_of(inspection))
     show_reading(console, inspection, base | proposed.sections)
     if add:
@@ -260,5 +248,6 @@ def _refuse_other(profile: Path, text: str, force: bool) -> None:
 
 def _say_next(task: str, pair: bool) -> None:
     example = "$'one sentence\\tand another'" if pair else '"a sentence"'
-    say("\nNext:  distill run")
+    say("\nNext:  distill plan    # what will run, and for how long")
+    say("       distill run")
     say(f"       distill predict data/exports/{task} {example}    # the best student, in int8")

@@ -17,8 +17,7 @@ from pipeline_lib.corpora.tasks.added import with_added
 from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import Example, added_meaning, read_examples
 from pipeline_lib.corpora.tasks.preparation import example_table, split_tables
-from pipeline_lib.onboarding.columns import look_at
-from pipeline_lib.onboarding.guess_columns import choose_label, choose_texts
+from pipeline_lib.onboarding.columns import choose_label, choose_texts, look_at
 from pipeline_lib.onboarding.labels import known_spelling
 from pipeline_lib.onboarding.questions import Ask
 from pipeline_lib.params import ADDED, UNLABELLED, Params, Task

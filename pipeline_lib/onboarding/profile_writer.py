@@ -12,10 +12,10 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.model_config import position_count, read_config
 from pipeline_lib.onboarding.findings import Findings
 from pipeline_lib.onboarding.language import Language
-from pipeline_lib.onboarding.pool import FEW_ROWS, bundled_pool
 from pipeline_lib.onboarding.students import (
     ENCODED,
     ORIGINAL,
@@ -32,6 +32,10 @@ from pipeline_lib.onboarding.teachers import Chosen, tuning_of
 from pipeline_lib.onboarding.understanding import TaskGuess
 from pipeline_lib.params import ADDED, UNLABELLED
 
+FEW_ROWS = 1000
+"""Up to so many labelled rows, a student gains from texts of any kind: benchmarks/results/few_rows.md."""
+_POOL_ROWS = 4000
+_POOL_KINDS = ("movieReviewSnippets", "amazonReviewSnippets", "nytEditorialSnippets", "tweets")
 _PLAIN = re.compile(r"[\w./ -]+")
 """Strings that ruamel quotes where it must; of others, such as ``:)``, it leaves some unquoted."""
 _UNBROKEN = 1_000_000
@@ -191,11 +195,12 @@ def _threshold(wanted: Wanted) -> str | None:
     """Return where students decide, if not where an answer becomes the likelier one."""
     if not wanted.understood.scores_dev:
         return None
-    if wanted.understood.kind == "multilabel":
+    kind = KINDS[wanted.understood.kind]
+    if kind.has_several:
         # A teacher's logits are learned by squared error: students come out less sure than it is.
         return "dev"
     # Measured on two classes: of many, the few rows of dev say little about each.
-    is_of_two = wanted.understood.kind == "classification" and len(wanted.understood.labels) == 2
+    is_of_two = kind.one_of and len(wanted.understood.labels) == 2
     return "likelihood" if _is_few(wanted) and is_of_two else None
 
 
@@ -210,8 +215,16 @@ def _is_few(wanted: Wanted) -> bool:
 
 
 def _pool(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return ``pool``, for a task of few rows and no further texts."""
-    return bundled_pool(base) if _is_few(wanted) and not wanted.findings.further.texts else None
+    """Return ``pool``, for a task of few rows and no further texts: those of the default's package, without labels."""
+    if not _is_few(wanted) or wanted.findings.further.texts:
+        return None
+    [task] = base["tasks"].values()
+    source = task["source"]
+    folder = source["files"]["all"].rpartition("/")[0]
+    texts = {"files": [f"{folder}/{kind}_GroundTruth.txt" for kind in _POOL_KINDS], "text": "text"}
+    pinned = {name: source[name] for name in ("requirement", "artifact", "sha256")}
+    read = {name: source[name] for name in ("format", "columns")}
+    return {"rows": _POOL_ROWS, "sources": [{"kind": "package", **pinned, **texts, **read}]}
 
 
 def _recipes(wanted: Wanted, has_more: bool) -> dict[str, Any]:

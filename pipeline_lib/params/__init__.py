@@ -21,7 +21,6 @@ from pipeline_lib.params.joint import Joint
 from pipeline_lib.params.methods import Evaluate, Method, Objective, Optimiser, Speed, TeacherRuns, register_objective
 from pipeline_lib.params.models import (
     AnswerFiles,
-    AnswerFormat,
     Average,
     FineTuning,
     Finished,

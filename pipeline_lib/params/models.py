@@ -120,38 +120,27 @@ class Finished(Section):
         return self.checkpoint.replace("{task}", task)
 
 
-AnswerFormat = Literal[
-    "parquet",
-    "arrow",
-    "csv",
-    "tsv",
-    "jsonl",
-    "openai-batch",
-    "anthropic-batch",
-    "gemini-batch",
-    "bedrock-batch",
-    "vllm",
-]
+TeacherFormat = Literal["parquet", "arrow", "csv", "tsv", "jsonl"]
 
 
 class AnswerFiles(Section):
     """A teacher whose answers are read from files: those of an LLM, an ensemble, an API.
 
     ``files`` are below ``inputs``; ``{task}`` in them is replaced by the task.  ``format`` null: by file extension.
+    ``reply`` is the path to the replies in a batch of a provider that is not known, such as ``response.body.text``.
     ``classes`` gives the order of the classes in lists of numbers (null: the files say).  ``mask`` is what the
     files' texts write for a masked word.  ``smoothing`` is the share of a bare label that is spread over all classes
-    (Szegedy et al. 2016, section 7), ``floor`` the lowest probability of a class.  Rows whose probabilities cover
-    less than ``min_coverage`` have no answer.  ``provenance`` is copied into the manifests: model, revision, prompt,
-    licence or terms.
+    (Szegedy et al. 2016, section 7).  Rows whose probabilities cover less than ``min_coverage`` have no answer.
+    ``provenance`` is copied into the manifests: model, revision, prompt, licence or terms.
     """
 
     kind: Literal["answers"]
     files: Annotated[list[str], Field(min_length=1)]
-    format: AnswerFormat | None
+    format: TeacherFormat | None
+    reply: str | None = None
     classes: Annotated[list[str], Field(min_length=1)] | None
     mask: Annotated[str, Field(min_length=1)]
     smoothing: Annotated[float, Field(ge=0.0, lt=1.0)]
-    floor: Annotated[float, Field(gt=0.0, le=0.1)]
     min_coverage: Probability
     provenance: dict[str, str]
 

@@ -68,7 +68,6 @@ class Task(Section):
     blocks: Times
     lexicon: str | None
     augment: AugmentParams
-    submission: dict[Split, str] | None
     pool: Pool | None = None
     added_labels: Annotated[str | None, Field(exclude=True)] = None
 

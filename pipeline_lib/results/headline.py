@@ -6,7 +6,7 @@ from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.schema import MethodScores, TaskScores
 from pipeline_lib.results.speed import Form, Place, TaskSpeed
-from pipeline_lib.results.table_rows import megabytes, percent, significant
+from pipeline_lib.results.table import megabytes, percent, significant
 
 
 def headline(result: TaskResult, timed: bool = True) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Self
 import numpy as np
 from pydantic import AfterValidator, Field
 
-from pipeline_lib.base.kinds import kind_of
+from pipeline_lib.base.kinds import KINDS, TaskKind, kind_of
 from pipeline_lib.base.record_files import Record, RecordFile
 from pipeline_lib.params import Evaluate
 
@@ -251,6 +251,11 @@ class TaskScores(RecordFile):
     def kind(self) -> str:
         """What the task's labels are."""
         return kind_of(self.metric)
+
+    @property
+    def of_kind(self) -> TaskKind:
+        """What that means."""
+        return KINDS[self.kind]
 
     @property
     def scored_splits(self) -> list[str]:

@@ -14,8 +14,7 @@ import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.students.vector_targets import Targets
-from pipeline_lib.outputs.files.content_keys import content_keys
-from pipeline_lib.outputs.files.keyed_table import KeyedTable, digest_of, loaded
+from pipeline_lib.outputs.files.keyed_table import KeyedTable, content_keys, digest_of, loaded
 from pipeline_lib.retrieval.embedders import Embedder
 from pipeline_lib.retrieval.sentence_rows import Rows
 from pipeline_lib.shards.vectors import unit

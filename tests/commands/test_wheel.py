@@ -62,7 +62,6 @@ def test_a_student_predicts_from_the_wheel(installed: Path, tmp_path: Path) -> N
     assert Path(found.stdout.strip()).is_relative_to(installed)
     report = installed / "pipeline_lib/report"
     assert all((report / name).exists() for name in ("page.css", "page.html", "page.js"))
-    assert (installed / "pipeline_lib/results/published.yaml").exists()
 
 
 def _write_reviews(path: Path) -> None:

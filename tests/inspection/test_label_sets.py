@@ -48,7 +48,7 @@ def rows(tmp_path: Path) -> JoinedRows:
 
 
 def test_a_row_shows_its_labels_and_the_teachers(rows: JoinedRows) -> None:
-    assert rows.kind == "multilabel" and not rows.is_regression
+    assert rows.kind == "multilabel" and not rows.is_scored
     first, second = (read_row(rows, 0, number, NAMES) for number in (0, 1))
     assert (first.label, first.teacher.answer) == ("toxic, threat", "toxic, threat")
     assert first.teacher.probabilities == pytest.approx({"toxic": 0.952574, "threat": 0.731059, "spam": 0.017986})

@@ -146,3 +146,9 @@ def test_a_seed_is_what_every_generator_takes(variant: str, seed: Any) -> None:
 )
 def test_numbers_that_cannot_be_used_name_their_key(dotted: str, value: Any) -> None:
     assert error_of(changed({dotted: value})).startswith(f"params.yaml: {dotted}")
+
+
+def test_a_key_that_is_gone_says_what_to_use() -> None:
+    raw = changed({})
+    raw["tasks"]["movies"]["submission"] = None
+    assert "params.yaml: tasks.movies.submission: is gone: the files of a GLUE submission" in error_of(raw)

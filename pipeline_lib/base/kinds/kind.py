@@ -84,6 +84,7 @@ class TaskKind(ABC):
     :cvar one_of: whether exactly one of the labels applies to each row.
     :cvar thresholds: the values of a method's ``threshold``.
     :cvar calls, answer_is, details_are, detail_notes, agrees, note: what tables and pages say of it.
+    :cvar asked, prompt: the key of an answer that a language model is asked for, and how.
     """
 
     name: ClassVar[str]
@@ -101,6 +102,8 @@ class TaskKind(ABC):
     detail_notes: ClassVar[str] = "top: accuracy on the most confident rows"
     agrees: ClassVar[str] = "The two agree on {share} % of {split}."
     note: ClassVar[str | None] = None
+    asked: ClassVar[str] = LABEL
+    prompt: ClassVar[str] = 'Answer in JSON, {"label": …}, with one of these labels: {labels}.'
 
     @property
     def has_several(self) -> bool:

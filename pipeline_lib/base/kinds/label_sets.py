@@ -96,7 +96,8 @@ class LabelSets(TaskKind):
     settings = Annotated[dict[str, list[str]], Field(min_length=2)]
     one_of = False
     thresholds = ("dev",)
-    calls = "labels"
+    calls = asked = LABELS
+    prompt = 'Answer in JSON, {"labels": […]}, with all of these labels that apply, or none: {labels}.'
     describes = "says which of these labels apply to {reads}: {names}"
     answer_is = "a probability for each label; those above 0.5 apply"
     detail_notes = "both are means over labels"

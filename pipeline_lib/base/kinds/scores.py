@@ -69,6 +69,8 @@ class Scores(TaskKind):
     has_probabilities = one_of = False
     describes = "scores {reads} ({names})"
     answer_is = "the score itself, not a probability"
+    asked = "score"
+    prompt = 'Answer in JSON, {"score": …}, with a number from {min} to {max}.'
     details_are = "mean error"
     detail_notes = (
         "Mean error: mean absolute error in the labels' unit; gain over the baseline as above, below zero is better."

@@ -114,7 +114,7 @@ def test_faults_name_the_row(tmp_path: Path) -> None:
     assert read_content([write(tmp_path / "a.csv", "a,b\nx,1\n\ny,2\n")]).place(1)[1] == 4
     with pytest.raises(PotstillError, match=r"a\.csv: row 3, 5 repeats the header line"):
         read_content([write(tmp_path / "a.csv", "a,b\nx,1\na,b\ny,0\na,b\n")])
-    with pytest.raises(PotstillError, match=r"plain values, only a \(list or object\)"):
+    with pytest.raises(PotstillError, match=r"plain values, only a \(lists of names\)"):
         read_content([write(tmp_path / "a.jsonl", '{"a": [1, 2]}\n')])
     with pytest.raises(PotstillError, match=r"row 1, column 'a\.b' holds half a surrogate"):
         read_content([write(tmp_path / "a.jsonl", '{"a": {"b": "\\ud800"}}\n')])

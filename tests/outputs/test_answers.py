@@ -313,4 +313,4 @@ def test_an_average_is_that_of_probabilities(tmp_path: Path, store_home: Path) -
     assert softmax(found[:1])[0, 1] == pytest.approx(wanted)
     assert np.isnan(found[1]).all()
     scores = [np.array([[1.0]], np.float32), np.array([[3.0]], np.float32)]
-    assert mean_answer(scores, (0.25, 0.75)).tolist() == [[2.5]]
+    assert mean_answer(scores, (0.25, 0.75), "regression").tolist() == [[2.5]]

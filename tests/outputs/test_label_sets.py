@@ -118,7 +118,7 @@ def test_a_shift_of_one_row_is_found(tmp_path: Path) -> None:
 
 def test_an_average_is_that_of_each_labels_probability() -> None:
     one, two = np.array([[0.0, 5.0], [np.nan] * 2]), np.array([[2.0, -5.0], [1.0, 1.0]])
-    found = mean_answer([one, two], (0.5, 0.5), multilabel=True)
+    found = mean_answer([one, two], (0.5, 0.5), "multilabel")
     assert sigmoid(found[0]) == pytest.approx((sigmoid(one[0]) + sigmoid(two[0])) / 2)
     assert np.isnan(found[1]).all()
     assert made_up_task().kind == "classification"

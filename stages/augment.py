@@ -3,7 +3,7 @@
     python -m pipeline_lib.stages.augment --task movies
 
 Reads data/tasks/<task>/train, with the unlabelled texts in it, and the lexicon that params.yaml
-names, if any; for recipes with `substitution` also the model and the word vectors in data/raw.
+names, if any.
 Writes data/lexicons/<task>/lexicon.arrow, how often each word occurs as each part of speech;
 data/transfer/<task>/<recipe>: a shard per block and iteration; and
 data/digests/encoders/<task>.json, on which the stages of encoders depend: the sets that they read.
@@ -17,7 +17,6 @@ import typer
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import fresh_folder, link_or_copy, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.progress import show_progress
 from pipeline_lib.base.seals import check_sealed, write_seal
 from pipeline_lib.base.terminal import say
 from pipeline_lib.corpora.augmentation.lexicon import count_words, read_lexicon, write_lexicon
@@ -25,9 +24,8 @@ from pipeline_lib.corpora.augmentation.transfer_sets import AugmentationPass, ch
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.columns import sentences
 from pipeline_lib.shards.engine import make_engine
-from pipeline_lib.shards.engine.passes import PassStats, Piece, ShardPass, run_pass, run_pieces, stored_outputs
+from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.shards.store import Store
 from pipeline_lib.shards.training_texts import labelled_at_first, training_texts
 
 
@@ -45,7 +43,6 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         start = time.monotonic()
         examples = sets[recipe]
         augmentation = pass_of(params, task, recipe, examples, layout)
-        find_candidates(params, augmentation, examples, f"candidates {task} {recipe}")
         manifest, report = run_pass(augmentation, examples, layout.transfer(task, recipe), engine)
         seconds = time.monotonic() - start
         say(
@@ -68,49 +65,7 @@ def pass_of(params: Params, task: str, recipe: str, examples: ShardSet, layout: 
     blocks = {"blocks": len(examples.manifest.shards)}
     rules = params.recipe(recipe).model_copy(update={"unlabelled": False})
     of_blocks = params.task(task).model_copy(update=blocks)
-    candidates = candidate_passes(params, recipe, layout)
-    return AugmentationPass.of(rules, of_blocks, layout.lexicon(task), *candidates)
-
-
-def candidate_passes(params: Params, recipe: str, layout: Layout) -> list[ShardPass]:
-    """Return the passes that find what words can be substituted by: nearest, and predicted ones."""
-    rule = params.recipe(recipe).substitution
-    if rule is None:
-        return []
-    # Importing torch takes seconds.
-    from pipeline_lib.models.students.vocabulary import vector_source
-    from pipeline_lib.retrieval.nearest_words import NearestWordsPass
-
-    source = vector_source(params.vocabulary, layout)
-    passes: list[ShardPass] = [NearestWordsPass.of(params.vocabulary, source, rule.candidates)]
-    if rule.model is not None:
-        from pipeline_lib.outputs.predictions import PredictionPass
-
-        model = layout.model(rule.model)
-        passes.append(PredictionPass.of(params, model, rule.max_length, count=rule.candidates))
-    return passes
-
-
-def find_candidates(params: Params, augmentation: AugmentationPass, examples: ShardSet, title: str) -> None:
-    """Find the candidates of the blocks that are still to be augmented; the store keeps them."""
-    if not augmentation.candidate_passes or not augmentation.n_iter:
-        return
-    store = Store(augmentation.kind)
-    pieces = [
-        Piece(shard.sha256, examples.path(shard), shard.name)
-        for shard in examples.manifest.shards
-        if not augmentation.is_complete(stored_outputs(augmentation, shard.sha256, store))
-    ]
-    for shard_pass in augmentation.candidate_passes if pieces else ():
-        engine = make_engine(params, getattr(shard_pass, "device", "cpu"))
-        name = f"{title}, {shard_pass.kind}"
-        with show_progress(name, "blocks") as advance:
-
-            def on_done(report: PassStats) -> None:
-                advance(report.computed + report.reused, len(pieces), counted=report.computed)
-
-            _, report = run_pieces(shard_pass, pieces, engine, on_done)
-        say(f"{name}: computed {report.computed} blocks, reused {report.reused}")
+    return AugmentationPass.of(rules, of_blocks, layout.lexicon(task))
 
 
 def read_by_encoders(params: Params, task: str, layout: Layout) -> dict[str, str]:

@@ -29,7 +29,6 @@ def totals(rows: JoinedRows, names: Names, wanted: Filter, common: np.ndarray | 
             "originals": rules["original"].rows,
             "words masked": rules["mask"].changes,
             "words replaced": rules["replace"].changes,
-            "words substituted": rules["substitute"].changes,
             "rows with an n-gram": rules["ngram"].rows,
         }
         # Synthetic rows can change the class balance: a question with a word replaced is no duplicate.

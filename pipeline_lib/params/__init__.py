@@ -97,7 +97,7 @@ from pipeline_lib.params.tasks import (
     Task,
     kind_of,
 )
-from pipeline_lib.params.transfer import Recipe, Substitution, Tagger
+from pipeline_lib.params.transfer import Recipe, Tagger
 from pipeline_lib.params.wikipedia import (
     CorpusFiles,
     CorpusSource,
@@ -188,7 +188,6 @@ __all__ = [
     "Static",
     "StudentSettings",
     "StudentSystem",
-    "Substitution",
     "Tagger",
     "Task",
     "TaskPairs",

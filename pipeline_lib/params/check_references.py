@@ -56,8 +56,6 @@ def _check_restrictions(params: Params) -> None:
                 f"transfer.{name}.p_pos: words are replaced by others of their part of speech, and "
                 "`tagger.engine` is none. Set 0, or name a tagger"
             )
-        if rule := recipe.substitution:
-            _check_names(f"transfer.{name}.substitution", rule, params.models, "model")
         covered = [task for task_name, task in params.tasks.items() if recipe.covers(task_name)]
         if recipe.unlabelled and not any(task.has_unlabelled for task in covered):
             raise ValueError(

@@ -16,7 +16,7 @@ from pipeline_lib.params.retrieval import Retrieval, Similarity
 from pipeline_lib.params.sources import MODELS, WIKIPEDIA, InputFile, RunSource, model_folder
 from pipeline_lib.params.students import AnyStudent, holds_students
 from pipeline_lib.params.tasks import Task
-from pipeline_lib.params.transfer import Recipe, Substitution, Tagger
+from pipeline_lib.params.transfer import Recipe, Tagger
 from pipeline_lib.params.wikipedia import Wikipedia
 
 
@@ -158,11 +158,6 @@ class Params(Section):
             for name, system in retrieval.systems.items()
             if system.kind == "model"
         ]
-        lengths += [
-            (f"transfer.{name}.substitution.max_length", rule.max_length, rule.model)
-            for name, recipe in self.transfer.items()
-            if (rule := recipe.substitution) and rule.model is not None
-        ]
         vectors = self.sentence_vectors
         if isinstance(vectors, SentenceVectors):
             lengths.append(("sentence_vectors.max_length", vectors.max_length, vectors.model))
@@ -205,11 +200,6 @@ class Params(Section):
     def recipes_of(self, task: str) -> list[str]:
         """Return the names of the transfer sets that are made for one task."""
         return [name for name, recipe in self.transfer.items() if recipe.covers(task)]
-
-    def substitutions_of(self, task: str) -> list[Substitution]:
-        """Return the substitution rules of one task's transfer sets."""
-        recipes = (self.transfer[name] for name in self.recipes_of(task))
-        return [recipe.substitution for recipe in recipes if recipe.substitution]
 
     def recipe(self, name: str) -> Recipe:
         """Return one transfer-set recipe; an unknown name raises an error that lists them."""

@@ -311,8 +311,7 @@ def _meaning(name: str, params: Params) -> tuple[object, ...] | None:
     if method is None:
         return None
     recipe = params.transfer[method.data]
-    substituted = recipe.substitution and recipe.substitution.p
-    rules = (recipe.p_mask, recipe.p_pos, recipe.p_ngram, substituted, recipe.unlabelled)
+    rules = (recipe.p_mask, recipe.p_pos, recipe.p_ngram, recipe.unlabelled)
     architecture = params.students[method.student].architecture
     return method.start, method.objective, rules, architecture
 

@@ -40,7 +40,6 @@ class TestFigures:
             "original": 4,
             "mask": 3,
             "replace": 1,
-            "substitute": 0,
             "ngram": 2,
         }
         assert found.iterations == {0: 4, 1: 5}

@@ -11,7 +11,7 @@ from pipeline_lib.commands.profile import find_profile
 from pipeline_lib.params import Params, check_params, load_params
 from pipeline_lib.params.profiles import read_values
 from pipeline_lib.shards.training_records import Settings
-from tests.params.variants import FILES, RAW, SUBSTITUTION, VARIANTS, changed, error_of
+from tests.params.variants import FILES, RAW, VARIANTS, changed, error_of
 from tests.tour import TOUR
 
 
@@ -104,22 +104,11 @@ def test_unknown_references(key: str, there: str) -> None:
     ("dotted", "value", "message"),
     [
         ("transfer.full.p_mask", 1.5, "transfer.full.p_mask: "),
-        ("transfer.full.p_mask", 0.95, "transfer.full: p_mask + p_pos + substitution.p must be"),
+        ("transfer.full.p_mask", 0.95, "transfer.full: p_mask + p_pos must be"),
         (
             "transfer.full.substitution",
-            SUBSTITUTION | {"p": 0.81},
-            "transfer.full: p_mask + p_pos + substitution.p must be at most 1",
-        ),
-        ("transfer.full.substitution", SUBSTITUTION | {"p": 0.0}, "transfer.full.substitution.p: "),
-        (
-            "transfer.full.substitution",
-            SUBSTITUTION | {"model": "bert"},
-            "transfer.full.substitution.model: no 'bert'; there are minilm",
-        ),
-        (
-            "transfer.full.substitution",
-            SUBSTITUTION | {"model": None},
-            "transfer.full.substitution: `max_length` is how much `model` reads",
+            {"p": 0.4},
+            "transfer.full.substitution: this key is gone. Remove it: words are",
         ),
         ("transfer.full.ngram_min", 6, "transfer.full: ngram_min must be at most ngram_max"),
         ("transfer.full.tasks", ["film"], "transfer.full.tasks: no task 'film'; there are movies"),

@@ -36,7 +36,6 @@ JUDGED = {"kind": "files", "folder": "scifact", "qrels": "qrels/test.tsv", "rele
 SIMILARITY = {**{"task": "neighbours", "encoders": ["sra"], "model": "minilm", "poolings": ["cls", "mean"]}}
 TUNING = "teachers.minilm.tuning"
 FILES = {"kind": "files", "files": {"all": "a.tsv"}, "format": "tsv", "columns": None}
-SUBSTITUTION = {"p": 0.4, "candidates": 15, "model": "minilm", "max_length": 64}
 TINY = {
     **{"architecture": "bert", "model": "minilm", "depth": 2, "width": 24, "heads": 12},
     **{"feedforward": 40, "pool": "last", "classifier": None, "dropout": 0.1, "max_words": 64},
@@ -77,7 +76,6 @@ VARIANTS = {
         "tasks.movies.split": None,
     },
     "joint": {"joint": {"mtl": JOINT}},
-    "substitution": {"transfer.full.substitution": SUBSTITUTION},
     "retrieval": {"retrieval": {"mine": RETRIEVAL}},
     "judged files": {
         "retrieval": {

@@ -65,20 +65,16 @@ def _stored_answers(params: Params, task: str, teacher: str) -> Callable[[Shard]
 
 
 def _blocks(params: Params, stage: PlannedStage, recipe: str) -> Iterator[tuple[list[Shard], int]]:
-    """Yield the stored shards of each block of a transfer set, and about how many rows it lacks.
-
-    It lacks all of them if what its words are substituted by may be fetched again.
-    """
+    """Yield the stored shards of each block of a transfer set, and about how many rows it lacks."""
     from pipeline_lib.stages.augment import examples_of, pass_of
 
     layout, task = Layout(), stage.item
     examples = examples_of(params, task, recipe, layout)
     augmentation = pass_of(params, task, recipe, examples, layout)
-    is_known = not (augmentation.candidate_passes and "fetch_models" in stage.after)
     store = Store(augmentation.kind)
     iterations = 0 if params.recipe(recipe).changes_nothing else augmentation.n_iter
     for block in examples.manifest.shards:
-        shards = stored_outputs(augmentation, block.sha256, store) if is_known else []
+        shards = stored_outputs(augmentation, block.sha256, store)
         if augmentation.is_complete(shards):
             yield shards, 0
             continue

@@ -11,7 +11,7 @@ from pipeline_lib.inspection.changes import RuleName, Sentence, in_words, senten
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.rows import Answer, InspectedRow, Names, answer, label_name
 
-_STYLES: dict[RuleName, str] = {"mask": "bold red", "replace": "cyan underline", "substitute": "magenta underline"}
+_STYLES: dict[RuleName, str] = {"mask": "bold red", "replace": "cyan underline"}
 
 
 def print_row(console: Console, row: InspectedRow, measure: str = "", gap: bool = True) -> None:

@@ -22,7 +22,7 @@ def show(
 ) -> None:
     """Show rows: text, what was changed, and the teacher's logits, probabilities and entropy.
 
-    Masked words are red, replaced ones cyan, substituted ones magenta. Name either inputs or
+    Masked words are red, replaced ones cyan. Name either inputs or
     outputs; they are joined.
     """
     from dataclasses import replace

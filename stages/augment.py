@@ -26,7 +26,7 @@ from pipeline_lib.shards.columns import sentences
 from pipeline_lib.shards.engine import make_engine
 from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.shards.training_texts import labelled_at_first, training_texts
+from pipeline_lib.shards.training_texts import training_texts
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
@@ -82,7 +82,7 @@ def make_lexicon(params: Params, task: str, layout: Layout) -> None:
     target = layout.lexicon(task)
     fresh_folder(target.parent)
     if params.task(task).lexicon is None:
-        train = labelled_at_first(layout.split(task, "train"))
+        train = ShardSet.open(layout.split(task, "train")).table()
         write_lexicon(target, count_words(*(sentences(train, name) for name in ("words", "tags"))))
     else:
         supplied = layout.raw_task(task) / "lexicon.arrow"

@@ -53,9 +53,8 @@ CLASSES: dict[ListName, Caption] = {
     ),
     NEXT: Caption(
         "To label next",
-        "Unlabelled texts that the student is unsure of, and that differ from one another: each "
-        "is drawn by how far the gradient that its label would have is from those of the texts "
-        "above (Ash et al. 2020). The first rows of the list are a good choice, however many.",
+        "Unlabelled texts that the student is unsure of, and that differ from one another: of the texts it is least "
+        "sure of, each is the furthest from those above it.",
         "1 - probability of the student's answer",
         "Every text has a label.",
     ),
@@ -86,9 +85,8 @@ SCORES: dict[ListName, Caption] = {
     ),
     NEXT: Caption(
         CLASSES[NEXT].title,
-        "Unlabelled texts on whose score the student's seeds differ, and that differ from one "
-        "another: each is drawn by how far the gradient that its label would have is from those of "
-        "the texts above (Ash et al. 2020), with the seeds' spread for the unknown error.",
+        "Unlabelled texts on whose score the student's seeds differ most, and that differ from one another: each is "
+        "the furthest from those above it.",
         SCORES_SPREAD,
         CLASSES[NEXT].missing,
     ),

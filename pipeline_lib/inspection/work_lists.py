@@ -5,7 +5,7 @@ where does the student contradict it, and where did augmentation change its answ
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from pipeline_lib.inspection.originals import Originals
 from pipeline_lib.inspection.rows import Answering, InspectedRow, Names, read_row
 from pipeline_lib.inspection.top_k import Top
 from pipeline_lib.params import Params
-from pipeline_lib.shards.training_texts import is_unlabelled, labelled_later
 
 
 @dataclass(frozen=True)
@@ -58,14 +57,6 @@ class ListPart:
     originals: bool = True
     student: Answering | None = None
     spread: Answering | None = None
-    later: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint64))
-
-    def repeats(self, batch: RowBatch) -> np.ndarray:
-        """Return which rows of a batch stand elsewhere too, with a label, bool (rows,)."""
-        shard = self.rows.inputs.manifest.shards[batch.shard].name
-        if not len(self.later) or not is_unlabelled(shard):
-            return np.zeros(len(batch), bool)
-        return np.isin(batch.table["example"].to_numpy(), self.later)
 
 
 def work_lists(
@@ -105,9 +96,8 @@ def task_parts(layout: Layout, params: Params, task: str, student: ChosenStudent
     changing = [name for name in recipes if not params.recipe(name).changes_nothing]
     pairs = [(layout.transfer(task, name), layout.outputs(task, teacher, name)) for name in changing or recipes[:1]]
     pairs = [(inputs, outputs) for inputs, outputs in pairs if (outputs / "manifest.json").exists()]
-    later = labelled_later(layout.split(task, "train"))
     parts = [
-        ListPart(JoinedRows.open(inputs, outputs), originals=not number, later=later)
+        ListPart(JoinedRows.open(inputs, outputs), originals=not number)
         for number, (inputs, outputs) in enumerate(pairs)
     ]
     splits = layout.heldout_splits(task) if layout.task(task).exists() else []
@@ -155,7 +145,6 @@ def lists_of(
         for name, kept in top.items():
             scores = _scores(name, parts[number], batch, originals[number], regression)
             if scores is not None:
-                scores = np.where(parts[number].repeats(batch), np.nan, scores)
                 kept.add(scores, number, batch.shard, batch.start)
         if errors is not None:
             errors.count(batch)

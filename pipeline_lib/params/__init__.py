@@ -77,7 +77,6 @@ from pipeline_lib.params.task_sources import (
     Split,
 )
 from pipeline_lib.params.tasks import (
-    ADDED,
     CORRELATIONS,
     DECISIONS,
     LABEL_SCORES,
@@ -110,7 +109,6 @@ from pipeline_lib.params.wikipedia import (
 )
 
 __all__ = [
-    "ADDED",
     "ARCHITECTURES",
     "BERT",
     "CNN",

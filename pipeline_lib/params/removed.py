@@ -3,7 +3,8 @@
 from fnmatch import fnmatchcase
 
 REMOVED: dict[str, str] = {
-    "transfer.*.substitution": "words are masked or replaced by part of speech: use `p_mask` and `p_pos`"
+    "tasks.*.added_labels": "list the file in `source.files.train`, as in [train.csv, more.csv]",
+    "transfer.*.substitution": "words are masked or replaced by part of speech: use `p_mask` and `p_pos`",
 }
 """Dotted key, in which ``*`` stands for any name, to what to use instead."""
 

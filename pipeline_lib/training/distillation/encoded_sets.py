@@ -65,8 +65,7 @@ class EncodingPass(ShardPass):
     row has none) and, with outputs, ``logits`` float32.  Rows that the teacher did not answer are left out; if its
     answers are weighted, ``weights`` are float32. Layer states stay in their own shards, and the targets have the
     number of each one's row, ``rows``.  A synthetic row that also occurs in another block is dropped here;
-    duplicates within a block were dropped when it was made.  So is the unlabelled row of a text that was labelled
-    later.
+    duplicates within a block were dropped when it was made.
 
     :ivar vocabulary: the tokenizer's folder, a model's for word pieces; :ivar tokenizer: its digest.
     :ivar max_words: the words or pieces kept of a sentence, or of a whole sequence.
@@ -124,8 +123,7 @@ class EncodingPass(ShardPass):
         synthetic = np.concatenate([rows["iteration"].to_numpy() > 0 for rows, _ in parts])
         keys = np.concatenate([rows["key"].to_numpy() for rows, _ in parts])
         numbers = np.arange(len(keys))
-        labelled = np.concatenate([rows["label"].is_valid().to_numpy() for rows, _ in parts])
-        kept = _without_duplicates(keys, synthetic) & ~_labelled_elsewhere(keys, labelled)
+        kept = _without_duplicates(keys, synthetic)
         if outputs is not None:
             kept &= np.concatenate([answered(logits) for _, logits in parts])
             _refuse_unanswered(kept, outputs)
@@ -318,8 +316,3 @@ def _without_duplicates(keys: np.ndarray, synthetic: np.ndarray) -> np.ndarray:
     first = np.zeros(len(keys), bool)
     first[order[np.unique(keys[order], return_index=True)[1]]] = True
     return first | ~synthetic
-
-
-def _labelled_elsewhere(keys: np.ndarray, labelled: np.ndarray) -> np.ndarray:
-    """Return a mask of the rows without a label whose text has one in another row."""
-    return ~labelled & np.isin(keys, keys[labelled])

@@ -89,25 +89,6 @@ def test_a_synthetic_row_that_is_an_original_is_left_out(sets: tuple[ShardSet, S
     assert read(sets, tokenizer) == ["a", "b", "c", "d"]
 
 
-def test_the_unlabelled_row_of_a_text_that_was_labelled_later_is_left_out(
-    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer
-) -> None:
-    unlabelled = _rows(["b", "c"], 0, [None, None])
-    inputs, outputs = (found.folder for found in sets)
-    shard = write_shard(inputs / "u000-i000.arrow", unlabelled)
-    logits = list_column(np.array([[9.0, 0.0], [0.0, 2.0]], np.float32))
-    answers = pa.table({"key": unlabelled["key"], "logits": logits})
-    answered = write_shard(outputs / shard.name, answers, shard.sha256)
-    for folder, more in ((inputs, shard), (outputs, answered)):
-        manifest = ShardSet.open(folder).manifest
-        write_manifest(folder, replace(manifest, shards=[*manifest.shards, more]))
-    found = sentences((ShardSet.open(inputs), ShardSet.open(outputs)), tokenizer)
-    # Of c the unlabelled row is the original, so the synthetic one is left out.
-    assert [WORDS[i] for i in found.ids] == ["a", "b", "d", "c"]
-    assert found.targets["labels"].tolist() == [1, 0, 0, 1]
-    assert found.targets["logits"][1].tolist() == pytest.approx([0.3, 0.0])
-
-
 def test_the_teachers_answer_stands_in_for_a_missing_label(
     sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer
 ) -> None:

@@ -2,8 +2,7 @@
 
     python -m pipeline_lib.stages.augment --task movies
 
-Reads data/tasks/<task>/train, with the unlabelled texts in it, and the lexicon that params.yaml
-names, if any.
+Reads data/tasks/<task>/train, with the unlabelled texts in it.
 Writes data/lexicons/<task>/lexicon.arrow, how often each word occurs as each part of speech;
 data/transfer/<task>/<recipe>: a shard per block and iteration; and
 data/digests/encoders/<task>.json, on which the stages of encoders depend: the sets that they read.
@@ -15,9 +14,9 @@ from typing import Annotated
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import fresh_folder, link_or_copy, write_json
+from pipeline_lib.base.files import fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.seals import check_sealed, write_seal
+from pipeline_lib.base.seals import write_seal
 from pipeline_lib.base.terminal import say
 from pipeline_lib.corpora.augmentation.lexicon import count_words, read_lexicon, write_lexicon
 from pipeline_lib.corpora.augmentation.transfer_sets import AugmentationPass, check_cap
@@ -36,7 +35,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     recipes = params.recipes_of(task)
     sets = {recipe: examples_of(params, task, recipe, layout) for recipe in recipes}
     check_cap(task, settings, max((rows.manifest.rows for rows in sets.values()), default=0))
-    make_lexicon(params, task, layout)
+    make_lexicon(task, layout)
     engine = make_engine(params, "cpu")
     fresh_folder(layout.transfer_sets(task))
     for recipe in recipes:
@@ -77,17 +76,12 @@ def read_by_encoders(params: Params, task: str, layout: Layout) -> dict[str, str
     return {folder.name: training_texts(folder).manifest.digest for folder in folders}
 
 
-def make_lexicon(params: Params, task: str, layout: Layout) -> None:
-    """Count the training words per part of speech, or use the table that params.yaml names."""
+def make_lexicon(task: str, layout: Layout) -> None:
+    """Count the training words per part of speech."""
     target = layout.lexicon(task)
     fresh_folder(target.parent)
-    if params.task(task).lexicon is None:
-        train = ShardSet.open(layout.split(task, "train")).table()
-        write_lexicon(target, count_words(*(sentences(train, name) for name in ("words", "tags"))))
-    else:
-        supplied = layout.raw_task(task) / "lexicon.arrow"
-        check_sealed(supplied)
-        link_or_copy(supplied, target)
+    train = ShardSet.open(layout.split(task, "train")).table()
+    write_lexicon(target, count_words(*(sentences(train, name) for name in ("words", "tags"))))
     write_seal(target.parent)
     lexicon = read_lexicon(target)
     say(f"{task}: {len(lexicon.words):,} words under {len(lexicon.tag_numbers)} tags")

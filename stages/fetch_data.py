@@ -13,22 +13,15 @@ import typer
 
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.corpora.augmentation.lexicon import read_lexicon
 from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.params import load_params
-from pipeline_lib.sources.files import existing_file
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Fetch a task's raw files, from a package, the user's own folder, or the hub."""
     params, layout = load_params(), Layout()
     settings, inputs = params.task(task), Path(params.inputs)
-    lexicon = settings.lexicon and existing_file(inputs / settings.lexicon, f"params.yaml: tasks.{task}.lexicon")
-    if lexicon is not None:
-        # What it holds is checked here, before anything is computed.
-        read_lexicon(lexicon)
-    raw = layout.raw_task(task)
-    fetch_data(task, settings.source, inputs, raw, lexicon, settings.pool)
+    fetch_data(task, settings.source, inputs, layout.raw_task(task), settings.pool)
 
 
 if __name__ == "__main__":

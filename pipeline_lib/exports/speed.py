@@ -28,7 +28,7 @@ from pipeline_lib.base.text import Text
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.evaluation.timing import latency, same_answers, spread, time_in_turns, use_cores
 from pipeline_lib.exports.contestants import INT8, Contestant, System, add_onnx, students_of, teachers_of
-from pipeline_lib.params import Params, Speed
+from pipeline_lib.params import Params
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.speed import ColdStart, Form, Place, Rate, TaskSpeed, Timed, folder_bytes
 from pipeline_lib.shards.columns import texts
@@ -36,6 +36,8 @@ from pipeline_lib.shards.fingerprint import code_fingerprint
 from pipeline_lib.shards.kept import kept_together
 from pipeline_lib.shards.shard_sets import ShardSet
 
+SECONDS, REPEATS = 1.0, 3
+"""The least duration of a turn, and how many turns each form has."""
 MAX_SENTENCES = 4096
 """How many different sentences are read at most."""
 ANSWERS = 256
@@ -53,7 +55,6 @@ class Job:
     systems: list[list[Contestant]]
     device: str
     sentences: list[Text]
-    speed: Speed
     latency: bool = False
     agreement: bool = False
 
@@ -89,8 +90,8 @@ def measure_task(params: Params, task: str, layout: Layout) -> TaskSpeed:
         "accelerator": _accelerator(device),
         "torch": torch.__version__,
         "onnxruntime": _installed("onnxruntime"),
-        "seconds": params.speed.seconds,
-        "repeats": params.speed.repeats,
+        "seconds": SECONDS,
+        "repeats": REPEATS,
     }
     systems = {f"teacher {name}": one for name, one in teachers.items()}
     systems |= {f"student {name}": one for name, one in students.items()}
@@ -101,7 +102,7 @@ def measure_task(params: Params, task: str, layout: Layout) -> TaskSpeed:
             for number, system in enumerate(timed):
                 if system.method is None:
                     add_onnx(system, settings.is_pair, Path(scratch, str(number)))
-            timings = _in_processes(timed, sentences, params.speed, device)
+            timings = _in_processes(timed, sentences, device)
             return {
                 name: _timed(system, timings, settings.is_pair).model_dump(mode="json")
                 for name, system in zip(names, timed, strict=True)
@@ -149,18 +150,18 @@ def _length(text: Text) -> int:
     return len(text) if isinstance(text, str) else sum(map(len, text))
 
 
-def _in_processes(systems: Sequence[System], sentences: list[Text], speed: Speed, device: str) -> Timings:
+def _in_processes(systems: Sequence[System], sentences: list[Text], device: str) -> Timings:
     """Time all systems on one core, on all, and on the accelerator if there is one."""
     cores = usable_cores()
     forms = [system.forms for system in systems]
     jobs: dict[Place, tuple[int, Job]] = {
-        "one_core": (1, Job(forms, "cpu", sentences, speed, latency=True, agreement=cores == 1))
+        "one_core": (1, Job(forms, "cpu", sentences, latency=True, agreement=cores == 1))
     }
     if cores > 1:
-        jobs["all_cores"] = cores, Job(forms, "cpu", sentences, speed, agreement=True)
+        jobs["all_cores"] = cores, Job(forms, "cpu", sentences, agreement=True)
     if device != "cpu":
         accelerated = [system.accelerated for system in systems]
-        jobs["accelerator"] = cores, Job(accelerated, device, sentences, speed)
+        jobs["accelerator"] = cores, Job(accelerated, device, sentences)
     timings = {}
     for hardware, (count, job) in jobs.items():
         # A forked process would share the threads and the settings of this one.
@@ -173,7 +174,7 @@ def _in_processes(systems: Sequence[System], sentences: list[Text], speed: Speed
 def measure(job: Job) -> dict[Contestant, Measured]:
     """Time contestants in turns, in this process."""
     systems = {one: one.load(job.device) for forms in job.systems for one in forms}
-    rates = time_in_turns(systems, job.sentences, job.speed.seconds, job.speed.repeats)
+    rates = time_in_turns(systems, job.sentences, SECONDS, REPEATS)
     agreements: dict[Contestant, float] = {}
     some = spread(job.sentences, ANSWERS)
     for in_torch, *others in job.systems if job.agreement else []:
@@ -181,7 +182,7 @@ def measure(job: Job) -> dict[Contestant, Measured]:
         agreements |= {one: same_answers(answers, systems[one](some), in_torch.kind) for one in others}
     return {
         one: Measured(
-            rates[one], latency(predict, job.sentences, job.speed.seconds) if job.latency else None, agreements.get(one)
+            rates[one], latency(predict, job.sentences, SECONDS) if job.latency else None, agreements.get(one)
         )
         for one, predict in systems.items()
     }

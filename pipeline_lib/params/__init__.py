@@ -15,8 +15,8 @@ from pipeline_lib.params.encoders import (
     SentenceVectors,
 )
 from pipeline_lib.params.file import Params, check_params, load_params
-from pipeline_lib.params.joint import Joint
-from pipeline_lib.params.methods import Evaluate, Method, Objective, Optimiser, Speed, TeacherRuns, register_objective
+from pipeline_lib.params.joint import JOINT_OBJECTIVE, Joint
+from pipeline_lib.params.methods import Method, Objective, Optimiser, TeacherRuns, register_objective
 from pipeline_lib.params.models import (
     AnswerFiles,
     AnswerFormat,
@@ -101,7 +101,6 @@ from pipeline_lib.params.wikipedia import (
     CorpusFiles,
     CorpusSource,
     HubCorpus,
-    Keep,
     PackageCorpus,
     Splitter,
     Validation,
@@ -114,6 +113,7 @@ __all__ = [
     "CNN",
     "CORRELATIONS",
     "DECISIONS",
+    "JOINT_OBJECTIVE",
     "LABEL_SCORES",
     "METRICS",
     "NO",
@@ -135,7 +135,6 @@ __all__ = [
     "Decision",
     "Encoder",
     "EncoderSystem",
-    "Evaluate",
     "FineTuning",
     "Finished",
     "GeneralEncoder",
@@ -145,7 +144,6 @@ __all__ = [
     "HubModel",
     "Joint",
     "JudgedFiles",
-    "Keep",
     "Linear",
     "LocalModel",
     "Method",
@@ -178,7 +176,6 @@ __all__ = [
     "SentenceVectors",
     "Similarity",
     "Source",
-    "Speed",
     "Split",
     "SplitParams",
     "Splitter",

@@ -10,7 +10,7 @@ from pipeline_lib.params.base import Name, Positive, Section, Seed
 from pipeline_lib.params.encoders import STARTS, AnyEncoder, AnySentenceVectors, CatalogueRow, Encoder, SentenceVectors
 from pipeline_lib.params.engine import EngineSettings
 from pipeline_lib.params.joint import Joint
-from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
+from pipeline_lib.params.methods import Method, Optimiser
 from pipeline_lib.params.models import ModelSource, Precompute, Teacher, Vocabulary
 from pipeline_lib.params.retrieval import Retrieval, Similarity
 from pipeline_lib.params.sources import MODELS, WIKIPEDIA, InputFile, RunSource, model_folder
@@ -44,8 +44,6 @@ class Params(Section):
     joint: dict[Name, Joint]
     methods: Annotated[dict[Name, Method], Field(min_length=1)]
     seeds: Annotated[list[Seed], Field(min_length=1)]
-    evaluate: Evaluate
-    speed: Speed
     retrieval: dict[Name, Retrieval]
     similarity: dict[Name, Similarity]
     wikipedia: Wikipedia | None
@@ -56,7 +54,6 @@ class Params(Section):
         for name, task in self.tasks.items():
             key = f"tasks.{name}"
             sources.append(RunSource(f"task {name}", f"{key}.source", task.source, key, name))
-            sources.append(RunSource(f"lexicon of {name}", key, task, key, name))
             for number, texts in enumerate(task.pool.sources if task.pool else []):
                 what, at = f"pool of {name}, {number}", f"{key}.pool.sources.{number}"
                 sources.append(RunSource(what, at, texts, key, name))

@@ -18,7 +18,6 @@ from pipeline_lib.params.models import (
 from pipeline_lib.params.pool import OwnTexts
 from pipeline_lib.params.retrieval import JudgedFiles
 from pipeline_lib.params.task_sources import GlueFolder, HubDataset, OwnFiles
-from pipeline_lib.params.tasks import TaskBase
 from pipeline_lib.params.wikipedia import CorpusFiles, HubCorpus
 
 CONFIG = "config.json"
@@ -92,8 +91,6 @@ class RunSource:
             case OwnFiles() | GlueFolder():
                 splits = self.settings.files
                 return [(f"files.{split}", path) for split in splits for path in self.settings.paths_of(split)]
-            case TaskBase(lexicon=lexicon) if lexicon is not None:
-                return [("lexicon", lexicon)]
             case LocalModel(path=path) | VectorFile(path=path):
                 return [("path", path)]
             case Finished():

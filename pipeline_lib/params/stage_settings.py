@@ -155,9 +155,7 @@ def _joint(params: Params, name: str) -> dict[str, Any]:
         "student": _dump(params.students[row.student]),
         "optimiser": _dump(params.optimisers[row.optimiser]),
         "tasks": [
-            _labels(params, task)
-            | {"task": task, "recipe": recipe, "teacher": params.teacher_of(task, row)}
-            | {"original": params.recipe(recipe).changes_nothing}
+            _labels(params, task) | {"task": task, "recipe": recipe, "teacher": params.teacher_of(task, row)}
             for task, recipe in row.tasks.items()
         ],
     }

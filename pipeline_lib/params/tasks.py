@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, field_validator, model_validator
 
 from pipeline_lib.base.probabilities import Kind
-from pipeline_lib.params.base import Fraction, Positive, Section, Seed, Times
+from pipeline_lib.params.base import Fraction, Positive, Section, Times
 from pipeline_lib.params.pool import Pool
 from pipeline_lib.params.task_sources import HubDataset, Source, Split
 
@@ -76,11 +76,10 @@ def _check_ranges(ranges: dict[str, Range]) -> None:
 
 
 class SplitParams(Section):
-    """How one file is split: fractions of its rows, stratified by label, drawn by ``seed``."""
+    """How one file is split: fractions of its rows, stratified by label."""
 
     dev: Annotated[float, Field(gt=0.0, lt=1.0)]
     test: Fraction
-    seed: Seed
 
 
 class AugmentParams(Section):
@@ -110,7 +109,6 @@ class TaskBase(Section):
     split: SplitParams | None
     train_fraction: Annotated[float, Field(gt=0.0, le=1.0)]
     blocks: Times
-    lexicon: str | None
     augment: AugmentParams
     submission: dict[Split, str] | None
     pool: Pool | None = None

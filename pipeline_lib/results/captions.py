@@ -3,6 +3,7 @@
 from pipeline_lib.params import Params
 from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.schema import TaskScores
+from pipeline_lib.results.significance import CONFIDENCE
 from pipeline_lib.results.speed import MIN_AGREEMENT
 from pipeline_lib.results.splits import shared_line
 from pipeline_lib.results.table_rows import NONE
@@ -41,7 +42,7 @@ def _f1(scores: TaskScores) -> str:
 
 
 def _gain(scores: TaskScores) -> str:
-    split, confidence = scores.decisive_split, scores.evaluate.confidence
+    split, confidence = scores.decisive_split, CONFIDENCE
     chosen = ", where the best evaluations were also chosen," if split == "dev" else ""
     return (
         f"Gain over the method's undistilled baseline on {split}{chosen} with its "

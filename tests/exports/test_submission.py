@@ -28,7 +28,6 @@ COMMON: dict[str, Any] = {
     "label": "label",
     "split": None,
     "blocks": 1,
-    "lexicon": None,
     "train_fraction": 1.0,
     "augment": {"n_iter": 0, "cap": None},
     "submission": None,

@@ -36,7 +36,7 @@ def test_two_columns() -> None:
     # What differs in case alone is one class.
     assert found.labels == {"bad": ["bad"], "good": ["Good", "good"]}
     assert found.kind == "classification" and found.metrics == ["accuracy"]
-    assert found.split == {"dev": 0.2, "test": 0.2, "seed": 1}
+    assert found.split == {"dev": 0.2, "test": 0.2}
 
 
 def test_a_rare_class_is_what_counts() -> None:

@@ -156,7 +156,11 @@ def test_unknown_references(key: str, there: str) -> None:
         ("wikipedia.source.tags", "linux", "wikipedia.source.tags: "),
         ("wikipedia.source.form", "parquet", "wikipedia.source.form: "),
         ("wikipedia.splitter.model", None, "wikipedia.splitter: `model` goes with senter"),
-        ("wikipedia.keep.min_words", 61, "wikipedia.keep: min_words must be at most max_words"),
+        ("wikipedia.keep", {"min_words": 5}, "wikipedia.keep: this key is gone. Remove it: sentences are"),
+        ("speed", {"repeats": 1}, "speed: this key is gone. Remove it: each form"),
+        ("methods.bilstm.repeat_originals", 5, "methods.bilstm.repeat_originals: this key is gone"),
+        ("tasks.movies.split.seed", 2, "tasks.movies.split.seed: this key is gone"),
+        ("teachers.minilm.tuning.warmup", 0.2, "teachers.minilm.tuning.warmup: this key is gone"),
         ("wikipedia.validation.share", 0.0, "wikipedia.validation.share: "),
         ("students.bilstm.dropout", 1.0, "students.bilstm.dropout: "),
         ("methods.bilstm.objective", {"labels": 0.5}, "methods.bilstm.objective: the weights"),
@@ -169,10 +173,9 @@ def test_values_out_of_bounds_name_their_key(dotted: str, value: Any, message: s
     assert found.startswith("params.yaml: ") and message in found
 
 
-@pytest.mark.parametrize("key", ["min_confidence", "threshold", "temperature"])
+@pytest.mark.parametrize("key", ["threshold", "temperature"])
 def test_what_only_classes_decide_is_refused_of_scores(key: str) -> None:
-    value = {"min_confidence": 0.9}.get(key, "dev")
-    row = f"methods.bilstm_kd_ts.{key}"
+    row, value = f"methods.bilstm_kd_ts.{key}", "dev"
     message = error_of(changed({row: value}))
     assert row in message and "tweets" in message
     params = check_params(changed({row: value, "methods.bilstm_kd_ts.tasks": ["movies"]}))
@@ -195,7 +198,7 @@ def test_names_with_other_characters_are_refused() -> None:
     assert "../movies" in error_of(raw)
 
 
-SPLIT = {"dev": 0.1, "test": 0.1, "seed": 1}
+SPLIT = {"dev": 0.1, "test": 0.1}
 ALL, BOTH = {"all": "a"}, {"train": "a", "dev": "b"}
 
 

@@ -48,7 +48,7 @@ def _each(stage: str, *tasks: str) -> set[str]:
         ("optimisers", "joint", {"epochs": 7}, {"train_joint@mtl"}),
         ("students", "bilstm", {"hidden": 99}, {*_each("train"), "train_joint@mtl"}),
         ("students", "bilstm_sra", {"classifier": 99}, {"train@neighbours", "pretrain@sra"}),
-        ("joint", "mtl", {"min_count": 2}, {"train_joint@mtl"}),
+        ("joint", "mtl", {"start": "random"}, {"train_joint@mtl"}),
         ("encoders", "sra", {"seed": 2}, {"pretrain@sra"}),
         ("tasks", "movies", {"augment": {"n_iter": 9, "cap": None}}, set()),
         ("tasks", "movies", {"metrics": ["f1"]}, {"train@movies", "evaluate@movies", "train_joint@mtl"}),

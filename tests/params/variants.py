@@ -14,8 +14,8 @@ from tests.tour import TOUR
 RAW = YAML(typ="safe", pure=True).load(TOUR.read_text())
 HEX40 = "a" * 40
 JOINT = {
-    **{"student": "bilstm", "start": "vectors", "objective": {"logits": 1.0}, "optimiser": "short"},
-    **{"tasks": {"movies": "original", "tweets": "full"}, "min_count": 1, "sampling": 0.5},
+    **{"student": "bilstm", "start": "vectors", "optimiser": "short"},
+    **{"tasks": {"movies": "original", "tweets": "full"}},
 }
 PAIRS = {**{"kind": "task", "task": "neighbours", "split": "dev", "relevant": "neighbours"}, "graded": False}
 BILSTM = {"kind": "student", "task": "neighbours", "method": "bilstm", "score": "f"}

@@ -40,11 +40,9 @@ VectorPass.outputs = slow
 
 
 def _edit(values: Any) -> None:
-    keep = {"min_words": 3, "max_words": 60, "min_letters": 0.5, "min_function_words": 0.0}
     values["wikipedia"] = {
         "source": {"kind": "files", "files": ["wiki.xml.bz2"], "form": "dump"},
         "splitter": {"engine": "sentencizer", "model": None},
-        "keep": keep | {"max_repeated": 0.9, "fragments": True},
         "sentences": SENTENCES,
         "validation": {"share": 0.3, "sentences": 60},
         "shard_rows": SHARD,

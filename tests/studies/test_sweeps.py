@@ -257,8 +257,8 @@ def test_every_series_is_drawn(name: str, tmp_path: Path) -> None:
 
 def test_rows_of_several_tasks_are_no_study_and_do_not_stay() -> None:
     params = raw()
-    mtl = {"student": "bilstm", "start": "vectors", "objective": {"logits": 1.0}, "min_count": 1}
-    mtl |= {"tasks": dict.fromkeys(("movies", "tweets"), "full"), "sampling": "all"}
+    mtl = {"student": "bilstm", "start": "vectors"}
+    mtl |= {"tasks": dict.fromkeys(("movies", "tweets"), "full")}
     params["joint"] = {"mtl": mtl | {"optimiser": "short"}}
     rows = ("movies", "tweets")
     params["methods"]["mtl"] = params["methods"]["bilstm_kd_ts"] | {"start": "mtl", "tasks": rows}

@@ -46,7 +46,9 @@ class AugmentationPass(ShardPass):
     def settings(self) -> dict[str, Any]:
         """What determines an iteration besides the block and the code."""
         recipe = self.recipe.model_dump(exclude={"tasks"})
-        return {"lexicon": self.lexicon_digest, "recipe": recipe, "block_cap": self.cap}
+        # Only replacement draws from it: other recipes' rows stay when the words change.
+        lexicon = self.lexicon_digest if self.recipe.p_pos else None
+        return {"lexicon": lexicon, "recipe": recipe, "block_cap": self.cap}
 
     def load(self) -> None:
         """Load the lexicon."""

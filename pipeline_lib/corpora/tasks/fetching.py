@@ -25,7 +25,6 @@ def fetch_data(
     source: Source,
     inputs: Path,
     target: Path,
-    lexicon: Path | None = None,
     pool: Pool | None = None,
     cache: Path | None = None,
     wikipedia: Path = Path("data/wikipedia/train"),
@@ -36,7 +35,6 @@ def fetch_data(
     :param source: where its files are.
     :param inputs: folder that paths of the user's own files start from.
     :param target: the task's folder; it is emptied first.
-    :param lexicon: the user's own, if the words are not to be counted.
     :param pool: further unlabelled texts, see :func:`~pipeline_lib.corpora.tasks.pool.write_pool`.
     :param cache: folder of downloaded archives; by default that of :func:`download`.
     :param wikipedia: the set of sentences that pairs of neighbours are made of, and pools.
@@ -51,8 +49,6 @@ def fetch_data(
         write_pairs(source, ShardSet.open(wikipedia), target, where)
     else:
         _fetch_files(source, Path(inputs), target, where)
-    if lexicon is not None:
-        copy_file(lexicon, target / "lexicon.arrow")
     settings = source.model_dump(mode="json")
     if pool is not None:
         write_pool(pool, Path(inputs), wikipedia, target, f"params.yaml: tasks.{task_name}.pool", cache)

@@ -6,6 +6,7 @@ from pipeline_lib.results.captions import speed_notes
 from pipeline_lib.results.detail_tables import calibration, notes, routing
 from pipeline_lib.results.markdown import bullets, code, escape, table
 from pipeline_lib.results.schema import SeedScores
+from pipeline_lib.results.significance import CONFIDENCE
 from pipeline_lib.results.table_rows import NONE, TableLine, percent, rate, rows, signed, significant
 
 MAX_CLASSES = 30
@@ -64,7 +65,7 @@ def _caption(facts: Facts) -> list[str]:
     if method.baseline is not None:
         lines.append(
             f"Gain: over its undistilled baseline, {code(method.baseline)}, with its "
-            f"{100 * scores.evaluate.confidence:.0f} % interval over seeds and examples (Obuchowski and Rockette "
+            f"{100 * CONFIDENCE:.0f} % interval over seeds and examples (Obuchowski and Rockette "
             "1995); p corrected for all rows of the task's table (Holm 1979). With one seed there is neither."
         )
     for name, teacher in scores.teachers.items():

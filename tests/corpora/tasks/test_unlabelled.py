@@ -101,7 +101,7 @@ def test_they_have_no_labels_in_params() -> None:
     assert task_with().has_unlabelled and task_with().label_of("unlabelled") is None
     files = {"all": "all.tsv", "unlabelled": "more.tsv"}
     source = {"kind": "files", "files": files, "format": "tsv", "columns": None}
-    split = {"dev": 0.1, "test": 0.1, "seed": 1}
+    split = {"dev": 0.1, "test": 0.1}
     assert task_with(source=source, split=split).label_of("all") == "label"
     with pytest.raises(ValidationError, match="`unlabelled` has none"):
         task_with(label={"dev": "label", "unlabelled": "label"})

@@ -95,18 +95,6 @@ def test_the_teachers_answer_stands_in_for_a_missing_label(
     assert sentences(sets, tokenizer).targets["labels"].tolist() == [1, 0, 0, 0]
 
 
-def test_originals_are_repeated_with_their_targets(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer) -> None:
-    found = sentences(sets, tokenizer, 3)
-    assert [WORDS[i] for i in found.ids] == ["a", "b", "c", "d", "a", "b", "a", "b"]
-    assert found.targets["labels"].tolist() == [1, 0, 0, 0, 1, 0, 1, 0]
-    assert found.targets["logits"][4].tolist() == found.targets["logits"][0].tolist() == [0.0, 1.0]
-
-
-def test_only_synthetic_rows_need_a_confident_teacher(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer) -> None:
-    # The teacher is sure of "c" alone; the originals stay however unsure it is.
-    assert read(sets, tokenizer, 1, 0.9) == ["a", "b", "c"]
-
-
 def with_outputs(sets: tuple[ShardSet, ShardSet], folder: Path, weights: bool) -> ShardSet:
     """Write outputs without an answer to "b" and "c"; and weighted ones."""
     shards = []
@@ -164,15 +152,15 @@ def test_states_stand_beside_the_rows_that_stay(
     inputs, outputs = (SetReference.to(own.folder) for own in sets)
     states = write_states(tmp_path / "states", sets[0])
     save_tokenizer(tmp_path / "words", tokenizer)
-    encoding = EncodingPass.of(tmp_path / "words", 10, repeat_originals=2)
+    encoding = EncodingPass.of(tmp_path / "words", 10)
     found = encoding.read(EncodedInput(inputs, outputs, states=states))
     plain = encoding.read(EncodedInput(inputs, outputs))
     assert "states" not in plain.targets and "rows" not in found.targets
     assert found.ids.tolist() == plain.ids.tolist()
-    assert [WORDS[i] for i in found.ids] == ["a", "b", "c", "d", "a", "b"]
+    assert [WORDS[i] for i in found.ids] == ["a", "b", "c", "d"]
     every = np.concatenate(STATES)
-    np.testing.assert_array_equal(found.targets["states"][np.arange(6)], every[[0, 1, 2, 3, 0, 1]])
-    batch = found.batch(np.array([5, 2]))
+    np.testing.assert_array_equal(found.targets["states"][np.arange(4)], every)
+    batch = found.batch(np.array([1, 2]))
     assert batch["states"].shape == (2, 2, 3) and str(batch["states"].dtype) == "torch.float32"
     np.testing.assert_array_equal(batch["states"].numpy(), every[[1, 2]])
     assert len(found.targets["states"]) == len(found)
@@ -254,14 +242,14 @@ def rows_of(sentences: Sentences, model: Path) -> list[str]:
 
 def test_pieces_of_both_sentences_apart(tmp_path: Path, model: Path) -> None:
     content = EncodedInput(write_pairs(tmp_path / "inputs"))
-    encoding = EncodingPass.of(model, 5, reads="pieces", repeat_originals=2)
+    encoding = EncodingPass.of(model, 5, reads="pieces")
     found = encoding.read(content)
     first = ["the <mask> is good .", "film ##s"]
     second = ["a <unk> <unk> <unk>", "<unk>"]  # [MASK] in a text of its own is no masked word
-    assert rows_of(found, model) == [*first, "not a plot is a", *first]
-    assert rows_of(found.second, model) == [*second, "dull", *second]
+    assert rows_of(found, model) == [*first, "not a plot is a"]
+    assert rows_of(found.second, model) == [*second, "dull"]
     assert found.pad_id == found.second.pad_id == 1 and found.segments is None
-    assert found.targets["labels"].tolist() == [1] * 5
+    assert found.targets["labels"].tolist() == [1] * 3
     # With the model's special tokens, which count.
     found = EncodingPass.of(model, 5, reads="sentences").read(content)
     first = ["<s> the <mask> is </s>", "<s> film ##s </s>", "<s> not a plot </s>"]

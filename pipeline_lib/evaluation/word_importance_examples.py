@@ -12,23 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_lib.base.devices import resolve_batch_tokens, single_thread
+from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.files import sha256_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import Kind, answered, probabilities
 from pipeline_lib.base.text import Text
-from pipeline_lib.models.serving import student_in_use
+from pipeline_lib.models.serving import open_teacher, student_in_use
 from pipeline_lib.models.students.folders import Predict, temperature_of
 from pipeline_lib.models.students.student import load_student
-from pipeline_lib.models.teacher import load_teacher
-from pipeline_lib.models.word_importance import (
-    Importance,
-    as_json,
-    label_choice,
-    of_label,
-    word_counts,
-    word_importance,
-)
+from pipeline_lib.models.word_importance import Importance, as_json, label_choice, of_label, word_importance
 from pipeline_lib.params import Params
 from pipeline_lib.results.diagrams import read_predictions
 from pipeline_lib.results.metrics import decide, label_array
@@ -37,6 +29,7 @@ from pipeline_lib.shards.columns import matrix, texts
 from pipeline_lib.shards.fingerprint import code_fingerprint
 from pipeline_lib.shards.kept import kept_json
 from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.text.words import split_words
 
 EACH = 3
 """Rows on which distillation helped, and rows on which it hurt."""
@@ -135,7 +128,8 @@ def extremes(differences: np.ndarray, sentences: list[Text]) -> list[tuple[int, 
 
 
 def _is_short(text: Text) -> bool:
-    return all(count in WORDS for count in word_counts(text))
+    sentences = (text,) if isinstance(text, str) else text
+    return all(len(split_words(sentence)[0]) in WORDS for sentence in sentences)
 
 
 def _labels(column: Any, teacher: np.ndarray, kind: Kind) -> np.ndarray:
@@ -219,6 +213,5 @@ def _student(folder: Path) -> tuple[Predict, str]:
 
 def _teacher(folder: Path, max_length: int) -> tuple[Predict, str]:
     # On the CPU in float32, as students are scored: the same everywhere but for the last digits.
-    teacher = load_teacher(folder, "cpu", "float32")
-    tokens = resolve_batch_tokens(None, teacher.device)
-    return lambda inputs: teacher.predict(inputs, max_length, tokens), teacher.pieces.mask_sign
+    teacher, predict = open_teacher(folder, None, max_length, "cpu", "float32")
+    return predict, teacher.pieces.mask_sign

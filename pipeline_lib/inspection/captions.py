@@ -1,6 +1,6 @@
 """Titles and explanations of the work lists."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
 NEXT: Final = "label-next"
@@ -59,6 +59,7 @@ CLASSES: dict[ListName, Caption] = {
         "Every text has a label.",
     ),
 }
+_DISTANCE = "distance of the scores"
 SCORES: dict[ListName, Caption] = {
     "uncertain": Caption(
         "Most uncertain",
@@ -67,27 +68,22 @@ SCORES: dict[ListName, Caption] = {
         SCORES_SPREAD,
         "No answers of several seeds are known.",
     ),
-    "labels": Caption(
-        "Teacher against gold",
-        "Rows whose label the teacher's score misses by most: likely label errors, or what the "
+    "labels": replace(
+        CLASSES["labels"],
+        explanation="Rows whose label the teacher's score misses by most: likely label errors, or what the "
         "teacher gets wrong. It may have memorised the scores of train.",
-        "distance of the scores",
-        CLASSES["labels"].missing,
+        measure=_DISTANCE,
     ),
-    "student": Caption(
-        "Student against teacher", CLASSES["student"].explanation, "distance of the scores", CLASSES["student"].missing
+    "student": replace(CLASSES["student"], measure=_DISTANCE),
+    "augmentation": replace(
+        CLASSES["augmentation"],
+        explanation="Synthetic rows for which the teacher's score is furthest from its score of the original.",
+        measure=_DISTANCE,
     ),
-    "augmentation": Caption(
-        "Most changed by augmentation",
-        "Synthetic rows for which the teacher's score is furthest from its score of the original.",
-        "distance of the scores",
-        CLASSES["augmentation"].missing,
-    ),
-    NEXT: Caption(
-        CLASSES[NEXT].title,
-        "Unlabelled texts on whose score the student's seeds differ most, and that differ from one another: each is "
-        "the furthest from those above it.",
-        SCORES_SPREAD,
-        CLASSES[NEXT].missing,
+    NEXT: replace(
+        CLASSES[NEXT],
+        explanation="Unlabelled texts on whose score the student's seeds differ most, and that differ from one "
+        "another: each is the furthest from those above it.",
+        measure=SCORES_SPREAD,
     ),
 }

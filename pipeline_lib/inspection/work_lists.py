@@ -13,12 +13,11 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.inspection.answers import ChosenStudent, StoredAnswers, chosen_student
 from pipeline_lib.inspection.captions import CLASSES, LISTS, SCORES, ListName
-from pipeline_lib.inspection.distances import entropies, moved, self_confidence, set_confidence
+from pipeline_lib.inspection.distances import LabelErrors, entropies, moved, self_confidence, set_confidence
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
-from pipeline_lib.inspection.label_errors import LabelErrors
 from pipeline_lib.inspection.originals import Originals
 from pipeline_lib.inspection.rows import Answering, InspectedRow, Names, read_row
-from pipeline_lib.inspection.top_k import Top
+from pipeline_lib.inspection.sampling import Top
 from pipeline_lib.params import Params
 
 
@@ -49,8 +48,6 @@ class ListPart:
 
     :ivar originals: whether to include rows that no rule changed.
     :ivar spread: how far apart the answers of the student's seeds are, (rows,) of a batch.
-    :ivar later: the keys of texts that were labelled later, uint64: their unlabelled rows, and what
-        was made of these, stand beside the labelled ones.
     """
 
     rows: JoinedRows
@@ -60,13 +57,7 @@ class ListPart:
 
 
 def work_lists(
-    layout: Layout,
-    params: Params,
-    task: str,
-    limit: int,
-    method: str | None = None,
-    wanted: Sequence[ListName] = LISTS,
-    cleanlab: bool = False,
+    layout: Layout, params: Params, task: str, limit: int, method: str | None = None, wanted: Sequence[ListName] = LISTS
 ) -> list[WorkList]:
     """Return a task's work lists of at most ``limit`` rows each; one without rows says why.
 
@@ -75,15 +66,13 @@ def work_lists(
 
     :param method: the row whose student is compared with the teacher; by default the best on dev.
     :param wanted: which lists.
-    :param cleanlab: whether cleanlab counts label errors if it is installed, with the same result;
-        leave it off for output that must be the same on every machine.
     """
     settings = params.task(task)
     student = chosen_student(layout, params, task, method)
     parts = task_parts(layout, params, task, student)
     names = None if settings.is_regression else settings.label_names
     student_name = student and student.name
-    return lists_of(parts, names, limit, settings.is_regression, student_name, wanted, cleanlab)
+    return lists_of(parts, names, limit, settings.is_regression, student_name, wanted)
 
 
 def task_parts(layout: Layout, params: Params, task: str, student: ChosenStudent | None) -> list[ListPart]:
@@ -126,17 +115,16 @@ def lists_of(
     regression: bool,
     student: str | None = None,
     wanted: Sequence[ListName] = LISTS,
-    cleanlab: bool = False,
 ) -> list[WorkList]:
     """Return the work lists of some sets, in two passes over them.
 
     :param student: the name of the student that answers besides the teacher.
-    :param wanted: which lists; :param cleanlab: see :func:`work_lists`.
+    :param wanted: which lists.
     """
     errors = None
     several = any(part.rows.kind == "multilabel" for part in parts)
     if "labels" in wanted and not regression and not several:
-        errors = LabelErrors(max((part.rows.classes or 0 for part in parts), default=0), cleanlab)
+        errors = LabelErrors(max((part.rows.classes or 0 for part in parts), default=0))
         for _, batch in _answered(parts):
             errors.learn(batch)
     top = {name: Top(limit) for name in wanted}

@@ -11,7 +11,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.changes import Span
 from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.originals import Originals
-from pipeline_lib.inspection.top_k import Top
+from pipeline_lib.inspection.sampling import Top
 from pipeline_lib.inspection.work_lists import ListPart, WorkList, lists_of, work_lists
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.shard_sets import write_shard

@@ -97,7 +97,7 @@ def _of_task(
     review = [name for name in wanted if name != NEXT]
     lists = []
     if review:
-        lists += work_lists(layout, loaded, task, rows, method, review, cleanlab=True)
+        lists += work_lists(layout, loaded, task, rows, method, review)
     if NEXT in wanted:
         lists.append(label_next(layout, loaded, task, rows, method))
     return lists
@@ -126,7 +126,7 @@ def _of_set(
         answers = running_student(student, joined, names)
     part, who = ListPart(joined, student=answers), None if student is None else str(student)
     review = [name for name in wanted if name != NEXT]
-    lists = lists_of([part], names, rows, joined.is_regression, who, review, cleanlab=True)
+    lists = lists_of([part], names, rows, joined.is_regression, who, review)
     if NEXT in wanted:
         unlabelled = wanted_rows(joined, names, None, "none").wants
         lists.append(listed_next(joined, unlabelled, [student], names, rows, who))

@@ -266,11 +266,6 @@ def _states(inputs: ShardSet, states: ShardSet, rows: np.ndarray) -> ChosenVecto
     return ChosenVectors(StoredVectors(tables, "states"), rows)
 
 
-def _are_original(rows: pa.Table) -> bool:
-    """Whether a shard, which has one iteration, has the original examples."""
-    return bool(rows.num_rows) and rows["iteration"][0].as_py() == 0
-
-
 def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
     """Return the rows' labels; missing ones are replaced by the teacher's answer."""
     column = rows["label"]

@@ -19,13 +19,18 @@ class Originals:
         names = [shard.name for shard in rows.inputs.manifest.shards]
         numbers = {name: number for number, name in enumerate(names)}
         # Shards are named by block and iteration; the originals are iteration 0.
+        self._order: tuple[int, np.ndarray] | None = None
         self._of = [numbers.get(f"{name.partition('-i')[0]}-i000.arrow") for name in names]
 
     def logits(self, batch: RowBatch) -> np.ndarray:
         """Return the teacher's answers to the originals of a batch's rows, (rows, classes)."""
         number = self._number(batch.shard)
         keys, examples = self._set.column(number, "key").to_numpy(), batch.table["example"]
-        order = np.argsort(keys, kind="stable")
+        if not len(keys):
+            raise self._lost(batch, examples[0])
+        if self._order is None or self._order[0] != number:
+            self._order = number, np.argsort(keys, kind="stable")
+        order = self._order[1]
         places = np.searchsorted(keys, examples.to_numpy(), sorter=order)
         positions = order[np.minimum(places, len(keys) - 1)]
         if len(missing := np.flatnonzero(keys[positions] != examples.to_numpy())):

@@ -136,8 +136,7 @@ def test_the_greatest_scores_are_kept_and_the_first_of_equal_ones() -> None:
 
 
 @pytest.mark.parametrize("in_order", [True, False])
-def test_originals_are_found_window_by_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_order: bool) -> None:
-    monkeypatch.setattr("pipeline_lib.inspection.originals.WINDOW", 3)
+def test_originals_are_found(tmp_path: Path, in_order: bool) -> None:
     examples = np.random.default_rng(1).integers(0, 20, 40)
     examples = np.sort(examples) if in_order else examples
     made = [{"key": 100 + n, "example": int(e), "iteration": 1} for n, e in enumerate(examples)]

@@ -34,7 +34,7 @@ def test_who_gets_no_row_computes_one_that_does_not_count() -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_shares_add_up_to_the_loss_of_the_batch(count: int) -> None:
     ranked = CandidateBatches(SENTENCES, 12, 3, QUESTIONS, answer=1)
-    mixed = MixedBatches({"plain": LengthSorted(SENTENCES, 5, 3), "ranked": ranked}, "all", 1)
+    mixed = MixedBatches({"plain": LengthSorted(SENTENCES, 5, 3), "ranked": ranked}, 1)
 
     def loss(rows: np.ndarray) -> float:
         batch = mixed.collate(rows)

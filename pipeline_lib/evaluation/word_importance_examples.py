@@ -20,7 +20,14 @@ from pipeline_lib.base.text import Text
 from pipeline_lib.models.serving import open_teacher, student_in_use
 from pipeline_lib.models.students.folders import Predict, temperature_of
 from pipeline_lib.models.students.student import load_student
-from pipeline_lib.models.word_importance import Importance, as_json, label_choice, of_label, word_importance
+from pipeline_lib.models.word_importance import (
+    Importance,
+    as_json,
+    label_choice,
+    of_label,
+    word_counts,
+    word_importance,
+)
 from pipeline_lib.params import Params
 from pipeline_lib.results.diagrams import read_predictions
 from pipeline_lib.results.metrics import decide, label_array
@@ -29,7 +36,6 @@ from pipeline_lib.shards.columns import matrix, texts
 from pipeline_lib.shards.fingerprint import code_fingerprint
 from pipeline_lib.shards.kept import kept_json
 from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.text.words import split_words
 
 EACH = 3
 """Rows on which distillation helped, and rows on which it hurt."""
@@ -128,8 +134,7 @@ def extremes(differences: np.ndarray, sentences: list[Text]) -> list[tuple[int, 
 
 
 def _is_short(text: Text) -> bool:
-    sentences = (text,) if isinstance(text, str) else text
-    return all(len(split_words(sentence)[0]) in WORDS for sentence in sentences)
+    return all(count in WORDS for count in word_counts(text))
 
 
 def _labels(column: Any, teacher: np.ndarray, kind: Kind) -> np.ndarray:

@@ -58,6 +58,11 @@ def label_choice(name: str) -> list[str]:
     return [f"not {name}", name]
 
 
+def word_counts(text: Text) -> list[int]:
+    """Return how many words can be masked in a sentence, or in each sentence of a pair."""
+    return [len(split_words(sentence)[0]) for sentence in ((text,) if isinstance(text, str) else text)]
+
+
 def word_importance(text: Text, predict: Predict, mask: str, is_regression: bool) -> Importance:
     """Mask each word of a text in turn.
 

@@ -1,12 +1,15 @@
 """``distill verify``: check everything that stages made and fetched against its digests."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.terminal import say
+
+if TYPE_CHECKING:
+    from pipeline_lib.shards.shard_sets import ShardSet
 
 EXAMPLE = "Example: distill verify data/students data/outputs"
 REMAKE = "Delete the folders named and run `dvc repro`: what the store has whole is not made again."
@@ -56,11 +59,38 @@ def _records(above: Path) -> list[Path]:
 def _checked(record: Path) -> tuple[list[str], str]:
     """Return a record's faults, one line each, and the remedy for these."""
     from pipeline_lib.base.seals import RECORDS, faults_of
-    from pipeline_lib.inspection.verification import faults_of_set
     from pipeline_lib.retrieval.catalogue import faults_of_index, is_index
 
     if record.name in RECORDS:
         return faults_of(record), REMAKE
     if is_index(record.parent):
         return faults_of_index(record.parent), REBUILD
-    return faults_of_set(record.parent), REMAKE
+    return _faults_of_set(record.parent), REMAKE
+
+
+def _faults_of_set(folder: Path) -> list[str]:
+    """Return one line per fault of the set in ``folder``; none if it is sound."""
+    from pipeline_lib.shards.shard_sets import ShardSet
+
+    try:
+        shard_set = ShardSet.open(folder)
+    except PotstillError as error:
+        return [str(error)]
+    return shard_set.verify() + _mixed_up(folder, shard_set)
+
+
+def _mixed_up(folder: Path, outputs: "ShardSet") -> list[str]:
+    """Return the fault of outputs that do not match their inputs; inputs alone have none."""
+    from pipeline_lib.base.layout import pair_of
+    from pipeline_lib.shards.shard_sets import ShardSet, check_answers
+
+    pair = pair_of(folder)
+    if pair is None or pair.outputs != folder:
+        return []
+    if not (pair.inputs / "manifest.json").exists():
+        return [f"{folder}: its inputs {pair.inputs} are missing"]
+    try:
+        check_answers(ShardSet.open(pair.inputs).manifest, outputs.manifest)
+    except PotstillError as error:
+        return [f"{folder}: {error}"]
+    return []

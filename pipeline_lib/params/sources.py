@@ -18,7 +18,6 @@ from pipeline_lib.params.models import (
 from pipeline_lib.params.pool import OwnTexts
 from pipeline_lib.params.retrieval import JudgedFiles
 from pipeline_lib.params.task_sources import GlueFolder, HubDataset, OwnFiles
-from pipeline_lib.params.tasks import ADDED, TaskBase
 from pipeline_lib.params.wikipedia import CorpusFiles, HubCorpus
 
 CONFIG = "config.json"
@@ -89,13 +88,9 @@ class RunSource:
     def paths(self) -> list[tuple[str, str]]:
         """The paths below ``inputs`` that it names, each behind the rest of its key."""
         match self.settings:
-            case OwnFiles(files=files):
-                return [(f"files.{split}", path) for split, path in files.items()]
-            case GlueFolder(folder=folder, files=files):
-                return [(f"files.{split}", Path(folder, path).as_posix()) for split, path in files.items()]
-            case TaskBase(lexicon=lexicon, added_labels=added):
-                named = {"lexicon": lexicon, ADDED: added}
-                return [(key, path) for key, path in named.items() if path is not None]
+            case OwnFiles() | GlueFolder():
+                splits = self.settings.files
+                return [(f"files.{split}", path) for split in splits for path in self.settings.paths_of(split)]
             case LocalModel(path=path) | VectorFile(path=path):
                 return [("path", path)]
             case Finished():

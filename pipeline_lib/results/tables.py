@@ -12,6 +12,7 @@ from typing import Any
 from pipeline_lib.params import Params
 from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.schema import Changed, Detail, MethodScores, SeedScores, TaskScores, TeacherScores
+from pipeline_lib.results.significance import CONFIDENCE
 from pipeline_lib.results.speed import Form, Kind, Place
 from pipeline_lib.results.splits import shared_line
 from pipeline_lib.results.table import NONE, Column, Table, gain_cell, megabytes, multiple, percent, signed, significant
@@ -161,7 +162,7 @@ def _captions() -> Any:
 
     loader = FileSystemLoader(Path(__file__).parent)
     environment = Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, finalize=in_line)
-    return environment.get_template(CAPTIONS).module
+    return environment.get_template(CAPTIONS, globals={"confidence": CONFIDENCE}).module
 
 
 def speeds(result: TaskResult) -> Table | None:

@@ -75,8 +75,6 @@ def _write_reviews(path: Path) -> None:
 def _make_small(values: Any) -> None:
     """Make a run of seconds of what `init` wrote."""
     values |= {"seeds": [1], "device": "cpu", "workers": 1}
-    values["speed"] = {"seconds": 0.02, "repeats": 1}
-    values["evaluate"]["resamples"] = 100
     values["vocabulary"]["dimensions"] = 16
     values["methods"] = {name: values["methods"][name] for name in ("bilstm", "bilstm_kd_ts")}
     values["tasks"]["reviews"]["augment"]["n_iter"] = 1

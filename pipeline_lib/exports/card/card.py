@@ -84,7 +84,7 @@ def _of_scores(facts: Facts) -> dict[str, Any]:
     shown = {"own": facts.own, "outside": OUTSIDE, "tables": {}, "further": [], "rate": None, "differences": None}
     if (result := facts.result) is None:
         return shown
-    scores, own = result.scores, facts.own
+    scores, method = result.scores, facts.own
     classes, differences = _recalls(facts)
     by_kind = _errors(facts) if facts.is_regression else differences
     return shown | {
@@ -92,11 +92,11 @@ def _of_scores(facts: Facts) -> dict[str, Any]:
         "split": scores.decisive_split,
         "seed": str(facts.place.seed),
         "tables": task_tables(result, timed=False),
-        "further": [scores_table(result, False, one) for one in scores.further_splits],
+        "further": [scores_table(result, False, name) for name in scores.further_splits],
         "differences": by_kind,
         "left": max(classes - MAX_CLASSES, 0),
-        "rate": rate(result, "students", own.student),
-        "slower": rate(result, "teachers", own.teacher),
+        "rate": rate(result, "students", method.student),
+        "slower": rate(result, "teachers", method.teacher),
         "timed": captioned("speed", result.speed)[0] if result.speed else "",
     }
 
@@ -134,7 +134,7 @@ def _errors(facts: Facts) -> str | None:
 
 def _of_run(facts: Facts) -> dict[str, Any]:
     """Return where its parts come from, and how to make it again."""
-    location, training, parts = facts.place, facts.training, origins(facts)
+    location, training, sources = facts.place, facts.training, origins(facts)
     settings = sorted(asdict(training.settings).items()) if training else []
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     shown = {"rows": None, "commands": None} if facts.row is None else {"rows": settings_of(facts)}
@@ -142,8 +142,8 @@ def _of_run(facts: Facts) -> dict[str, Any]:
         student = f"data/students/{location.task}/{location.method}/{location.seed}"
         shown["commands"] = f"dvc repro\ndistill export {student} FOLDER --to hub"
     return shown | {
-        "front": front_matter(facts, parts),
-        "origins": parts,
+        "front": front_matter(facts, sources),
+        "origins": sources,
         "is_placed": location is not None,
         "training": training,
         "trained_with": ", ".join(f"{key} {value}" for key, value in settings),

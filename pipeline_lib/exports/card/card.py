@@ -19,6 +19,7 @@ from pipeline_lib.exports.card.card_data import Facts, read_facts
 from pipeline_lib.exports.card.front_matter import front_matter
 from pipeline_lib.exports.card.origins import origins
 from pipeline_lib.exports.card.settings import settings_of
+from pipeline_lib.models.students.folders import TEMPERATURE
 from pipeline_lib.models.students.student import Student
 from pipeline_lib.params import STARTS
 from pipeline_lib.results.markdown import code, escape, fenced
@@ -75,6 +76,7 @@ def _of_student(facts: Facts) -> dict[str, Any]:
         "vocabulary": student.model.config.vocab_size,
         "start": None if start in STARTS else start,
         "temperature": facts.temperature,
+        "temperature_key": TEMPERATURE,
         "sizes": ", ".join(f"{name} {(facts.folder / name).stat().st_size / 1e6:.2f} MB" for name in files),
     }
 

@@ -62,6 +62,9 @@ def test_a_student_predicts_from_the_wheel(installed: Path, tmp_path: Path) -> N
     assert Path(found.stdout.strip()).is_relative_to(installed)
     report = installed / "pipeline_lib/report"
     assert all((report / name).exists() for name in ("page.css", "page.html", "page.js"))
+    assert all(
+        (installed / "pipeline_lib" / name).exists() for name in ("results/captions.txt", "exports/card/card.md")
+    )
 
 
 def _write_reviews(path: Path) -> None:

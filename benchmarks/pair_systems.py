@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from harness import mean_encoder, write_classifier
+from pipeline_lib.retrieval.top_k import best
 
 from pipeline_lib.base.devices import DTYPES, resolve_batch_tokens, resolve_precision
 from pipeline_lib.models.networks.inputs import inside, model_inputs
@@ -20,7 +21,6 @@ from pipeline_lib.models.teacher import load_teacher
 from pipeline_lib.models.vector_model import VectorModel, load_vector_model
 from pipeline_lib.params import student_settings
 from pipeline_lib.retrieval.scoring import CANDIDATE_ROWS, CosineScorer, PairScorer, Scorer, scores
-from pipeline_lib.retrieval.top_k import best
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training.distillation.initialisation import Start
 

@@ -44,16 +44,16 @@ from harness import (
     take_turns,
     write_results,
 )
+from pipeline_lib.retrieval.building import Form, build
+from pipeline_lib.retrieval.catalogue import Catalogue
+from pipeline_lib.retrieval.top_k import best
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.threads import usable_cores
 from pipeline_lib.retrieval.approximate import KINDS, open_approximate, write_approximate
-from pipeline_lib.retrieval.building import Form, build
-from pipeline_lib.retrieval.catalogue import Catalogue
 from pipeline_lib.retrieval.embedders import EncoderReference
 from pipeline_lib.retrieval.scoring import CosineScorer
 from pipeline_lib.retrieval.sentence_rows import Rows, read_rows
-from pipeline_lib.retrieval.top_k import best
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import ShardSet, write_manifest, write_shard

@@ -52,6 +52,7 @@ COMMANDS = (
     explain,
     encode,
     export,
+    index,
     search,
     submit,
     study,
@@ -61,7 +62,6 @@ for module in COMMANDS:
     app.command(name, epilog=module.EXAMPLE)(getattr(module, name))
 app.add_typer(shards.app, name="shards")
 app.add_typer(store.app, name="store")
-app.add_typer(index.app, name="index")
 app.add_typer(teacher.app, name="teacher")
 app.add_typer(profile.app, name="profile")
 app.add_typer(engine.app, name="engine")

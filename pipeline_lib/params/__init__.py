@@ -41,7 +41,6 @@ from pipeline_lib.params.models import (
 )
 from pipeline_lib.params.retrieval import (
     EncoderSystem,
-    JudgedFiles,
     ModelSystem,
     RankingSystem,
     RerankedSystem,
@@ -146,7 +145,6 @@ __all__ = [
     "HubDataset",
     "HubModel",
     "Joint",
-    "JudgedFiles",
     "Keep",
     "Linear",
     "LocalModel",

@@ -12,6 +12,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.params.base import Section
 from pipeline_lib.params.check_references import check_references
 from pipeline_lib.params.profiles import is_profile, line_of, read_values
+from pipeline_lib.params.removed import instead_of
 from pipeline_lib.params.schema import Params
 from pipeline_lib.params.students import ARCHITECTURES
 from pipeline_lib.params.tasks import Classification, Multilabel, Regression
@@ -89,6 +90,8 @@ def _explain(fault: Any) -> str:
     path = list(fault["loc"])
     key = ".".join(_inner(fault)) or "the file"
     if fault["type"] == "extra_forbidden":
+        if instead := instead_of(key):
+            return f"{key}: this key is gone. Remove it: {instead}."
         return f"{key}: unknown key. Take it out or correct it{_nearest(str(path[-1]))}."
     if fault["type"] == "union_tag_not_found":
         key = f"{key}.{fault['ctx']['discriminator'].strip(chr(39))}"

@@ -33,8 +33,7 @@ def check_measured(params: Params) -> None:
 
 
 def _check_retrieval(params: Params, where: str, row: Retrieval) -> None:
-    if isinstance(row.source, TaskPairs):
-        _check_pairs(params, f"{where}.source", row.source)
+    _check_pairs(params, f"{where}.source", row.source)
     for name, system in row.systems.items():
         _check_system(params, f"{where}.systems.{name}", system, row)
     if row.teacher is not None:
@@ -59,11 +58,6 @@ def _check_system(params: Params, where: str, system: RankingSystem, row: Retrie
         _check_student(params, where, system)
     elif system.kind == "encoder":
         _check_names(f"{where}.encoder", [system.encoder], params.encoders)
-        if system.documents == "model" and isinstance(params.sentence_vectors, SentenceVectorFiles):
-            raise ValueError(
-                f"{where}.documents: `sentence_vectors` are read from files, and there is no model "
-                "here to embed documents. Set encoder"
-            )
     elif system.kind == "model":
         _check_names(f"{where}.model", [system.model], params.models)
     else:

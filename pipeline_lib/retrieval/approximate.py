@@ -1,9 +1,10 @@
-"""Approximate indexes of a catalogue's vectors: a query's candidates without scanning all rows.
+"""Approximate indexes of vectors: a query's candidates without scanning all rows.
 
 Both kinds are nearest-neighbour graphs (HNSW) by cosine.  They hold the vectors as float16, in
 memory while they are built; a search memory-maps usearch's file.  Both are optional dependencies.
 """
 
+import importlib
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +17,6 @@ from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.shards.vectors import unit
 
-Blocks = Iterable[tuple[int, np.ndarray]]
 LINKS = 32
 """Neighbours per vector in faiss's graph; usearch's default is 16."""
 VISITED = 128
@@ -25,9 +25,6 @@ VISITED = 128
 
 class ApproximateIndex(Protocol):
     """Finds candidates by cosine."""
-
-    def __len__(self) -> int:
-        """Return the number of vectors."""
 
     def add(self, first: int, vectors: np.ndarray) -> None:
         """Add vectors, float32 (rows, width), as rows starting at ``first``."""
@@ -54,15 +51,12 @@ class USearchIndex:
         return cls(_library("usearch", "usearch.index").Index(ndim=width, metric="cos", dtype="f16"))
 
     @classmethod
-    def open(cls, path: Path, to_add: bool) -> "USearchIndex":
-        """Open one to search, or to add to."""
-        index = _library("usearch", "usearch.index").Index.restore(str(path), view=not to_add)
+    def open(cls, path: Path) -> "USearchIndex":
+        """Open one to search."""
+        index = _library("usearch", "usearch.index").Index.restore(str(path), view=True)
         if index is None:  # the result for a file without its header
             raise ValueError("no header")
         return cls(index)
-
-    def __len__(self) -> int:
-        return len(self._index)
 
     def add(self, first: int, vectors: np.ndarray) -> None:
         """Add vectors; see :class:`ApproximateIndex`."""
@@ -72,7 +66,7 @@ class USearchIndex:
 
     def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:
         """Return each query's nearest rows; see :class:`ApproximateIndex`."""
-        result = self._index.search(queries, min(count, len(self)))
+        result = self._index.search(queries, min(count, len(self._index)))
         # For a single query it returns the matches themselves, for several a batch of them.
         per_query = [result] if len(queries) == 1 else [result[row] for row in range(len(queries))]
         return [matches.keys.astype(np.int64) for matches in per_query]
@@ -95,20 +89,15 @@ class FaissIndex:
         return cls(faiss.index_factory(width, f"HNSW{LINKS}_SQfp16", faiss.METRIC_INNER_PRODUCT))
 
     @classmethod
-    def open(cls, path: Path, _: bool) -> "FaissIndex":
-        """Open one."""
+    def open(cls, path: Path) -> "FaissIndex":
+        """Open one to search."""
         return cls(_library("faiss", "faiss").read_index(str(path)))
 
-    def __len__(self) -> int:
-        return int(self._index.ntotal)
-
-    def add(self, first: int, vectors: np.ndarray) -> None:
-        """Add vectors, whose row numbers must be consecutive; see :class:`ApproximateIndex`."""
+    def add(self, _: int, vectors: np.ndarray) -> None:
+        """Add vectors, in the order of their rows; see :class:`ApproximateIndex`."""
         vectors = unit(vectors).astype(np.float32)
         if not self._index.is_trained:
             self._index.train(vectors)
-        if first != len(self):
-            raise ValueError(f"row {first} cannot follow {len(self)} rows")
         self._index.add(vectors)
 
     def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:
@@ -127,19 +116,15 @@ KINDS: dict[str, Any] = {"usearch": USearchIndex, "faiss": FaissIndex}
 
 def require_library(kind: str) -> None:
     """Check that a kind's library is installed."""
-    if kind not in KINDS:
-        raise PotstillError(f"approximate: no kind {kind!r}; there are {', '.join(KINDS)}.")
     _library(kind, kind)
 
 
-def write_approximate(kind: str, path: Path, blocks: Blocks, width: int, old: Path | None = None) -> None:
+def write_approximate(kind: str, path: Path, blocks: Iterable[tuple[int, np.ndarray]], width: int) -> None:
     """Write the index of vectors to ``path``, atomically.
 
     :param blocks: first row numbers and vectors, float32 (rows, width), in row order.
-    :param old: an index of the rows before those of ``blocks``, to add to; None: there are none.
     """
-    index_class = KINDS[kind]
-    index: ApproximateIndex = index_class.new(width) if old is None else index_class.open(old, True)
+    index: ApproximateIndex = KINDS[kind].new(width)
     for first, vectors in blocks:
         index.add(first, np.ascontiguousarray(vectors))
     with atomic_path(path) as temporary:
@@ -152,17 +137,14 @@ def write_approximate(kind: str, path: Path, blocks: Blocks, width: int, old: Pa
 def open_approximate(kind: str, path: Path) -> ApproximateIndex:
     """Open an index to search."""
     try:
-        return KINDS[kind].open(path, False)
+        return KINDS[kind].open(path)
     except (OSError, RuntimeError, ValueError) as error:
         raise PotstillError(
-            f"{path}: not an index of {kind} ({reason_of(error)}). `distill index add` "
-            "with any file of sentences builds it again."
+            f"{path}: not an index of {kind} ({reason_of(error)}). Delete it, and run the same `distill index` again."
         ) from error
 
 
 def _library(kind: str, module: str) -> ModuleType:
-    import importlib
-
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -14,8 +14,7 @@ from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.models.students.vocabulary import is_one_word, normaliser, vector_file
 from pipeline_lib.models.students.word_vectors import model_vectors, model_words, read_vectors
 from pipeline_lib.params import Vocabulary
-from pipeline_lib.retrieval.scoring import CANDIDATE_ROWS, QUERY_ROWS, CosineScorer
-from pipeline_lib.retrieval.top_k import best
+from pipeline_lib.retrieval.scoring import CANDIDATE_ROWS, QUERY_ROWS, CosineScorer, best
 from pipeline_lib.shards.columns import sentences
 from pipeline_lib.shards.engine.passes import ShardPass
 from pipeline_lib.shards.fingerprint import TRAINING_LIBRARIES

@@ -4,6 +4,7 @@ from fnmatch import fnmatchcase
 
 REMOVED: dict[str, str] = {
     "catalogues.*.storage": "vectors are kept in float16",
+    "retrieval.*.source.qrels": "give the pairs as a task, or evaluate an exported encoder with sentence-transformers",
     "retrieval.*.systems.*.dimensions": "vectors are compared whole",
     "retrieval.*.systems.*.documents": "one encoder embeds both; compare its model by `kind: model`",
     "retrieval.*.systems.*.storage": "vectors are compared in float32",

@@ -77,6 +77,7 @@ class Index:
             if size != shard.bytes:
                 held = "missing" if size is None else f"{size} bytes"
                 raise PotstillError(f"{path}: {held}, but the manifest says {shard.bytes} bytes. {AGAIN}")
+        _ = index.tables
         return index
 
     @classmethod
@@ -107,12 +108,12 @@ class Index:
     @cached_property
     def vectors(self) -> StoredVectors:
         """The vectors by row number, as float32 (rows, width)."""
-        return StoredVectors([(table, "") for table in self._tables])
+        return StoredVectors([(table, "") for table in self.tables])
 
     def blocks(self, size: int = VECTORS) -> Iterator[tuple[int, np.ndarray]]:
         """Yield all vectors in blocks: the first row's number, and float32 (rows, width)."""
         first = 0
-        for table in self._tables:
+        for table in self.tables:
             for start in range(0, table.num_rows, size):
                 yield first + start, _as_float32(matrix(table["vector"].slice(start, size)))
             first += table.num_rows
@@ -143,11 +144,12 @@ class Index:
 
     def _value(self, column: str, row: int) -> str:
         number = int(np.searchsorted(self._ends, row, side="right"))
-        table = self._tables[number]
+        table = self.tables[number]
         return table[column][row - int(self._ends[number]) + table.num_rows].as_py()
 
     @cached_property
-    def _tables(self) -> list[pa.Table]:
+    def tables(self) -> list[pa.Table]:
+        """The shards, memory-mapped; their numbers of rows are the manifest's."""
         # Arrow finds a text by its offset in the mapped file: opening only reads the files' ends.
         try:
             return [*self.shards.tables()]
@@ -156,7 +158,7 @@ class Index:
 
     @cached_property
     def _ends(self) -> np.ndarray:
-        return np.cumsum([table.num_rows for table in self._tables])
+        return np.cumsum([table.num_rows for table in self.tables])
 
 
 def faults_of_index(folder: Path) -> list[str]:

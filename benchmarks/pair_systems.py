@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 from harness import mean_encoder, write_classifier
-from pipeline_lib.retrieval.top_k import best
 
 from pipeline_lib.base.devices import DTYPES, resolve_batch_tokens, resolve_precision
 from pipeline_lib.models.networks.inputs import inside, model_inputs
@@ -20,7 +19,7 @@ from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.models.teacher import load_teacher
 from pipeline_lib.models.vector_model import VectorModel, load_vector_model
 from pipeline_lib.params import student_settings
-from pipeline_lib.retrieval.scoring import CANDIDATE_ROWS, CosineScorer, PairScorer, Scorer
+from pipeline_lib.retrieval.scoring import CANDIDATE_ROWS, QUERY_ROWS, CosineScorer, PairScorer, Scorer, best
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training.distillation.initialisation import Start
 

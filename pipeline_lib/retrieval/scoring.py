@@ -5,10 +5,8 @@ section 3.1; Barkan et al. 2019, section 3.4).  With W = [W₁, W₂, W₃, W₄
 
     W₁u + b  +  (W₂ + W₃ diag(u)) v  +  W₄ |u − v|.
 
-W₁u + b is computed once for each query, and so is the matrix W₂ + W₃ diag(u), at the cost of a few
-pairs.  That saves u ⊙ v and half of the multiplications: what remains for a pair is one product of
-[v, |u − v|] with a matrix of 2 · width rows.  (Computing W₂v once for each candidate would save
-nothing more: W₃ diag(u) v takes the same product.)
+W₁u + b and the matrix W₂ + W₃ diag(u) are computed once for each query.  What remains for a pair is one product of
+[v, |u − v|] with a matrix of 2 · width rows: half of the multiplications.
 """
 
 import warnings
@@ -25,7 +23,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.students.student import Student
 
 QUERY_ROWS, CANDIDATE_ROWS = 256, 1 << 15
-"""Vectors of each side that :func:`score_blocks` processes at a time."""
+"""Vectors of each side to score at a time, if there are many."""
 CACHE_BYTES, MIN_TILE_ROWS = 2 << 20, 256
 """Of the candidates that a core processes at a time: few enough to stay in its cache, but enough to
 amortise the calls."""
@@ -125,7 +123,9 @@ class PairScorer:
             raise PotstillError(
                 "a student of several labels does not rank pairs by one. Use a student of classes or scores."
             )
-        output = _output(output, student.label_names)
+        if output is None and len(student.label_names) > 2:
+            raise PotstillError(f"output: which of {', '.join(student.label_names)} is the score? Name one.")
+        output = len(student.label_names) - 1 if output is None else output
         first, last = _layers(student)
         several = len(student.label_names) > 2
         if len(student.label_names) == 2:
@@ -291,16 +291,6 @@ def _merge(
     scores, rows = np.append(scores, block[kept]), np.append(rows, kept + start)
     order = np.lexsort((rows, -scores))[:k]
     return scores[order], rows[order]
-
-
-def _output(output: int | None, names: list[str]) -> int:
-    """Return the class that counts."""
-    listed = ", ".join(f"{number} ({name})" for number, name in enumerate(names))
-    if output is None and len(names) > 2:
-        raise PotstillError(f"output: which of the classes {listed} is the score? Name one.")
-    if output is not None and not 0 <= output < len(names):
-        raise PotstillError(f"output: there is no {output}. The student has {listed}.")
-    return len(names) - 1 if output is None else output
 
 
 def _layers(student: Student) -> tuple[Layer, Layer]:

@@ -17,7 +17,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.probabilities import probabilities
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.teacher import Teacher, load_teacher
-from pipeline_lib.retrieval.approximate import ApproximateIndex, open_approximate
+from pipeline_lib.retrieval.approximate import Candidates, open_approximate
 from pipeline_lib.retrieval.embedders import LoadedEmbedder, longest
 from pipeline_lib.retrieval.index import AGAIN, Index
 from pipeline_lib.retrieval.scoring import PairScorer, Scorer, best
@@ -130,14 +130,14 @@ class Search:
             scores, rows = best(self.scorer, queries, self.index.blocks(), k)
             yield from zip(scores, rows, strict=True)
             return
-        candidates = self._approximate.candidates(queries, self.candidates)
+        candidates = self._approximate(queries, self.candidates)
         for query, rows in zip(queries, candidates, strict=True):
             rows = np.sort(rows)
             scores, ranked = best(self.scorer, query[None], [(0, self.index.vectors[rows])], k)
             yield scores[0], rows[ranked[0]]
 
     @cached_property
-    def _approximate(self) -> ApproximateIndex:
+    def _approximate(self) -> Candidates:
         folder, file = self.index.folder, self.index.approximate
         if file is None:
             raise PotstillError(

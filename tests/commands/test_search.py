@@ -13,10 +13,9 @@ import torch
 
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.models.teacher import load_classifier
-from pipeline_lib.retrieval import approximate
 from pipeline_lib.retrieval.index import Index
 from tests.pretrained import WORDS, write_model
-from tests.retrieval.made_up import TEXTS, BruteForce, write_encoder, write_student
+from tests.retrieval.made_up import TEXTS, stand_in, write_encoder, write_student
 
 from .running import distill, failing
 
@@ -132,8 +131,7 @@ def test_a_students_own_comparison_scores(world: Path) -> None:
 
 
 def test_candidates_come_from_the_approximate_index(index: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(approximate.KINDS, "usearch", BruteForce)
-    monkeypatch.setitem(sys.modules, "usearch", sys)
+    stand_in(monkeypatch, "usearch")
     named = ("--encoder", "encoder", "--id", "key", "--workers", "1")
     distill("index", index, "a.jsonl", *named, "--approximate", "usearch")
     options = ("--k", "5", "--json")

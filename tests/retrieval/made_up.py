@@ -1,15 +1,19 @@
 """Tiny encoders and students of random vectors, and the sentences that they know."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from pipeline_lib.models.networks.student import StudentConfig
 from pipeline_lib.models.students.sentence_encoder import save_encoder
 from pipeline_lib.models.students.student import build_student, save_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import student_settings
+from pipeline_lib.retrieval import approximate
+from pipeline_lib.retrieval.approximate import Blocks, Candidates
 from pipeline_lib.retrieval.embedders import EncoderReference, IndexPass
 from pipeline_lib.retrieval.index import Index, build
 from pipeline_lib.retrieval.scoring import CosineScorer
@@ -70,27 +74,20 @@ def cosine_order(queries: np.ndarray, documents: np.ndarray) -> tuple[np.ndarray
     return scores, np.argsort(-scores, axis=1, kind="stable")
 
 
-class BruteForce:
+def write_brute_force(path: Path, blocks: Blocks, _: int) -> None:
     """Stands for a library's index: looks at all vectors."""
+    with open(path, "wb") as sink:
+        np.save(sink, np.concatenate([vectors for _, vectors in blocks]))
 
-    def __init__(self, vectors: np.ndarray) -> None:
-        self.vectors = vectors
 
-    @classmethod
-    def new(cls, width: int) -> "BruteForce":
-        return cls(np.empty((0, width), np.float32))
+def open_brute_force(path: Path) -> Candidates:
+    vectors = np.load(path)
+    return lambda queries, count: [*cosine_order(queries, vectors)[1][:, :count]]
 
-    @classmethod
-    def open(cls, path: Path) -> "BruteForce":
-        return cls(np.load(path))
 
-    def add(self, first: int, vectors: np.ndarray) -> None:
-        assert first == len(self.vectors)
-        self.vectors = np.concatenate([self.vectors, vectors])
-
-    def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:
-        return [*cosine_order(queries, self.vectors)[1][:, :count]]
-
-    def save(self, path: Path) -> None:
-        with open(path, "wb") as sink:
-            np.save(sink, self.vectors)
+def stand_in(monkeypatch: pytest.MonkeyPatch, *kinds: str) -> None:
+    """Replace libraries of approximate indexes by a brute-force search."""
+    for kind in kinds:
+        monkeypatch.setitem(approximate.WRITERS, kind, write_brute_force)
+        monkeypatch.setitem(approximate.OPENERS, kind, open_brute_force)
+        monkeypatch.setitem(sys.modules, kind, sys)

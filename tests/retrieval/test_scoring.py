@@ -182,10 +182,8 @@ def test_the_class_that_counts_is_named_where_there_are_several() -> None:
     student = make_student("static", 2)
     first, second = vectors(student, FIRST), vectors(student, SECOND)
     np.testing.assert_allclose(scores(default, first, second), expected(student, 1), atol=2e-6)
-    with pytest.raises(PotstillError, match=r"0 \(no\), 1 \(maybe\), 2 \(yes\)"):
+    with pytest.raises(PotstillError, match="which of no, maybe, yes is the score"):
         PairScorer.of(make_student("static", 3))
-    with pytest.raises(PotstillError, match="there is no 2"):
-        PairScorer.of(student, 2)
 
 
 def test_students_without_a_vector_for_each_sentence_are_refused() -> None:

@@ -23,7 +23,7 @@ from tests.pipeline.workspace import flip_byte
 from tests.pretrained import WORDS as MODEL_WORDS
 from tests.pretrained import write_model
 
-from .made_up import ENGINE, TEXTS, BruteForce, by_cosine, cosine_order, made, write_encoder, write_student
+from .made_up import ENGINE, TEXTS, by_cosine, cosine_order, made, stand_in, write_encoder, write_student
 
 QUERIES = ["word3 word4", "word10", "unknown words"]
 
@@ -135,11 +135,9 @@ def test_a_teacher_reads_as_much_as_it_was_tuned_with(tmp_path: Path, monkeypatc
     assert (CrossEncoder.of(folder).max_length, CrossEncoder.of(folder).output) == (20, 1)
 
 
-class Everything:
+def everything(queries: np.ndarray, count: int) -> list[np.ndarray]:
     """Stands for an approximate index that finds the last rows."""
-
-    def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:
-        return [np.arange(49, 49 - count, -1)] * len(queries)
+    return [np.arange(49, 49 - count, -1)] * len(queries)
 
 
 def test_candidates_are_scored_again(tmp_path: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +148,7 @@ def test_candidates_are_scored_again(tmp_path: Path, encoder: Path, monkeypatch:
     way = Search(index, plain.encoder, plain.scorer, candidates=10)
     with pytest.raises(PotstillError, match=r"has no approximate index\. Build it with"):
         way.find(QUERIES, 3)
-    monkeypatch.setattr(Search, "_approximate", Everything())
+    monkeypatch.setattr(Search, "_approximate", staticmethod(everything))
     assert rows_of(way.find(QUERIES, 3)) == (40 + order[:, :3]).tolist()
     with pytest.raises(PotstillError, match="first: 10 candidates, fewer than the 11"):
         way.find(QUERIES, 11)
@@ -164,19 +162,12 @@ def test_candidates_are_scored_again_by_the_students_comparison(
     scorer = pair_scorer(index, None, None)
     exact = replace(by_cosine(index), scorer=scorer)
     wanted = [[hit for hit in own if hit.row >= 40] for own in exact.find(QUERIES, 50)]
-    monkeypatch.setattr(Search, "_approximate", Everything())
+    monkeypatch.setattr(Search, "_approximate", staticmethod(everything))
     found = replace(exact, candidates=10).find(QUERIES, 10)
     assert rows_of(found) == rows_of(wanted)
     scores = [[[hit.score for hit in own] for own in hits] for hits in (found, wanted)]
     np.testing.assert_allclose(*scores, atol=1e-5)
     assert rows_of(found) != rows_of(replace(exact, scorer=CosineScorer(), candidates=10).find(QUERIES, 10))
-
-
-def stand_in(monkeypatch: pytest.MonkeyPatch, *kinds: str) -> None:
-    """Replace libraries by a brute-force search."""
-    for kind in kinds:
-        monkeypatch.setitem(approximate.KINDS, kind, BruteForce)
-        monkeypatch.setitem(sys.modules, kind, sys)
 
 
 def test_the_approximate_index_is_of_the_shards_that_are_there(encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +182,7 @@ def test_the_approximate_index_is_of_the_shards_that_are_there(encoder: Path, mo
 
     first = check("usearch", TEXTS[:30])
     with monkeypatch.context() as patched:
-        patched.setattr(BruteForce, "new", None)
+        patched.setattr(approximate, "WRITERS", {})
         assert check("usearch", TEXTS[:30]).approximate == first.approximate
     # One of other rows, of another kind or a damaged one is made anew.
     flip_byte(first.approximate_file)

@@ -40,7 +40,6 @@ from pipeline_lib.params.models import (
 )
 from pipeline_lib.params.retrieval import (
     EncoderSystem,
-    JudgedFiles,
     ModelSystem,
     RankingSystem,
     RerankedSystem,

@@ -108,7 +108,7 @@ def _is_tag(path: list[Any], i: int) -> bool:
         return path[i] in ("classification", "regression", "multilabel")
     if i > 1 and path[i - 2] == "students":
         return path[i] in ARCHITECTURES
-    tags = ("package", "files", "glue", "hub", "neighbours", "path", "model", "file", "task")
+    tags = ("package", "files", "glue", "hub", "neighbours", "path", "model", "file")
     if i > 1 and path[i - 2] == "models":
         return path[i] in ("package", "package_parts", "path", "hub")
     if i > 1 and path[i - 2] == "encoders":

@@ -3,6 +3,7 @@
 from fnmatch import fnmatchcase
 
 REMOVED: dict[str, str] = {
+    "catalogues.*.storage": "vectors are kept in float16",
     "engine.per_training": "one process trains each model; remove the key",
     "evaluate": "there are 1,000 resamples, and the interval is of 95 %",
     "joint.*.min_count": "every word of the group's training sets is known",
@@ -10,6 +11,10 @@ REMOVED: dict[str, str] = {
     "joint.*.sampling": "every batch of every task is used once per epoch",
     "methods.*.min_confidence": "no synthetic row is left out",
     "methods.*.repeat_originals": "every row is used once per epoch",
+    "retrieval.*.source.qrels": "give the pairs as a task, or evaluate an exported encoder with sentence-transformers",
+    "retrieval.*.systems.*.dimensions": "vectors are compared whole",
+    "retrieval.*.systems.*.documents": "one encoder embeds both; compare its model by `kind: model`",
+    "retrieval.*.systems.*.storage": "vectors are compared in float32",
     "speed": "each form is timed three times, for a second",
     "tasks.*.added_labels": "list the file in `source.files.train`, as in [train.csv, more.csv]",
     "tasks.*.lexicon": "the words are counted in the training set",

@@ -69,9 +69,6 @@ class Params(Section):
         words, sentences = self.vocabulary.vectors, self.sentence_vectors
         sources.append(RunSource("word vectors", "vocabulary.vectors", words, MODELS))
         sources.append(RunSource("sentence vectors", "sentence_vectors", sentences, MODELS))
-        for name, row in self.retrieval.items():
-            what, key = f"collection of {name}", f"retrieval.{name}"
-            sources.append(RunSource(what, f"{key}.source", row.source, key, name))
         return {source.what: source for source in sources}
 
     def input_files(self) -> list[InputFile]:

@@ -232,7 +232,7 @@ def _scored(params: Params, task: str) -> dict[str, Any]:
 def _retrieved(params: Params, name: str) -> dict[str, Any]:
     """Return what the systems of a row of `retrieval` refer to."""
     row = params.retrieval_row(name)
-    tasks = {row.source.task} if row.source.kind == "task" else set()
+    tasks = {row.source.task}
     tasks |= {system.task for system in row.systems.values() if system.kind == "student"}
     tasks |= {row.teacher.task} if row.teacher else set()
     return {

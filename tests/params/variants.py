@@ -32,7 +32,6 @@ RETRIEVAL = {
     "teacher": {"task": "neighbours", "teacher": "minilm", "label": "neighbours", "pool": 10},
     "at": [1, 10],
 }
-JUDGED = {"kind": "files", "folder": "scifact", "qrels": "qrels/test.tsv", "relevant": 1.0}
 SIMILARITY = {**{"task": "neighbours", "encoders": ["sra"], "model": "minilm", "poolings": ["cls", "mean"]}}
 TUNING = "teachers.minilm.tuning"
 FILES = {"kind": "files", "files": {"all": "a.tsv"}, "format": "tsv", "columns": None}
@@ -77,13 +76,6 @@ VARIANTS = {
     },
     "joint": {"joint": {"mtl": JOINT}},
     "retrieval": {"retrieval": {"mine": RETRIEVAL}},
-    "judged files": {
-        "retrieval": {
-            "mine": RETRIEVAL
-            | {"source": JUDGED | {"graded": True}, "teacher": None}
-            | {"systems": {"sra": RETRIEVAL["systems"]["sra"]}}
-        }
-    },
     "similarity": {"similarity": {"mine": SIMILARITY}},
     "glue": {
         "tasks.movies.source": {"kind": "glue", "folder": "SST-2", "files": {"all": "train.tsv"}, "columns": None}

@@ -36,13 +36,12 @@ app = typer.Typer(
     help="Compress BERT-class models into students about 20 times smaller and 50 times faster.",
     epilog="Run the pipeline with: distill run, or dvc repro",
 )
-COMMANDS = (init, new, plan, run, check, verify, results, account, predict, explain, encode, export, search)
+COMMANDS = (init, new, plan, run, check, verify, results, account, predict, explain, encode, export, index, search)
 for module in COMMANDS:
     name = module.__name__.rpartition(".")[2]
     app.command(name, epilog=module.EXAMPLE)(getattr(module, name))
 app.add_typer(shards.app, name="shards")
 app.add_typer(store.app, name="store")
-app.add_typer(index.app, name="index")
 app.add_typer(teacher.app, name="teacher")
 app.add_typer(profile.app, name="profile")
 

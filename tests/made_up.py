@@ -22,7 +22,6 @@ def made_up_task(**changes: Any) -> Task:
         "positive": None,
         "split": None,
         "blocks": 1,
-        "lexicon": None,
         "train_fraction": 1.0,
         "augment": {"n_iter": 1, "cap": None},
     }
@@ -131,7 +130,6 @@ def made_up_scores(methods: dict[str, Any]) -> TaskScores:
             "labels": ["negative", "positive"],
             "rows": {"train": 8000} | dict.fromkeys(SPLITS, 1000),
             "selection": "The best was chosen on dev.",
-            "evaluate": {"resamples": 1000, "confidence": 0.95, "seed": 1},
             "floor": {"answer": "positive", "scores": floor},
             "teachers": {
                 "minilm": {

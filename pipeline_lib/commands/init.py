@@ -58,12 +58,6 @@ def init(
     ] = Students.small,
     leave_out: Annotated[bool, Option("--leave-out", help="Leave out odd rows, in a copy of the files.")] = False,
     add: Annotated[bool, Option("--add", help="Keep the tasks that params.yaml has, and add this one.")] = False,
-    add_labels: Annotated[
-        bool, Option("--add-labels", help="Add these labelled rows to the task that is there.")
-    ] = False,
-    replace_labels: Annotated[
-        bool, Option("--replace", help="With --add-labels: these labels replace others.")
-    ] = False,
     no_scm: NoScm = False,
     force: Annotated[bool, Option("--force", help="Overwrite files that are in the way.")] = False,
     params: WrittenParams = PARAMS,
@@ -73,11 +67,9 @@ def init(
     The folder becomes a workspace, if it is none: dvc.yaml, params.yaml, data/, git and DVC. A flag
     overrides any guess. On a terminal, you are asked about anything ambiguous; elsewhere it is an
     error that names the flag. Files outside `inputs` are copied there. What differs from the
-    default is written to profiles/NAME.yaml, and params.yaml is generated from it. --add-labels
-    gives a task in this folder more labelled rows, such as a work list that you filled in.
+    default is written to profiles/NAME.yaml, and params.yaml is generated from it.
     """
     from pipeline_lib.base.console import SafeConsole
-    from pipeline_lib.commands import add_labels as adding
     from pipeline_lib.commands.check import checked_summary
     from pipeline_lib.commands.init_findings import language_of, show, show_reading
     from pipeline_lib.commands.profile import find_profile, keep_own_changes, write_params
@@ -88,15 +80,6 @@ def init(
 
     texts = [column for value in text or () for column in _listed(value)]
     options = replace(read_options(encoding=encoding, quoted=quoted), columns=_listed(columns) or None)
-    if replace_labels and not add_labels:
-        raise PotstillError("--replace: it goes with --add-labels. Leave it out.")
-    if add_labels:
-        described = {"--kind": kind, "--labels": labels, "--metrics": metrics, "--dev": dev}
-        described |= {"--positive": positive, "--test": test, "--unlabelled": unlabelled}
-        described |= {"--teacher": teacher, "--leave-out": leave_out, "--add": add}
-        adding.refuse_other_flags(described)
-        adding.add_labels(files, name, texts, label, options, replace_labels, params, _ask)
-        return
     dev_share, dev_file = _share_or_file(dev)
     test_share, test_file = _share_or_file(test)
     overrides = Overrides(texts, label, kind and kind.value, labels, _listed(metrics), positive, dev_share, test_share)
@@ -131,7 +114,6 @@ def init(
         profile, sections = _added(params, profile, base, proposed.sections, request.name)
     else:
         sections = proposed.sections
-        adding.keep_labels(params, request.name, sections["tasks"])
     written = _profile_text(profile, sections, default)
     _refuse_other(profile, written, force or add)
     files_written = [*proposed.placement.copies, *proposed.placement.tables]

@@ -142,11 +142,11 @@ def leave_out_deviating(system: System, texts: Sequence[Text]) -> None:
     """Time no form whose answers are not those in torch, and note why."""
     in_torch, *others = system.forms
     answers = in_torch.load("cpu")(texts) if others else None
-    for one in others:
-        agreement = KINDS[one.kind].same_answers(answers, one.load("cpu")(texts))
+    for other in others:
+        agreement = KINDS[other.kind].same_answers(answers, other.load("cpu")(texts))
         if agreement < MIN_AGREEMENT:
-            system.forms.remove(one)
-            system.not_timed[one.form] = f"answers as in torch only by {agreement:.1%} on {len(texts)} texts"
+            system.forms.remove(other)
+            system.not_timed[other.form] = f"answers as in torch only by {agreement:.1%} on {len(texts)} texts"
 
 
 def _precision(device: str) -> str:

@@ -22,7 +22,7 @@ from pipeline_lib.base.processor import cpu_name, usable_cores
 from pipeline_lib.base.text import Text
 from pipeline_lib.evaluation.timing import latency, spread, time_in_turns, use_cores
 from pipeline_lib.exports.contestants import Contestant, System, add_onnx, leave_out_deviating, students_of, teachers_of
-from pipeline_lib.params import Params, Speed
+from pipeline_lib.params import Params
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.speed import Form, Place, Rate, TaskSpeed, Timed, folder_bytes
 from pipeline_lib.shards.columns import texts
@@ -30,6 +30,8 @@ from pipeline_lib.shards.fingerprint import code_fingerprint
 from pipeline_lib.shards.kept import kept_together
 from pipeline_lib.shards.shard_sets import ShardSet
 
+SECONDS, REPEATS = 1.0, 3
+"""The least duration of a turn, and how many turns each form has."""
 MAX_SENTENCES = 4096
 """How many different sentences are read at most."""
 ANSWERS = 256
@@ -47,7 +49,6 @@ class Job:
     systems: list[list[Contestant]]
     device: str
     sentences: list[Text]
-    speed: Speed
     latency: bool = False
 
 
@@ -81,8 +82,8 @@ def measure_task(params: Params, task: str, layout: Layout) -> TaskSpeed:
         "accelerator": _accelerator(device),
         "torch": torch.__version__,
         "onnxruntime": _installed("onnxruntime"),
-        "seconds": params.speed.seconds,
-        "repeats": params.speed.repeats,
+        "seconds": SECONDS,
+        "repeats": REPEATS,
     }
     systems = {f"teacher {name}": one for name, one in teachers.items()}
     systems |= {f"student {name}": one for name, one in students.items()}
@@ -94,7 +95,7 @@ def measure_task(params: Params, task: str, layout: Layout) -> TaskSpeed:
                 if system.method is None:
                     add_onnx(system, settings.is_pair, Path(scratch, str(number)))
                 leave_out_deviating(system, spread(sentences, ANSWERS))
-            timings = _in_processes(timed, sentences, params.speed, device)
+            timings = _in_processes(timed, sentences, device)
             return {
                 name: _timed(system, timings).model_dump(mode="json") for name, system in zip(names, timed, strict=True)
             }
@@ -141,16 +142,16 @@ def _length(text: Text) -> int:
     return len(text) if isinstance(text, str) else sum(map(len, text))
 
 
-def _in_processes(systems: Sequence[System], sentences: list[Text], speed: Speed, device: str) -> Timings:
+def _in_processes(systems: Sequence[System], sentences: list[Text], device: str) -> Timings:
     """Time all systems on one core, on all, and on the accelerator if there is one."""
     cores = usable_cores()
     forms = [system.forms for system in systems]
-    jobs: dict[Place, tuple[int, Job]] = {"one_core": (1, Job(forms, "cpu", sentences, speed, latency=True))}
+    jobs: dict[Place, tuple[int, Job]] = {"one_core": (1, Job(forms, "cpu", sentences, latency=True))}
     if cores > 1:
-        jobs["all_cores"] = cores, Job(forms, "cpu", sentences, speed)
+        jobs["all_cores"] = cores, Job(forms, "cpu", sentences)
     if device != "cpu":
         accelerated = [system.accelerated for system in systems]
-        jobs["accelerator"] = cores, Job(accelerated, device, sentences, speed)
+        jobs["accelerator"] = cores, Job(accelerated, device, sentences)
     timings = {}
     for hardware, (count, job) in jobs.items():
         # A forked process would share the threads and the settings of this one.
@@ -163,9 +164,9 @@ def _in_processes(systems: Sequence[System], sentences: list[Text], speed: Speed
 def measure(job: Job) -> dict[Contestant, Measured]:
     """Time contestants in turns, in this process."""
     systems = {one: one.load(job.device) for forms in job.systems for one in forms}
-    rates = time_in_turns(systems, job.sentences, job.speed.seconds, job.speed.repeats)
+    rates = time_in_turns(systems, job.sentences, SECONDS, REPEATS)
     return {
-        one: Measured(rates[one], latency(predict, job.sentences, job.speed.seconds) if job.latency else None)
+        one: Measured(rates[one], latency(predict, job.sentences, SECONDS) if job.latency else None)
         for one, predict in systems.items()
     }
 

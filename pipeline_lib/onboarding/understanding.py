@@ -257,4 +257,4 @@ def _split(contents: dict[str, Content], overrides: Overrides) -> dict[str, Any]
     rows = next(iter(contents.values())).table.num_rows
     dev = overrides.dev or (DEV if rows >= FEW_ROWS else 2 * DEV)
     test = 0.0 if "test" in contents else TEST if overrides.test is None else overrides.test
-    return {"dev": dev, "test": test, "seed": 1}
+    return {"dev": dev, "test": test}

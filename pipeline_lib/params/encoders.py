@@ -118,10 +118,9 @@ AnyEncoder = Annotated[
 class CatalogueRow(Section):
     """Wikipedia's training sentences, embedded by an encoder into a searchable index.
 
-    ``encoder``: a row of ``encoders``.  ``storage``: the number format of the vectors.
+    ``encoder``: a row of ``encoders``.
     ``approximate``: the library of an approximate index beside them, or null.
     """
 
     encoder: Annotated[str, Ref("encoders")]
-    storage: VectorStorage
     approximate: Literal["usearch", "faiss"] | None

@@ -6,7 +6,6 @@ from pydantic import Field, model_validator
 
 from pipeline_lib.params.base import (
     Count,
-    Fraction,
     Name,
     PinnedPackage,
     Positive,
@@ -76,9 +75,6 @@ class Tuning(Section):
     learning_rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
     epochs: Times
     batch_size: Positive
-    warmup: Fraction
-    weight_decay: Annotated[float, Field(ge=0)]
-    clip_norm: Annotated[float, Field(gt=0)]
     freeze_embeddings: bool
     # No float16: it would need gradient scaling.
     precision: TrainingPrecision
@@ -95,14 +91,12 @@ class FineTuning(Tuning):
 class Refining(Tuning):
     """A teacher of several tasks at once, one encoder with a head for each (Liu 2020, 4.1.1).
 
-    ``sampling: all`` uses every task's batches once per epoch.  A number a uses as many, drawing
-    the task of each with a probability proportional to (rows of the task) ** a.  ``ranking`` gives,
-    for tasks whose pairs are a question and a candidate answer, the label of correct answers: their
-    rows are compared with those of the same question (MT-DNN, Liu et al. 2019, section 3).
+    Every task's batches are used once per epoch.  ``ranking`` gives, for tasks whose pairs are a question and a
+    candidate answer, the label of correct answers: their rows are compared with those of the same question (MT-DNN,
+    Liu et al. 2019, section 3).
     """
 
     kind: Literal["refined"]
-    sampling: Literal["all"] | Probability
     ranking: dict[Name, str]
 
 

@@ -1,28 +1,23 @@
 """Tasks of params.yaml: what their labels mean, and how they are split."""
 
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationInfo, field_validator, model_validator
 
-from pipeline_lib.base.file_formats import format_of
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.kinds.kind import Range
-from pipeline_lib.params.base import Fraction, Positive, Section, Seed, Times
+from pipeline_lib.params.base import Fraction, Positive, Section, Times
 from pipeline_lib.params.pool import Pool
 from pipeline_lib.params.task_sources import HubDataset, Source, Split
 
 UNLABELLED, POOL = "unlabelled", "pool"
-ADDED = "added_labels"
-"""The rows of a task's file of that key, among its splits until they join the training set."""
 
 
 class SplitParams(Section):
-    """How one file is split: fractions of its rows, stratified by label, drawn by ``seed``."""
+    """How one file is split: fractions of its rows, stratified by label."""
 
     dev: Annotated[float, Field(gt=0.0, lt=1.0)]
     test: Fraction
-    seed: Seed
 
 
 class AugmentParams(Section):
@@ -51,9 +46,7 @@ class Task(Section):
     teacher's answers.  What ``labels``, ``metrics`` and ``positive`` may be, and whether ``label`` may list several
     columns, its ``kind`` says: see :class:`~pipeline_lib.base.kinds.kind.TaskKind`.  The first of ``metrics`` selects
     on dev and is tested for significance.  ``train_fraction`` is the share of the training set that is used; smaller
-    shares are subsets of larger ones.  Two more keys can be left out.  ``pool``: further unlabelled texts.
-    ``added_labels``: a file below ``inputs``, with the same columns, of rows that were labelled later.  They join the
-    training set, or replace its rows of the same text, and move no row of another split.
+    shares are subsets of larger ones.  ``pool`` can be left out: further unlabelled texts.
     """
 
     source: Source
@@ -66,10 +59,8 @@ class Task(Section):
     split: SplitParams | None
     train_fraction: Annotated[float, Field(gt=0.0, le=1.0)]
     blocks: Times
-    lexicon: str | None
     augment: AugmentParams
     pool: Pool | None = None
-    added_labels: Annotated[str | None, Field(exclude=True)] = None
 
     @field_validator("labels", mode="before")
     @classmethod
@@ -82,6 +73,14 @@ class Task(Section):
     def _metrics(cls, metrics: list[str], info: ValidationInfo) -> list[str]:
         kind = KINDS.get(info.data.get("kind", ""))
         return metrics if kind is None else TypeAdapter(list[Literal[*kind.metrics]]).validate_python(metrics)
+
+    @field_validator("positive")
+    @classmethod
+    def _positive(cls, positive: str | None, info: ValidationInfo) -> str | None:
+        kind = KINDS.get(info.data.get("kind", ""))
+        if kind is not None and positive is not None and not kind.has_positive:
+            raise ValueError(f"it goes with the metric f1 of two classes. Set null for `kind: {kind.name}`")
+        return positive
 
     @model_validator(mode="after")
     def _checked_by_kind(self) -> "Task":
@@ -125,19 +124,6 @@ class Task(Section):
             raise ValueError("`split` draws what the source names already; take one of them out")
         return self
 
-    @model_validator(mode="after")
-    def _added(self) -> "Task":
-        if self.added_labels is None:
-            return self
-        if not self.learns_from_labels:
-            raise ValueError("`added_labels`: the training set has no labels; take it out")
-        if format_of(Path(self.added_labels)) in (None, "lines"):
-            raise ValueError(
-                f"`added_labels`: {self.added_labels!r} has no columns. Give a file that ends in "
-                ".csv, .jsonl or .parquet"
-            )
-        return self
-
     @property
     def is_pair(self) -> bool:
         """Whether an example is two sentences."""
@@ -153,7 +139,6 @@ class Task(Section):
         """Return the label column of one split, or the columns of several labels; None: it has no labels."""
         if split == UNLABELLED:
             return None
-        split = "train" if split == ADDED else split
         return self.label.get(split) if isinstance(self.label, dict) else self.label
 
     def labels_of(self, split: str) -> list[str]:

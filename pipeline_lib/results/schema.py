@@ -15,7 +15,6 @@ from pydantic import AfterValidator, Field
 
 from pipeline_lib.base.kinds import KINDS, TaskKind, kind_of
 from pipeline_lib.base.record_files import Record, RecordFile
-from pipeline_lib.params import Evaluate
 
 # + 0.0: a rounded -0.0 would be printed with its sign.
 Rounded = Annotated[float, AfterValidator(lambda value: round(value, 6) + 0.0)]
@@ -235,7 +234,6 @@ class TaskScores(RecordFile):
     labels: list[str]
     rows: dict[str, int]
     selection: str
-    evaluate: Evaluate
     floor: Floor
     teachers: dict[str, TeacherScores]
     methods: dict[str, MethodScores]

@@ -20,6 +20,12 @@ CHUNK = 4_000_000
 """Resampled rows to count at a time: limits memory to some tens of megabytes."""
 
 
+CONFIDENCE = 0.95
+"""The confidence level of the intervals in pages and tables."""
+COMPARISON = {"resamples": 1000, "confidence": CONFIDENCE, "seed": 1}
+"""How rows are compared with the undistilled one; see :func:`compare`."""
+
+
 @dataclass(frozen=True)
 class Difference:
     """A's mean score minus B's, its confidence interval, and the two-sided p of no difference.

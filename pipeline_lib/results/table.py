@@ -59,7 +59,7 @@ class Table:
 
         :param names: of the subjects.
         """
-        cells = [[column.value(one) for one in subjects] if column.when else [] for column in columns]
+        cells = [[column.value(subject) for subject in subjects] if column.when else [] for column in columns]
         shown = [(column, values) for column, values in zip(columns, cells, strict=True) if any(values)]
         lines = [[name, *(values[i] or NONE for _, values in shown)] for i, name in enumerate(names)]
         breaks = tuple(i for i, (column, _) in enumerate(shown, 1) if column.breaks and i > 1)

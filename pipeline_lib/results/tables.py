@@ -12,6 +12,7 @@ from typing import Any
 from pipeline_lib.params import Params
 from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.schema import Changed, MethodScores, SeedScores, TaskScores, TeacherScores
+from pipeline_lib.results.significance import CONFIDENCE
 from pipeline_lib.results.speed import Form, Kind, Place
 from pipeline_lib.results.splits import shared_line
 from pipeline_lib.results.table import NONE, Column, Table, gain_cell, megabytes, multiple, percent, signed, significant
@@ -101,14 +102,14 @@ def scores_table(result: TaskResult, timed: bool, split: str | None = None) -> T
     scores, on = result.scores, split or result.scores.decisive_split
     systems, main = systems_of(result), split is None
     columns = [
-        *(Column(one.capitalize(), _score(scores, one), when=main) for one in ("dev", "test")),
+        *(Column(name.capitalize(), _score(scores, name), when=main) for name in ("dev", "test")),
         Column(on, _score(scores, on), when=not main),
         Column(f"Gain ({on})", _of_method(lambda m: gain_cell(m.gain[on]))),
         Column("To\nteacher", _of_method(lambda m: m.against_teacher[on], signed)),
         Column("Agree", _of_method(lambda m: m.agreement[on], percent)),
         Column("Params, M\nw/o / with", _parameters, main, breaks=True),
         Column("Smaller\nw/o / with", _of_method(lambda m: m.ratio, _ratio), main),
-        Column("Sent./s", lambda one: one.rate and significant(one.rate), main and timed),
+        Column("Sent./s", lambda system: system.rate and significant(system.rate), main and timed),
         Column("Faster", _faster, main and timed),
         Column("Rate", _of_method(lambda m: f"{m.training.learning_rate:g}"), main, breaks=True),
         Column("Steps × batch", _of_method(lambda m: f"{m.training.steps:,} × {m.training.batch_size}"), main),
@@ -116,7 +117,7 @@ def scores_table(result: TaskResult, timed: bool, split: str | None = None) -> T
     ]
     title = f"{result.task}: {scores.metric}" + (f", gain on {on}" if main else f" on {on}")
     caption = scores_caption(result, timed) if main else captioned("further", scores, on)
-    return Table.of(title, [one.name for one in systems], systems, columns, caption)
+    return Table.of(title, [system.name for system in systems], systems, columns, caption)
 
 
 def scores_caption(result: TaskResult, timed: bool) -> list[str]:
@@ -161,7 +162,7 @@ def _captions() -> Any:
 
     loader = FileSystemLoader(Path(__file__).parent)
     environment = Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, finalize=in_line)
-    return environment.get_template(CAPTIONS).module
+    return environment.get_template(CAPTIONS, globals={"confidence": CONFIDENCE}).module
 
 
 def speeds(result: TaskResult) -> Table | None:
@@ -186,8 +187,8 @@ def speeds(result: TaskResult) -> Table | None:
 def calibration(result: TaskResult, split: str | None = None) -> Table | None:
     """Return the measures besides the metrics; None if nothing is scored, because no split has labels."""
     scores, on = result.scores, split or result.scores.decisive_split
-    systems = [one for one in systems_of(result) if one.scored is not None]
-    scored = next((details for one in systems if (details := one.scored.details.scores[on])), None)
+    systems = [system for system in systems_of(result) if system.scored is not None]
+    scored = next((details for system in systems if (details := system.scored.details.scores[on])), None)
     if scored is None:
         return None
     details = [detail for detail in HEADS if detail in scored]
@@ -196,13 +197,13 @@ def calibration(result: TaskResult, split: str | None = None) -> Table | None:
         Column("Learned from", _of_method(lambda m: m.learned_from)),
         *(Column(HEADS[detail], _detail(detail, on)) for detail in details),
         *(Column(f"{HEADS[d]} gain", gain, breaks=d == details[0]) for d, gain in zip(details, gains, strict=True)),
-        Column("Recall", lambda one: _recall(one, on, scores.labels), scores.of_kind.has_probabilities),
+        Column("Recall", lambda system: _recall(system, on, scores.labels), scores.of_kind.has_probabilities),
     ]
     lowest = f"the lowest of all {scores.of_kind.calls}"
     recalled = " / ".join(scores.labels) if len(scores.labels) <= MAX_RECALLS else lowest
     caption = captioned("calibration", scores, recalled) if split is None else []
     title = f"{result.task}: {scores.of_kind.details_are} on {on}"
-    return Table.of(title, [one.name for one in systems], systems, columns, caption)
+    return Table.of(title, [system.name for system in systems], systems, columns, caption)
 
 
 def routing(result: TaskResult, timed: bool, split: str | None = None) -> Table | None:
@@ -211,31 +212,33 @@ def routing(result: TaskResult, timed: bool, split: str | None = None) -> Table 
     The share is that of dev in any case.  Cost is in time if that may be shown and was measured.
     """
     on = split or result.scores.decisive_split
-    routed = [one for one in systems_of(result) if isinstance(one.scored, MethodScores) and one.scored.routing]
+    routed = [
+        system for system in systems_of(result) if isinstance(system.scored, MethodScores) and system.scored.routing
+    ]
     if not routed:
         return None
-    timed = timed and all(one.rate and one.slower for one in routed)
+    timed = timed and all(system.rate and system.slower for system in routed)
     other = on != "dev"
 
     def best(show: Callable[[Any], str]) -> Callable[[System], str]:
-        return lambda one: show(one.scored.routing.best)
+        return lambda system: show(system.scored.routing.best)
 
-    def in_time(one: System) -> str:
-        return f"{one.slower / one.rate + one.scored.routing.best.routed[on]:.2f}"
+    def in_time(system: System) -> str:
+        return f"{system.slower / system.rate + system.scored.routing.best.routed[on]:.2f}"
 
     columns = [
         Column("Routed\n(dev)", best(lambda point: percent(point.routed["dev"]))),
         Column("Dev", best(lambda point: percent(point.accuracy["dev"].mean))),
         Column(f"Routed\n({on})", best(lambda point: percent(point.routed[on])), when=other),
         Column(on.capitalize(), best(lambda point: spread(point.accuracy[on])), when=other),
-        Column("Teacher", lambda one: percent(one.scored.routing.teacher_accuracy[on])),
+        Column("Teacher", lambda system: percent(system.scored.routing.teacher_accuracy[on])),
         Column("Cost\n(time)", in_time, when=timed),
         Column("Cost\n(parameters)", best(lambda point: f"{point.cost[on]:.2f}"), when=not timed),
     ]
     title = f"{result.task}: routing" + f" on {on}" * (split is not None)
     max_loss = routed[0].scored.routing.max_loss
     caption = captioned("routing", max_loss, "seconds" if timed else "parameters") if split is None else []
-    return Table.of(title, [one.name for one in routed], routed, columns, caption)
+    return Table.of(title, [system.name for system in routed], routed, columns, caption)
 
 
 def steps(result: TaskResult, split: str | None = None) -> Table | None:
@@ -259,8 +262,8 @@ def spread(value: SeedScores, show: Callable[[float], str] = percent) -> str:
 
 
 def _of_method(get: Callable[[MethodScores], Any], show: Callable[[Any], str] = str) -> Callable[[System], str | None]:
-    def cell(one: System) -> str | None:
-        value = get(one.scored) if isinstance(one.scored, MethodScores) else None
+    def cell(system: System) -> str | None:
+        value = get(system.scored) if isinstance(system.scored, MethodScores) else None
         return None if value is None else show(value)
 
     return cell
@@ -269,8 +272,8 @@ def _of_method(get: Callable[[MethodScores], Any], show: Callable[[Any], str] = 
 def _score(scores: TaskScores, split: str) -> Callable[[System], str]:
     """Show every metric, the first with its spread, or say that the split is hidden or absent."""
 
-    def cell(one: System) -> str:
-        by_metric = one.scores.get(split)
+    def cell(system: System) -> str:
+        by_metric = system.scores.get(split)
         if by_metric is None:
             return _unscored(split, scores)
         values = [by_metric[metric] for metric in scores.metrics]
@@ -288,8 +291,8 @@ def _unscored(split: str, scores: TaskScores) -> str:
     return "hidden" if split in scores.rows else "absent"
 
 
-def _parameters(one: System) -> str | None:
-    counts = one.scored and one.scored.parameters
+def _parameters(system: System) -> str | None:
+    counts = system.scored and system.scored.parameters
     return counts and f"{counts.without_embeddings / 1e6:.2f} / {counts.with_embeddings / 1e6:.2f}"
 
 
@@ -297,10 +300,10 @@ def _ratio(ratio: Any) -> str:
     return f"{multiple(ratio.without_embeddings)} / {multiple(ratio.with_embeddings)}"
 
 
-def _faster(one: System) -> str | None:
-    if isinstance(one.scored, TeacherScores):
-        return one.rate and "1×"
-    return multiple(one.rate / one.slower) if one.rate and one.slower else None
+def _faster(system: System) -> str | None:
+    if isinstance(system.scored, TeacherScores):
+        return system.rate and "1×"
+    return multiple(system.rate / system.slower) if system.rate and system.slower else None
 
 
 def _rate_on(hardware: Place) -> Callable[[Form], str | None]:
@@ -311,8 +314,8 @@ def _detail(detail: str, split: str) -> Callable[[System], str | None]:
     def show(value: float) -> str:
         return percent(value) if detail in IN_PERCENT else f"{value:.3f}"
 
-    def cell(one: System) -> str | None:
-        by_detail = one.scored.details.scores[split]
+    def cell(system: System) -> str | None:
+        by_detail = system.scored.details.scores[split]
         if by_detail is None:
             return None
         value = by_detail[detail]
@@ -328,8 +331,8 @@ def _detail_gain(detail: str, split: str) -> Callable[[System], str | None]:
     return _of_method(lambda method: gain_cell((method.details.gain[split] or {}).get(detail), *unit))
 
 
-def _recall(one: System, split: str, labels: list[str]) -> str | None:
-    recalled = one.scored.details.recall[split]
+def _recall(system: System, split: str, labels: list[str]) -> str | None:
+    recalled = system.scored.details.recall[split]
     if recalled is None:
         return None
     recalls = [recalled[label] for label in labels if label in recalled]

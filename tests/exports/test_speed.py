@@ -19,7 +19,7 @@ from pipeline_lib.exports.speed import Job, measure, measure_task, sample_texts
 from pipeline_lib.models.serving import open_teacher
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.teacher import load_classifier
-from pipeline_lib.params import Params, Speed, load_params
+from pipeline_lib.params import Params, load_params
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.speed import TaskSpeed
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
@@ -31,7 +31,6 @@ from .students import WORDS, write_student
 PROJECT = Path(__file__).parents[2]
 LABELS = ["negative", "positive"]
 BEST = "distilled"
-QUICK = Speed(seconds=0.01, repeats=2)
 TEXTS = [" ".join(WORDS[n % 7 : n % 7 + 1 + n % 3]) for n in range(40)]
 
 
@@ -54,6 +53,13 @@ def write_teacher(folder: Path, labels: list[str], family: str = "bert") -> Path
     return folder
 
 
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take turns of a hundredth of a second."""
+    monkeypatch.setattr("pipeline_lib.exports.speed.SECONDS", 0.01)
+    monkeypatch.setattr("pipeline_lib.exports.speed.REPEATS", 2)
+
+
 @pytest.fixture
 def params() -> Params:
     """Return one task's parameters: two methods of one architecture, and one of another."""
@@ -67,7 +73,6 @@ def params() -> Params:
             "methods": {"plain": row, BEST: row, "other": other},
             "teachers": {"minilm": teacher},
             "seeds": [1],
-            "speed": QUICK,
             "device": "cpu",
         }
     )
@@ -159,8 +164,8 @@ def test_only_a_system_that_changed_is_timed_again(
     assert changed.students["bilstm"] == first.students["bilstm"]
     monkeypatch.setattr(timing, "version", lambda name: f"another {name}")
     assert len(timed_here(params, layout, monkeypatch)[1][0][1].systems) == 3
-    slower = params.model_copy(update={"speed": Speed(seconds=0.01, repeats=1)})
-    assert len(timed_here(slower, layout, monkeypatch)[1][0][1].systems) == 3
+    monkeypatch.setattr("pipeline_lib.exports.speed.REPEATS", 1)
+    assert len(timed_here(params, layout, monkeypatch)[1][0][1].systems) == 3
 
 
 def test_the_export_is_kept_and_answers_as_the_student(
@@ -240,7 +245,7 @@ def test_on_an_accelerator_only_the_form_in_torch_runs(
     assert [one.form for one in teacher.accelerated] == ["torch bfloat16"]
     student = students_of(params, "movies", layout, "cuda", None)["bilstm"]
     assert student.accelerated == student.forms
-    found = measure(Job([student.accelerated], "cpu", TEXTS, QUICK))
+    found = measure(Job([student.accelerated], "cpu", TEXTS))
     (own,) = found.values()
     assert own.latency_ms is None and own.rate.median > 0
 

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.text import Text
-from pipeline_lib.models.word_importance import as_json, masked_variants, word_counts, word_importance
+from pipeline_lib.models.word_importance import as_json, masked_variants, word_importance
 
 NAMES = ["negative", "positive"]
 
@@ -79,27 +79,3 @@ def test_of_a_regression_the_change_of_the_score_counts() -> None:
 def test_a_text_without_words_is_refused() -> None:
     with pytest.raises(PotstillError, match="no word to mask"):
         word_importance("  ", reads_good, "[MASK]", False)
-
-
-def test_words_that_are_not_read_have_no_number_and_cost_nothing() -> None:
-    asked: list[Text] = []
-
-    def predict(texts: Sequence[Text]) -> np.ndarray:
-        asked.extend(texts)
-        return reads_good(texts)
-
-    found = word_importance("a good film too", predict, "#", False, [2])
-    assert asked == ["a good film too", "# good film too", "a # film too"]
-    assert found.read == (2,)
-    np.testing.assert_allclose(found.changes, [0.0, 1.0, np.nan, np.nan], atol=1e-9)
-    plain = as_json("a good film too", {"a": found}, NAMES)["models"]["a"]
-    assert plain["words_read"] == [2] and plain["changes"][2:] == [None, None]
-    assert plain["masked_labels"][2:] == [None, None]
-    pair = word_importance(("a good", "film too"), predict, "#", False, [0, 1])
-    assert pair.read == (0, 1) and np.isnan(pair.changes).tolist() == [True, True, False, True]
-
-
-def test_words_are_counted_up_to_a_character() -> None:
-    assert word_counts("one two three", [7]) == [2]
-    assert word_counts(("one two", "three"), [0, 9]) == [0, 1]
-    assert word_counts("one two") == [2]

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds.calibration import (
@@ -41,7 +41,7 @@ _CONTROLS = {"Cc", "Zl", "Zp"}
 """Unicode's categories of control characters and line separators."""
 
 
-def check_classes(labels: Mapping[str, list[str] | Range]) -> None:
+def check_classes(labels: dict[str, list[str] | Range]) -> dict[str, list[str] | Range]:
     """Check that classes can be told apart, and that no value belongs to two; ValueError for the first fault."""
     names: dict[str, str] = {}
     classes: dict[str, str] = {}
@@ -59,6 +59,13 @@ def check_classes(labels: Mapping[str, list[str] | Range]) -> None:
                 raise ValueError(f"{raw!r} is listed under {classes[raw]} and {name}. Keep one.")
             classes[raw] = name
     _check_ranges({name: one for name, one in labels.items() if isinstance(one, Range)})
+    return labels
+
+
+def check_names(labels: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Check that labels can be told apart, whose values may be the same; ValueError for the first fault."""
+    check_classes({name: [] for name in labels})
+    return labels
 
 
 def _check_ranges(ranges: dict[str, Range]) -> None:
@@ -140,12 +147,12 @@ class Classes(TaskKind):
         "f1": "an F1",
         "matthews_correlation": "a Matthews correlation",
     }
-    settings = Annotated[dict[str, list[str] | Range], Field(min_length=2)]
+    settings = Annotated[dict[str, list[str] | Range], Field(min_length=2), AfterValidator(check_classes)]
+    has_positive = True
     thresholds = ("dev", "likelihood")
 
     def check(self, task: Any) -> None:
         """Check the classes, their values, and the positive one."""
-        check_classes(task.labels)
         check_filled(task)
         check_column(task)
         if task.positive is None:

@@ -82,6 +82,7 @@ class TaskKind(ABC):
     :cvar settings: the type of ``labels`` in params.yaml, as pydantic checks it.
     :cvar has_probabilities: whether outputs are logits, so that an answer has a confidence.
     :cvar one_of: whether exactly one of the labels applies to each row.
+    :cvar has_positive: whether ``positive`` of params.yaml names a label.
     :cvar thresholds: the values of a method's ``threshold``.
     :cvar calls, answer_is, details_are, detail_notes, agrees, note: what tables and pages say of it.
     :cvar asked, prompt: the key of an answer that a language model is asked for, and how.
@@ -94,6 +95,7 @@ class TaskKind(ABC):
     settings: ClassVar[Any]
     has_probabilities: ClassVar[bool] = True
     one_of: ClassVar[bool] = True
+    has_positive: ClassVar[bool] = False
     thresholds: ClassVar[Sequence[str]] = ()
     calls: ClassVar[str] = "classes"
     describes: ClassVar[str] = "classifies {reads} as {names}"
@@ -115,7 +117,6 @@ class TaskKind(ABC):
     def check(self, task: Any) -> None:
         """Check what a task of this kind says besides the types of its values; ValueError for the first fault."""
         check_column(task)
-        check_no_positive(task)
 
     def label_names(self, task: Any) -> list[str]:
         """Return the names of a model's outputs."""
@@ -316,12 +317,6 @@ def check_column(task: Any) -> None:
     """Check that one column has the labels; ValueError."""
     if any(isinstance(columns, list) for columns in task.label_columns):
         raise ValueError(f"`label` names several columns, and with `kind: {task.kind}` there is one. Name it")
-
-
-def check_no_positive(task: Any) -> None:
-    """Check that no class is named whose F1 is reported; ValueError."""
-    if task.positive is not None:
-        raise ValueError(f"`positive` goes with the metric f1 of two classes. Set null for `kind: {task.kind}`")
 
 
 def rounded(value: float) -> float:

@@ -6,11 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds.calibration import reliability
-from pipeline_lib.base.kinds.classes import Classes, best_threshold, check_classes, check_filled
+from pipeline_lib.base.kinds.classes import Classes, best_threshold, check_classes, check_filled, check_names
 from pipeline_lib.base.kinds.kind import (
     LABELS,
     MINUS_ONE,
@@ -19,7 +19,6 @@ from pipeline_lib.base.kinds.kind import (
     Raw,
     ScoreSamples,
     TaskKind,
-    check_no_positive,
     numbers_of,
     ratio,
     row_counts,
@@ -93,7 +92,8 @@ class LabelSets(TaskKind):
         "f1_macro": "a macro-averaged F1",
         "average_precision": "an average precision",
     }
-    settings = Annotated[dict[str, list[str]], Field(min_length=2)]
+    # Columns have the same values; those of a list must differ.
+    settings = Annotated[dict[str, list[str]], Field(min_length=2), AfterValidator(check_names)]
     one_of = False
     thresholds = ("dev",)
     calls = asked = LABELS
@@ -111,8 +111,6 @@ class LabelSets(TaskKind):
     def check(self, task: Any) -> None:
         """Check the labels, and their columns."""
         lists = [columns for columns in task.label_columns if isinstance(columns, list)]
-        # Columns have the same values; those of a list must differ.
-        check_classes({name: [] for name in task.labels})
         if len(lists) < len(task.label_columns):
             check_classes(task.labels)
         for columns in lists:
@@ -127,7 +125,6 @@ class LabelSets(TaskKind):
         no = [value for values in task.labels.values() for value in values if value in NO]
         if no and lists:
             raise ValueError(f"`labels`: {no[0]!r} in a label's column says that a row lacks it")
-        check_no_positive(task)
 
     def meaning(self, task: Any) -> LabelMarks:
         """Return the values of each label."""

@@ -20,6 +20,7 @@ from pipeline_lib.exports.card.card_data import Facts, read_facts
 from pipeline_lib.exports.card.front_matter import front_matter
 from pipeline_lib.exports.card.origins import origins
 from pipeline_lib.exports.card.settings import settings_of
+from pipeline_lib.models.students.folders import TEMPERATURE
 from pipeline_lib.models.students.student import Student
 from pipeline_lib.params import STARTS
 from pipeline_lib.results.markdown import code, escape, fenced
@@ -76,6 +77,7 @@ def _of_student(facts: Facts) -> dict[str, Any]:
         "vocabulary": student.model.config.vocab_size,
         "start": None if start in STARTS else start,
         "temperature": facts.temperature,
+        "temperature_key": TEMPERATURE,
         "sizes": ", ".join(f"{name} {(facts.folder / name).stat().st_size / 1e6:.2f} MB" for name in files),
     }
 
@@ -85,7 +87,7 @@ def _of_scores(facts: Facts) -> dict[str, Any]:
     shown = {"own": facts.own, "outside": OUTSIDE, "tables": {}, "further": [], "rate": None, "differences": None}
     if (result := facts.result) is None:
         return shown
-    scores, row = result.scores, facts.own
+    scores, method = result.scores, facts.own
     classes, differences = _recalls(facts)
     by_kind = differences if scores.of_kind.has_probabilities else _errors(facts)
     return shown | {
@@ -93,11 +95,11 @@ def _of_scores(facts: Facts) -> dict[str, Any]:
         "split": scores.decisive_split,
         "seed": str(facts.place.seed),
         "tables": task_tables(result, timed=False),
-        "further": [scores_table(result, False, one) for one in scores.further_splits],
+        "further": [scores_table(result, False, name) for name in scores.further_splits],
         "differences": by_kind,
         "left": max(classes - MAX_CLASSES, 0),
-        "rate": rate(result, "students", row.student),
-        "slower": rate(result, "teachers", row.teacher),
+        "rate": rate(result, "students", method.student),
+        "slower": rate(result, "teachers", method.teacher),
         "timed": captioned("speed", result.speed)[0] if result.speed else "",
     }
 
@@ -135,7 +137,7 @@ def _errors(facts: Facts) -> str | None:
 
 def _of_run(facts: Facts) -> dict[str, Any]:
     """Return where its parts come from, and how to make it again."""
-    location, training, parts = facts.place, facts.training, origins(facts)
+    location, training, sources = facts.place, facts.training, origins(facts)
     settings = sorted(asdict(training.settings).items()) if training else []
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     shown = {"rows": None, "commands": None} if facts.row is None else {"rows": settings_of(facts)}
@@ -143,8 +145,8 @@ def _of_run(facts: Facts) -> dict[str, Any]:
         student = f"data/students/{location.task}/{location.method}/{location.seed}"
         shown["commands"] = f"dvc repro\ndistill export {student} FOLDER --to hub"
     return shown | {
-        "front": front_matter(facts, parts),
-        "origins": parts,
+        "front": front_matter(facts, sources),
+        "origins": sources,
         "is_placed": location is not None,
         "training": training,
         "trained_with": ", ".join(f"{key} {value}" for key, value in settings),

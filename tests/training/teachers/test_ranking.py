@@ -53,11 +53,10 @@ def test_questions_alike_in_length_go_together() -> None:
 
 def test_mixed_with_other_tasks() -> None:
     ranked, other = make(4), LengthSorted(make(4).sentences, 4, 3)
-    for sampling in ("all", 0.5):
-        mixed = MixedBatches({"ranked": ranked, "other": other}, sampling, 1)
-        found = [mixed.collate(rows) for rows in mixed.epoch(0)]
-        assert len(found) == len(ranked.epoch(0)) + len(other.epoch(0))
-        assert {b["task"] for b in found if "candidates" in b} == {"ranked"}
+    mixed = MixedBatches({"ranked": ranked, "other": other}, 1)
+    found = [mixed.collate(rows) for rows in mixed.epoch(0)]
+    assert len(found) == len(ranked.epoch(0)) + len(other.epoch(0))
+    assert {b["task"] for b in found if "candidates" in b} == {"ranked"}
 
 
 def test_questions_are_numbered_as_they_come() -> None:

@@ -39,13 +39,9 @@ SETTINGS = {
     "learning_rates": [3e-3],
     "epochs": 6,
     "batch_size": 16,
-    "warmup": 0.1,
-    "weight_decay": 0.01,
-    "clip_norm": 1.0,
     "freeze_embeddings": False,
     "precision": "float32",
     "seed": 1,
-    "sampling": "all",
     "ranking": {},
 }
 
@@ -250,7 +246,6 @@ def test_what_determines_it(data: Path) -> None:
     others = [
         make(data, seed=2),
         make(data, select="loss"),
-        make(data, sampling=0.5),
         make(data, freeze_embeddings=True),
         make(data, rate=1e-3),
         make(data, TASKS[::-1]),
@@ -264,10 +259,10 @@ def test_what_determines_it(data: Path) -> None:
 
 
 def test_another_seed_gives_another_teacher(data: Path, tmp_path: Path) -> None:
-    for folder, changes in (("a", {}), ("b", {"seed": 2}), ("c", {"sampling": 0.0})):
+    for folder, changes in (("a", {}), ("b", {"seed": 2})):
         train(make(data, epochs=1, **changes), tmp_path / folder)
-    digests = {digest_model(tmp_path / folder / "moods") for folder in "abc"}
-    assert len(digests) == 3
+    digests = {digest_model(tmp_path / folder / "moods") for folder in "ab"}
+    assert len(digests) == 2
 
 
 def test_killed_it_resumes_to_the_same_bytes(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,19 +316,11 @@ def test_what_cannot_be_ranked(data: Path, ranking: dict[str, str], message: str
         make(data, [*TASKS, "answers"], ranking=ranking)
 
 
-@pytest.mark.parametrize("sampling", [-0.1, 1.1, "some"])
-def test_sampling_is_all_or_an_exponent(sampling: Any) -> None:
-    with pytest.raises(ValueError, match="sampling"):
-        Refining.model_validate(SETTINGS | {"sampling": sampling})
-
-
 def single(data: Path, task: str, **changes: Any) -> TeacherTraining:
     """Return the training of one task's teacher; keyword arguments replace settings."""
     refined = make(data, [task])
     settings = {**SETTINGS, "kind": "single", **changes}
-    tuning = FineTuning.model_validate(
-        {name: value for name, value in settings.items() if name not in ("sampling", "ranking")}
-    )
+    tuning = FineTuning.model_validate({name: value for name, value in settings.items() if name != "ranking"})
     return TeacherTraining(data / "base", refined.tasks, tuning, 32, 3e-3, "cpu", "float32")
 
 

@@ -11,7 +11,7 @@ from pipeline_lib.base.files import write_json
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.teacher import load_classifier, load_teacher
 from tests.exports.students import MAX_WORDS, WORDS, write_student
-from tests.pretrained import write_model
+from tests.kit.pretrained import write_model
 
 from .running import distill
 

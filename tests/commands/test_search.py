@@ -16,7 +16,7 @@ from pipeline_lib.models.students.vector_targets import Targets
 from pipeline_lib.models.teacher import load_classifier
 from pipeline_lib.retrieval import approximate
 from pipeline_lib.retrieval.catalogue import UNFINISHED, Catalogue
-from tests.pretrained import WORDS, write_model
+from tests.kit.pretrained import WORDS, write_model
 from tests.retrieval.made_up import TEXTS, BruteForce, write_encoder, write_student
 
 from .running import distill, failing

@@ -19,7 +19,7 @@ from pipeline_lib.params import Classification, Regression, check_params, load_p
 from pipeline_lib.params.profiles import read_values
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.shard_sets import write_shard
-from tests.made_up import made_up_method, made_up_scores
+from tests.kit.made_up import made_up_method, made_up_scores
 
 ROOT = Path(__file__).parents[2]
 COMMON: dict[str, Any] = {

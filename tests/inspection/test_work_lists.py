@@ -16,7 +16,7 @@ from pipeline_lib.inspection.work_lists import ListPart, WorkList, lists_of, wor
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.shard_sets import write_shard
 from pipeline_lib.shards.training_texts import unlabelled_folder
-from tests.made_up import made_up_method, made_up_scores
+from tests.kit.made_up import made_up_method, made_up_scores
 
 from .made_up import TASK, TEACHER, made_up_transfer, odds, params, sentence, transfer_table, write_set
 

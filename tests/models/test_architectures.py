@@ -10,7 +10,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassificati
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.teacher import load_classifier, load_teacher
 from pipeline_lib.models.vector_model import load_vector_model
-from tests.hub_folders import change_json, write_classifier
+from tests.kit.hub_folders import change_json, write_classifier
 
 FAMILIES = ["albert", "bert", "deberta-v2", "distilbert", "gpt2", "modernbert", "roberta"]
 FAMILIES += ["xlm-roberta"]

@@ -13,8 +13,8 @@ from pipeline_lib.models import masked_lm
 from pipeline_lib.models.loadable import loading_faults
 from pipeline_lib.models.masked_lm import MaskedLanguageModel, load_masked_lm
 from pipeline_lib.params import check_params
+from tests.kit.pretrained import write_model
 from tests.params.variants import changed
-from tests.pretrained import write_model
 
 HEAD = "AutoModelForMaskedLM"
 WHOLE = ["a", "film", "good", "dull", "plot", "is", "not", "the"]

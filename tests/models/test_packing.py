@@ -9,7 +9,7 @@ import torch
 from pipeline_lib.models.networks import attention, packing
 from pipeline_lib.models.teacher import Teacher, length_sorted_batches, load_classifier, load_teacher
 from pipeline_lib.models.vector_model import VectorModel, load_vector_model
-from tests.pretrained import write_model
+from tests.kit.pretrained import write_model
 
 PACKED = ("bert", "mpnet", "roberta", "xlm-roberta", "distilbert", "electra", "albert")
 WORDS = ["a", "film", "good", "dull", "plot", "is", "not", "the"]

@@ -17,8 +17,8 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.teacher import digest_model, keep_head_exact, load_classifier, load_teacher
 from pipeline_lib.models.vector_model import load_vector_model
 from pipeline_lib.shards.columns import KEPT, MASKED
+from tests.kit.pretrained import FAMILIES, write_model
 from tests.pipeline.corpus import sentences, write_encoder
-from tests.pretrained import FAMILIES, write_model
 
 
 @pytest.fixture(scope="module")

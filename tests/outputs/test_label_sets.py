@@ -19,7 +19,7 @@ from pipeline_lib.outputs.files.final_answer import stated_labels
 from pipeline_lib.outputs.files.infer_task import task_of
 from pipeline_lib.outputs.files.llm_batches import answer_tokens, batch_request, instruction
 from pipeline_lib.outputs.health import chance_agreement, check_agreement
-from tests.made_up import made_up_task, task_of_labels
+from tests.kit.made_up import made_up_task, task_of_labels
 
 from .answer_files import lines, read_answers, settings
 

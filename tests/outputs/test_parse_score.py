@@ -13,7 +13,7 @@ from pipeline_lib.outputs.files.gathering import frequent
 from pipeline_lib.outputs.files.llm_batches import batch_request, instruction, requests_of
 from pipeline_lib.outputs.files.parse_score import said_score
 from pipeline_lib.params import Range, Regression
-from tests.made_up import made_up_task
+from tests.kit.made_up import made_up_task
 
 from .answer_files import TASK, gather_answers, lines, read_answers, settings
 from .test_batch_output import batch_line

@@ -13,8 +13,8 @@ from pipeline_lib.shards.columns import column_suffixes
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.shard_sets import ShardSet
-from tests.pretrained import write_model
-from tests.shard_files import write_set
+from tests.kit.pretrained import write_model
+from tests.kit.shard_files import write_set
 
 pytestmark = pytest.mark.usefixtures("store_home")
 

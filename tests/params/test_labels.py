@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from pipeline_lib.params import METRICS, check_params, kind_of
-from tests.made_up import task_of_labels
+from tests.kit.made_up import task_of_labels
 
 from .variants import RETRIEVAL, SIMILARITY, changed, error_of
 

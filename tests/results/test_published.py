@@ -23,7 +23,7 @@ from pipeline_lib.results.published import (
 )
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.terminal import print_table
-from tests.made_up import made_up_method, made_up_scores, with_split
+from tests.kit.made_up import made_up_method, made_up_scores, with_split
 from tests.tour import TOUR
 
 PUBLISHED = read_published()

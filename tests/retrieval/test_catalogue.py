@@ -21,8 +21,8 @@ from pipeline_lib.retrieval.segments import BuildReport
 from pipeline_lib.retrieval.sentence_rows import Rows
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.vectors import unit
+from tests.kit.pretrained import write_model
 from tests.pipeline.workspace import flip_byte
-from tests.pretrained import write_model
 
 from .made_up import ENGINE, TEXTS, WIDTH, made, write_encoder
 

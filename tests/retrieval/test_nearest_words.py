@@ -11,7 +11,7 @@ import pytest
 from pipeline_lib.models.students.word_vectors import model_vectors
 from pipeline_lib.params import Vocabulary
 from pipeline_lib.retrieval.nearest_words import NearestWordsPass, nearest
-from tests.pretrained import write_model
+from tests.kit.pretrained import write_model
 
 
 def vocabulary(vectors: dict[str, Any], lowercase: bool = True) -> Vocabulary:

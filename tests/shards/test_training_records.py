@@ -18,7 +18,7 @@ from pipeline_lib.shards.training_records import (
     TunedTeacherRecord,
     tuned_length,
 )
-from tests.made_up import made_up_teacher, made_up_training
+from tests.kit.made_up import made_up_teacher, made_up_training
 
 SCORES = [[0.5, 0.1], [0.9, 0.3], [0.7, 0.4]]
 

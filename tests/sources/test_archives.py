@@ -9,7 +9,7 @@ import pytest
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.sources import archives
 from pipeline_lib.sources.archives import extract_folder, join_members, read_member
-from tests.archives import tar_bytes, zip_bytes
+from tests.kit.archives import tar_bytes, zip_bytes
 
 INNER = {"texts/train.txt": b"one\n", "texts/dev.txt": b"two\n"}
 

@@ -24,8 +24,8 @@ from pipeline_lib.params import (
 )
 from pipeline_lib.sources.models import check_classifier, fetch_model, fetch_models, name_outputs
 from pipeline_lib.sources.preflight import model_faults
-from tests.archives import write_files, zip_bytes
-from tests.made_up import made_up_task, task_of_labels
+from tests.kit.archives import write_files, zip_bytes
+from tests.kit.made_up import made_up_task, task_of_labels
 from tests.tour import TOUR
 
 NAMES = ["config.json", "model.safetensors", "tokenizer.json"]

@@ -15,7 +15,7 @@ from pipeline_lib.commands.studies.study_tables import read_figures, table, writ
 from pipeline_lib.commands.studies.sweeps import SWEEPS, Rows, Study
 from pipeline_lib.params import check_params
 from pipeline_lib.params.profiles import read_values
-from tests.made_up import made_up_training
+from tests.kit.made_up import made_up_training
 from tests.params.variants import changed
 
 

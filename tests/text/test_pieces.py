@@ -7,7 +7,7 @@ import pytest
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.text import pieces
-from tests.pretrained import write_model
+from tests.kit.pretrained import write_model
 
 
 @pytest.mark.parametrize("pair", [False, True])

@@ -11,7 +11,7 @@ from transformers import AutoConfig, AutoModelForSequenceClassification
 from pipeline_lib.shards.training_records import Settings
 from pipeline_lib.training.optimisers import make_optimiser, parameter_groups, rate_factor
 from pipeline_lib.training.teachers.refining import SharedClassifiers
-from tests.made_up import made_up_training
+from tests.kit.made_up import made_up_training
 
 SIZES = {"num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 8, "pad_token_id": 0}
 SIZES |= {"hidden_size": 4, "intermediate_size": 6}

@@ -11,7 +11,7 @@ import pytest
 from pipeline_lib.shards.training_records import TrainingRecord
 from pipeline_lib.training import progress
 from pipeline_lib.training.progress import show_training
-from tests.made_up import made_up_training
+from tests.kit.made_up import made_up_training
 
 
 @dataclass(frozen=True)

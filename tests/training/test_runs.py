@@ -26,7 +26,7 @@ from pipeline_lib.training.loop import DevScore
 from pipeline_lib.training.runs import Message, Prepared, TrainingSpec, train_all
 from pipeline_lib.training.search import TrainingRow, train_rows
 from pipeline_lib.training.teachers.finetuning import TeacherTraining
-from tests.made_up import made_up_training
+from tests.kit.made_up import made_up_training
 
 RUN: list[tuple[str, int, float]] = []
 

@@ -17,8 +17,8 @@ from pipeline_lib.shards.columns import KEPT, SUBSTITUTED
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import Piece, ShardPass, run_pass, run_pieces
 from pipeline_lib.shards.shard_sets import ShardSet
-from tests.made_up import made_up_task
-from tests.shard_files import write_set
+from tests.kit.made_up import made_up_task
+from tests.kit.shard_files import write_set
 
 LISTS = pa.list_(pa.list_(pa.string()))
 RULE = {"p": 1.0, "candidates": 2, "model": "bert", "max_length": 8}

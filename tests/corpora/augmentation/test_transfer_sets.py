@@ -18,9 +18,9 @@ from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import PassStats, run_pass
 from pipeline_lib.shards.shard_sets import Manifest, ShardSet
-from tests.encoded import dev_sentences, training_sentences
-from tests.made_up import made_up_task
-from tests.shard_files import write_set
+from tests.kit.encoded import dev_sentences, training_sentences
+from tests.kit.made_up import made_up_task
+from tests.kit.shard_files import write_set
 
 pytestmark = pytest.mark.usefixtures("store_home")
 

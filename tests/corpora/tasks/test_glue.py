@@ -14,7 +14,7 @@ from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import Example, read_examples
 from pipeline_lib.params import Task, check_params, load_params
 from pipeline_lib.params.profiles import read_values
-from tests.archives import write_files
+from tests.kit.archives import write_files
 from tests.papers import PAPERS, ROWS, write_glue
 
 ROOT = Path(__file__).parents[3]

@@ -19,7 +19,7 @@ from pipeline_lib.results.metrics import label_array
 from pipeline_lib.shards.columns import kind_of_labels
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import ShardSet
-from tests.made_up import task_of_labels
+from tests.kit.made_up import task_of_labels
 
 HEADER = "sentence\ttoxic\tthreat\tspam\n"
 TAGS = {"label": "tags", "labels": {"joy": ["joy"], "anger": ["anger"], "New York": ["New York"]}}

@@ -16,7 +16,7 @@ from pipeline_lib.corpora.tasks.pool import write_pool
 from pipeline_lib.params import OwnFiles
 from pipeline_lib.params.pool import Pool
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
-from tests.made_up import made_up_task
+from tests.kit.made_up import made_up_task
 
 OWN = {"kind": "files", "files": ["a.csv", "b.csv"], "format": "csv", "columns": None}
 OWN |= {"text": "said"}

@@ -20,7 +20,7 @@ from pipeline_lib.results.splits import prepared_line
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import Manifest, ShardSet
 from pipeline_lib.text.words import split_words
-from tests.made_up import made_up_task
+from tests.kit.made_up import made_up_task
 
 ALONE = LocalEngine(1)
 

@@ -21,8 +21,8 @@ from pipeline_lib.corpora.wikipedia import articles
 from pipeline_lib.corpora.wikipedia.articles import Article, read_articles
 from pipeline_lib.corpora.wikipedia.chunks import read_chunks
 from pipeline_lib.params import CorpusFiles, HubCorpus, PackageCorpus
-from tests.archives import write_files, zip_bytes
 from tests.corpora.wikipedia.wikis import dump, page
+from tests.kit.archives import write_files, zip_bytes
 
 PAGES = [
     page(12, "Anarchism", "'''Anarchism''' is a & b."),

@@ -15,8 +15,8 @@ from pipeline_lib.models.students.check_student import check_fits, check_width, 
 from pipeline_lib.params import Params, check_params, student_settings
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
+from tests.kit.pretrained import FAMILIES, LAYERS, PIECES, write_model
 from tests.params.variants import TINY, changed
-from tests.pretrained import FAMILIES, LAYERS, PIECES, write_model
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -29,7 +29,7 @@ from pipeline_lib.training.distillation.initialisation import start_from_layers
 from pipeline_lib.training.loop import Batch, Settings, fit
 from pipeline_lib.training.objectives import objective_loss
 from pipeline_lib.training.optimisers import make_optimiser
-from tests.pretrained import WORDS, write_model
+from tests.kit.pretrained import WORDS, write_model
 
 CPU = torch.device("cpu")
 DSE = {

@@ -21,7 +21,7 @@ from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.training.distillation.initialisation import start_from_layers, start_from_pieces
-from tests.pretrained import LAYERS, PIECES, WORDS, write_model
+from tests.kit.pretrained import LAYERS, PIECES, WORDS, write_model
 
 PAIRS = [
     ("A good film.", "the plots"),

@@ -26,7 +26,7 @@ from pipeline_lib.retrieval.evaluation.rankings import in_order, log_odds, ranki
 from pipeline_lib.retrieval.evaluation.sentence_vectors import model_encoder
 from pipeline_lib.retrieval.scoring import CosineScorer
 from pipeline_lib.shards.vectors import unit
-from tests.pretrained import write_model
+from tests.kit.pretrained import write_model
 
 from .test_collection import make_params, write_files
 

@@ -18,7 +18,7 @@ from pipeline_lib.params import Method, student_settings
 from pipeline_lib.training.distillation.initialisation import start_from_layers
 from pipeline_lib.training.distillation.online_teacher import RunningTeacher
 from pipeline_lib.training.objectives import layers_loss, objective_loss, token_loss
-from tests.pretrained import write_model
+from tests.kit.pretrained import write_model
 
 PAIRS = [("A good film.", "the plots"), ("dull", "not good"), ("film", "the film is a good film")]
 OPEN = ("bert", "roberta", "distilbert")

@@ -16,8 +16,8 @@ from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_
 from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.distillation.encoded_sets import EncodedInput, EncodingPass
-from tests.encoded import dev_sentences, training_sentences
-from tests.pretrained import write_model
+from tests.kit.encoded import dev_sentences, training_sentences
+from tests.kit.pretrained import write_model
 
 pytestmark = pytest.mark.usefixtures("store_home")
 

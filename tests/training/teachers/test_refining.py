@@ -28,7 +28,7 @@ from pipeline_lib.training.runs import train_or_find
 from pipeline_lib.training.search import TrainingRow, train_rows
 from pipeline_lib.training.teachers.finetuning import Data, TeacherTask, TeacherTraining
 from pipeline_lib.training.teachers.refining import ENCODER, HEAD, RefinedTraining, SharedClassifiers, with_answers
-from tests.made_up import made_up_task
+from tests.kit.made_up import made_up_task
 from tests.pipeline.corpus import sentences, write_encoder
 
 pytestmark = pytest.mark.usefixtures("store_home")

@@ -174,11 +174,15 @@ if __name__ == "__main__":
 """
 
 
-def test_an_interrupt_just_before_a_temporary_file_is_deleted_leaves_none(tmp_path: Path) -> None:
+def test_an_interrupt_around_the_stage_is_one_line(tmp_path: Path) -> None:
     process = start_stage(tmp_path, UNFINISHED)
     _, printed = process.communicate(timeout=60)
     assert (process.returncode, printed) == (STATUS, f"{MESSAGE}\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["stage.py", "whole.json"]
+    # An interrupt while typer prepares the call is one line.
+    process = start_stage(tmp_path, BEFORE_THE_CALL)
+    _, printed = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (TERMINATED, f"{MESSAGE}\n")
 
 
 BEFORE_THE_CALL = """
@@ -194,9 +198,3 @@ def called(self):
 typer.Typer.__call__ = called
 run_stage(lambda: None)
 """
-
-
-def test_an_interrupt_while_typer_prepares_the_call_is_one_line(tmp_path: Path) -> None:
-    process = start_stage(tmp_path, BEFORE_THE_CALL)
-    _, printed = process.communicate(timeout=60)
-    assert (process.returncode, printed) == (TERMINATED, f"{MESSAGE}\n")

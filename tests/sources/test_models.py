@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.files import link_or_copy, read_json
+from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import (
     HubModel,
@@ -22,7 +22,7 @@ from pipeline_lib.params import (
     Teacher,
     load_params,
 )
-from pipeline_lib.sources.models import check_classifier, fetch_model, fetch_models, name_outputs
+from pipeline_lib.sources.models import check_classifier, fetch_model, fetch_models
 from pipeline_lib.sources.preflight import model_faults
 from tests.kit.archives import write_files, zip_bytes
 from tests.kit.made_up import made_up_task, task_of_labels
@@ -59,13 +59,20 @@ def change_config(folder: Path, **changes: object) -> None:
     (folder / "config.json").write_text(json.dumps(config))
 
 
-def test_path_skips_pickles(tmp_path: Path, model_folder: Path) -> None:
+def test_path_skips_pickles_and_faults_are_named(tmp_path: Path, model_folder: Path) -> None:
     write_files(model_folder, {"pytorch_model.bin": b"pickle", "modeling.py": b"code"})
     fetch_model("base", LOCAL, tmp_path / "inputs", tmp_path / "out")
     assert names(tmp_path / "out") == NAMES
+    # Missing folder.
+    with pytest.raises(PotstillError, match=r"models.base.path: .*model is not a folder"):
+        fetch_model("base", LOCAL, tmp_path, tmp_path / "out")
+    # Lfs pointer.
+    (model_folder / "model.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(PotstillError, match=r"model.safetensors is a truncated or invalid.*git lfs pull"):
+        fetch_model("base", LOCAL, tmp_path / "inputs", tmp_path / "out")
 
 
-def test_package(tmp_path: Path, model_files: dict[str, bytes]) -> None:
+def test_packages(tmp_path: Path, model_files: dict[str, bytes]) -> None:
     content = zip_bytes({f"pkg/model/{name}": data for name, data in model_files.items()})
     cache = write_files(tmp_path / "cache", {"some_model-1.0-py3-none-any.whl": content})
     source = PackageModel(
@@ -77,6 +84,14 @@ def test_package(tmp_path: Path, model_files: dict[str, bytes]) -> None:
     )
     fetch_model("base", source, tmp_path, tmp_path / "out", cache)
     assert names(tmp_path / "out") == NAMES
+    # Package in parts.
+    source = parts_source(tmp_path / "cache", model_files | {"notes.md": b"left out"})
+    fetch_model("base", source, tmp_path, tmp_path / "out", tmp_path / "cache")
+    assert names(tmp_path / "out") == NAMES
+    for name in NAMES:
+        assert (tmp_path / "out" / name).read_bytes() == model_files[name]
+    # Nothing is kept of the joined file.
+    assert len(names(tmp_path / "cache")) == 3
 
 
 def parts_source(cache: Path, files: dict[str, bytes], pieces: int = 3) -> PackageParts:
@@ -100,16 +115,6 @@ def parts_source(cache: Path, files: dict[str, bytes], pieces: int = 3) -> Packa
     return PackageParts.model_validate({"kind": "package_parts", "parts": parts, **own})
 
 
-def test_package_in_parts(tmp_path: Path, model_files: dict[str, bytes]) -> None:
-    source = parts_source(tmp_path / "cache", model_files | {"notes.md": b"left out"})
-    fetch_model("base", source, tmp_path, tmp_path / "out", tmp_path / "cache")
-    assert names(tmp_path / "out") == NAMES
-    for name in NAMES:
-        assert (tmp_path / "out" / name).read_bytes() == model_files[name]
-    # Nothing is kept of the joined file.
-    assert len(names(tmp_path / "cache")) == 3
-
-
 def test_package_in_parts_of_another_order(tmp_path: Path, model_files: dict[str, bytes]) -> None:
     source = parts_source(tmp_path / "cache", model_files)
     turned = source.model_copy(update={"parts": source.parts[::-1]})
@@ -120,6 +125,11 @@ def test_package_in_parts_of_another_order(tmp_path: Path, model_files: dict[str
     short = source.model_copy(update={"parts": source.parts[:2]})
     with pytest.raises(PotstillError, match="List every part once"):
         fetch_model("base", short, tmp_path, tmp_path / "out", tmp_path / "cache")
+    # Package in parts with an incomplete model.
+    files = {name: data for name, data in model_files.items() if name != "tokenizer.json"}
+    source = parts_source(tmp_path / "cache", files)
+    with pytest.raises(PotstillError, match=r"some-model-001==1.0 and its other .*no tokenizer"):
+        fetch_model("base", source, tmp_path, tmp_path / "out", tmp_path / "cache")
 
 
 @pytest.mark.parametrize(
@@ -138,13 +148,6 @@ def test_package_with_a_wrong_part(
     parts = [source.parts[0], source.parts[1].model_copy(update=change), source.parts[2]]
     with pytest.raises(PotstillError, match=message):
         fetch_model("base", source.model_copy(update={"parts": parts}), tmp_path, tmp_path / "out", tmp_path / "cache")
-
-
-def test_package_in_parts_with_an_incomplete_model(tmp_path: Path, model_files: dict[str, bytes]) -> None:
-    files = {name: data for name, data in model_files.items() if name != "tokenizer.json"}
-    source = parts_source(tmp_path / "cache", files)
-    with pytest.raises(PotstillError, match=r"some-model-001==1.0 and its other .*no tokenizer"):
-        fetch_model("base", source, tmp_path, tmp_path / "out", tmp_path / "cache")
 
 
 def test_hub(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,34 +208,19 @@ def test_incomplete_model(tmp_path: Path, model_folder: Path, removed: str, mess
         fetch_model("base", LOCAL, tmp_path / "inputs", tmp_path / "out")
 
 
-def test_lfs_pointer(tmp_path: Path, model_folder: Path) -> None:
-    (model_folder / "model.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
-    with pytest.raises(PotstillError, match=r"model.safetensors is a truncated or invalid.*git lfs pull"):
-        fetch_model("base", LOCAL, tmp_path / "inputs", tmp_path / "out")
-
-
-def test_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(PotstillError, match=r"models.base.path: .*model is not a folder"):
-        fetch_model("base", LOCAL, tmp_path, tmp_path / "out")
-
-
-def test_base_only(tmp_path: Path, model_folder: Path, make_task: Callable) -> None:
+def test_tasks_and_models(tmp_path: Path, model_folder: Path, model_files: dict[str, bytes]) -> None:
     layout = Layout(tmp_path / "data")
-    fetch_models(given(model_folder.parent, None, make_task(), "movies"), layout)
+    fetch_models(given(model_folder.parent, None, made_up_task(), "movies"), layout)
     assert names(layout.models) == ["minilm", "source.json"]
     assert "minilm/model.safetensors" in read_json(layout.models / "source.json")["sha256"]
     # So that the folder is never empty, which DVC would not keep.
     assert names(layout.checkpoints) == ["source.json"]
-
-
-def test_checkpoint_per_task(
-    tmp_path: Path, model_folder: Path, model_files: dict[str, bytes], make_task: Callable
-) -> None:
+    # Checkpoint per task.
     for name in ("movies", "shops"):
         write_files(model_folder.parent / f"done-{name}", model_files)
     layout = Layout(tmp_path / "data")
     tasks = "movies", "shops"
-    fetch_models(given(model_folder.parent, "done-{task}", make_task(), *tasks), layout)
+    fetch_models(given(model_folder.parent, "done-{task}", made_up_task(), *tasks), layout)
     assert names(layout.checkpoints / "mine") == ["movies", "shops"]
     assert names(layout.checkpoint("mine", "shops")) == NAMES
 
@@ -284,14 +272,6 @@ def test_a_finished_teachers_outputs_get_the_tasks_names(
     assert config["id2label"] == {"0": "no", "1": "yes"}
     assert config["label2id"] == {"no": 0, "yes": 1}
     assert (model_folder / "config.json").read_bytes() == before
-
-
-def test_naming_outputs_leaves_a_linked_file_alone(tmp_path: Path, model_folder: Path) -> None:
-    before = (model_folder / "config.json").read_bytes()
-    link_or_copy(model_folder / "config.json", tmp_path / "copy/config.json")
-    name_outputs(tmp_path / "copy", ["no", "yes"])
-    assert (model_folder / "config.json").read_bytes() == before
-    assert read_json(tmp_path / "copy/config.json")["id2label"] == {"0": "no", "1": "yes"}
 
 
 def test_the_one_output_of_a_regression_may_have_any_name(tmp_path: Path, model_folder: Path) -> None:

@@ -157,20 +157,16 @@ def test_two_kills_and_a_finished_checkpoint(tmp_path: Path, monkeypatch: pytest
     assert calls == [] and same(found, expected) and progress == history
 
 
-def test_seed_changes_the_result(tmp_path: Path) -> None:
+def test_a_training_learns_by_its_seed(tmp_path: Path) -> None:
     one, _ = run(tmp_path / "a")
     other, _ = run(tmp_path / "b", settings=make_settings(seed=12))
     assert not same(one, other)
-
-
-def test_training_learns(tmp_path: Path) -> None:
+    # Training learns.
     _, progress = run(tmp_path / "a", settings=make_settings(epochs=40, learning_rate=0.02))
     looks = progress.history
     assert looks[-1]["loss"] < looks[0]["loss"] / 4
     assert progress.best_merit == max(look["dev"] for look in looks) > looks[0]["dev"]
-
-
-def test_history_by_hand(tmp_path: Path) -> None:
+    # History by hand.
     losses: list[float] = []
     _, progress = run(tmp_path / "a", report=lambda step, total, value, best: losses.append(value))
     assert [look["step"] for look in progress.history] == [3, 6, 9, 12]
@@ -208,13 +204,11 @@ def test_the_best_weights_are_restored(tmp_path: Path) -> None:
     assert not same(seen[1], seen[2]) and not same(seen[1], seen[3])
 
 
-def test_a_score_that_is_no_number_is_replaced_by_the_first_that_is_one(tmp_path: Path) -> None:
+def test_scores_that_choose(tmp_path: Path) -> None:
     scores = iter([math.nan, 0.5, math.nan, 0.4])
     _, progress = run(tmp_path / "a", evaluate=lambda model: next(scores))
     assert (progress.best_merit, progress.best_step) == (0.5, 6)
-
-
-def test_the_lowest_loss_is_kept_whatever_the_score(tmp_path: Path) -> None:
+    # The lowest loss is kept whatever the score.
     looks = iter([(0.9, 0.5), (0.8, math.nan), (0.7, 0.2), (0.95, 0.3)])
     found, progress = run(tmp_path / "a", evaluate=lambda model: DevScore(*next(looks)))
     assert (progress.best_step, progress.best_merit) == (9, -0.2)
@@ -268,7 +262,7 @@ def test_a_checkpoint_has_the_generator_of_its_own_device(monkeypatch: pytest.Mo
     assert asked == [place, (state, *place)]
 
 
-def test_a_torn_checkpoint_is_an_error(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "a"
     run(path)
     whole = path.read_bytes()
@@ -278,9 +272,7 @@ def test_a_torn_checkpoint_is_an_error(tmp_path: Path) -> None:
             run(path)
     path.write_bytes(whole)
     assert run(path)[1].step == STEPS_PER_EPOCH * EPOCHS
-
-
-def test_a_flipped_bit_of_a_checkpoint_is_an_error(tmp_path: Path) -> None:
+    # A flipped bit of a checkpoint is an error.
     path = tmp_path / "a"
     run(path)
     whole = path.read_bytes()
@@ -303,7 +295,7 @@ def test_frozen_parameters_stay(tmp_path: Path) -> None:
     assert not model.training
 
 
-def test_of_several_tasks_the_mean_over_their_rows_is_what_chooses(tmp_path: Path) -> None:
+def test_several_tasks_choose_by_the_mean_over_their_rows(tmp_path: Path) -> None:
     found = [[0.5, 0.1], [0.6, 0.0], [0.5, 0.5], [0.3, 0.3]]
 
     def by_task(_: torch.nn.Module) -> ScoresByTask:
@@ -326,9 +318,7 @@ def test_of_several_tasks_the_mean_over_their_rows_is_what_chooses(tmp_path: Pat
     state = training.State(model, make_optimiser(model, make_settings()), Progress())
     state.load(tmp_path / "c")
     assert state.progress.history == progress.history
-
-
-def test_of_several_tasks_the_mean_loss_over_their_rows_can_choose(tmp_path: Path) -> None:
+    # Of several tasks the mean loss over their rows can choose.
     looks = iter([[0.5, 0.1], [0.6, 0.0], [0.5, 0.5], [0.7, 0.3]])
 
     def by_task(_: torch.nn.Module) -> ScoresByTask:

@@ -107,7 +107,7 @@ def test_the_longest_is_first_and_none_is_run_twice() -> None:
     assert len(RUN) == 3
 
 
-def test_the_best_rate_with_the_first_seed_is_taken_for_all() -> None:
+def test_the_best_rate_is_taken_and_written(tmp_path: Path) -> None:
     def row(name: str, rates: list[float]) -> TrainingRow[Line]:
         return TrainingRow(name, rates, [5, 6], lambda seed, rate: Line(name, 16, 3.0, rate, seed))
 
@@ -121,6 +121,13 @@ def test_the_best_rate_with_the_first_seed_is_taken_for_all() -> None:
     training, record = found["a"].trainings[6]
     slope = json.loads((training.result.folder / "slope.json").read_text())
     assert abs(slope - 3.0) == pytest.approx(-record.best_dev)
+    # The search is written beside the trainings.
+    row = TrainingRow("a", [1e-6, 0.1], [5], lambda seed, rate: Line("a", 16, 3.0, rate, seed))
+    train_rows([row], LocalEngine(1))["a"].write(tmp_path)
+    search = json.loads((tmp_path / "search.json").read_text())
+    assert search["dev_loss_by_rate"] is None
+    assert (search["seed"], search["learning_rate"]) == (5, 0.1)
+    assert set(search["best_dev_by_rate"]) == {"1e-06", "0.1"}
 
 
 def scorer(field: str, values: dict[float, float]) -> Any:
@@ -143,6 +150,12 @@ def test_the_lowest_loss_can_choose_the_rate(monkeypatch: pytest.MonkeyPatch, tm
     record = SearchRecord.read(tmp_path / "search.json")
     assert record.learning_rate == 0.2 and record.best_dev_by_rate["0.2"] == 0.9
     assert record.dev_loss_by_rate["0.1"] == 0.4 and len(record.dev_loss_by_rate) == 4
+    # A score that is no number is the worst.
+    rates = {1e-6: math.nan, 0.1: -0.4, 0.2: -0.3}
+
+    monkeypatch.setattr(search, "train_all", scorer("best_dev", rates))
+    row = TrainingRow("a", list(rates), [5], lambda seed, rate: Line("a", 16, 3.0, rate, seed))
+    assert train_rows([row], LocalEngine(1))["a"].rate == 0.2
 
 
 @dataclass(frozen=True)
@@ -176,23 +189,6 @@ def test_the_record_names_what_was_selected_by() -> None:
     assert "best_dev_loss" not in scored.model_fields_set
 
 
-def test_a_score_that_is_no_number_is_the_worst(monkeypatch: pytest.MonkeyPatch) -> None:
-    rates = {1e-6: math.nan, 0.1: -0.4, 0.2: -0.3}
-
-    monkeypatch.setattr(search, "train_all", scorer("best_dev", rates))
-    row = TrainingRow("a", list(rates), [5], lambda seed, rate: Line("a", 16, 3.0, rate, seed))
-    assert train_rows([row], LocalEngine(1))["a"].rate == 0.2
-
-
-def test_the_search_is_written_beside_the_trainings(tmp_path: Path) -> None:
-    row = TrainingRow("a", [1e-6, 0.1], [5], lambda seed, rate: Line("a", 16, 3.0, rate, seed))
-    train_rows([row], LocalEngine(1))["a"].write(tmp_path)
-    search = json.loads((tmp_path / "search.json").read_text())
-    assert search["dev_loss_by_rate"] is None
-    assert (search["seed"], search["learning_rate"]) == (5, 0.1)
-    assert set(search["best_dev_by_rate"]) == {"1e-06", "0.1"}
-
-
 def test_what_determines_a_training_is_in_its_key() -> None:
     own = Line("a", 8)
     others = [Line("a", 9), Line("a", 8, 2.0), Line("a", 8, rate=0.2), Line("a", 8, seed=2)]
@@ -200,8 +196,6 @@ def test_what_determines_a_training_is_in_its_key() -> None:
     keys = {line.result.key for line in [own, *others]}
     assert len(keys) == 6
     assert Line("b", 8).result.key == own.result.key == Line("a", 8, device="cpu").result.key
-
-
-def test_the_store_lists_trainings_of_every_kind() -> None:
+    # The store lists trainings of every kind.
     trainings = (EncoderTraining, GeneralTraining, JointTraining, StudentTraining, TeacherTraining)
     assert {training.kind for training in trainings} <= {*TRAINED}

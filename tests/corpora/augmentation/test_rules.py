@@ -159,7 +159,7 @@ def test_cap_equals_the_reference(block: Any, lexicon: Lexicon, make_recipe: Any
     assert [row["words"] for row in capped[examples.num_rows :]] == [r["words"] for r in expected]
 
 
-def test_originals_come_first_and_untouched(block: Any, lexicon: Lexicon, make_recipe: Any) -> None:
+def test_originals_and_zeros(block: Any, lexicon: Lexicon, make_recipe: Any) -> None:
     examples = block()
     iteration, originals, counts = next(augment_block(examples, lexicon, make_recipe(), 2, None))
     assert iteration == 0 and counts == Counts(rows=examples.num_rows)
@@ -170,9 +170,15 @@ def test_originals_come_first_and_untouched(block: Any, lexicon: Lexicon, make_r
     assert {rule for rules in originals["rules"].to_pylist() for rule in rules} == {KEPT}
     for name in ("iteration", "ngram_start", "ngram_length"):
         assert set(originals[name].to_pylist()) == {0}
+    # Zeros and no iterations keep the originals alone.
+    examples = block()
+    zeros = make_recipe(p_mask=0.0, p_pos=0.0, p_ngram=0.0)
+    assert len(rows_of(examples, lexicon, zeros, 5)) == examples.num_rows
+    assert len(rows_of(examples, lexicon, make_recipe(), 0)) == examples.num_rows
+    assert rows_of(examples.slice(0, 0), lexicon, make_recipe(), 3) == []
 
 
-def test_three_iterations_are_a_prefix_of_six(block: Any, lexicon: Lexicon, make_recipe: Any) -> None:
+def test_iterations_and_duplicates(block: Any, lexicon: Lexicon, make_recipe: Any) -> None:
     examples = block()
     short = list(augment_block(examples, lexicon, make_recipe(), 3, None))
     long = list(augment_block(examples, lexicon, make_recipe(), 6, None))
@@ -180,9 +186,7 @@ def test_three_iterations_are_a_prefix_of_six(block: Any, lexicon: Lexicon, make
     assert len(short) == 4
     for (i, rows, counts), (j, more, counted) in zip(short, long, strict=False):
         assert i == j and counts == counted and rows.equals(more)
-
-
-def test_no_row_stands_twice(block: Any, lexicon: Lexicon, make_recipe: Any) -> None:
+    # No row stands twice.
     examples = block(longest=3)
     rows = rows_of(examples, lexicon, make_recipe(p_mask=0.3, p_pos=0.3), 8)
     made = [tuple(row["words"]) for row in rows if row["iteration"]]
@@ -233,38 +237,26 @@ def assert_same_but_for_duplicates(
             assert row["key"] in {r["key"] for r in rest}
 
 
-def test_the_order_of_examples_changes_no_row(block: Any, lexicon: Lexicon, make_recipe: Any) -> None:
+def test_examples_are_alone(block: Any, lexicon: Lexicon, make_recipe: Any) -> None:
     examples = block(count=60)
     shuffled = examples.take(np.random.default_rng(3).permutation(examples.num_rows))
     one, other = (rows_of(rows, lexicon, make_recipe(), 4) for rows in (examples, shuffled))
     assert one != other
     assert_same_but_for_duplicates(one, other, set(examples["key"].to_pylist()))
     assert {row["key"] for row in one} == {row["key"] for row in other}
-
-
-def test_examples_do_not_see_each_other(block: Any, lexicon: Lexicon, make_recipe: Any) -> None:
+    # Examples do not see each other.
     examples = block(count=60)
     whole = rows_of(examples, lexicon, make_recipe(), 4)
     for part in (examples.slice(0, 30), examples.slice(30), examples.slice(1)):
         alone = rows_of(part, lexicon, make_recipe(), 4)
         assert_same_but_for_duplicates(alone, whole, set(part["key"].to_pylist()))
-
-
-def test_seed_and_iteration_change_the_rows(block: Any, lexicon: Lexicon, make_recipe: Any) -> None:
+    # Seed and iteration change the rows.
     examples = block(longest=12)
     one, other = (by_origin(rows_of(examples, lexicon, make_recipe(seed=seed), 2)) for seed in (1, 2))
     shared = set(one) & set(other)
     assert sum(one[o]["words"] != other[o]["words"] for o in shared) > len(shared) / 2
     second = [o for o in one if o[1] == 2 and (o[0], 1) in one]
     assert second and all(one[o]["words"] != one[o[0], 1]["words"] for o in second)
-
-
-def test_zeros_and_no_iterations_keep_the_originals_alone(block: Any, lexicon: Lexicon, make_recipe: Any) -> None:
-    examples = block()
-    zeros = make_recipe(p_mask=0.0, p_pos=0.0, p_ngram=0.0)
-    assert len(rows_of(examples, lexicon, zeros, 5)) == examples.num_rows
-    assert len(rows_of(examples, lexicon, make_recipe(), 0)) == examples.num_rows
-    assert rows_of(examples.slice(0, 0), lexicon, make_recipe(), 3) == []
 
 
 def test_ones_change_every_word(block: Any, lexicon: Lexicon, make_recipe: Any) -> None:

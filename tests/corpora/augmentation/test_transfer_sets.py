@@ -73,7 +73,7 @@ def sentences_of(sentences: Any) -> list[list[int]]:
     return [part.tolist() for part in np.split(sentences.ids, sentences.offsets[1:-1])]
 
 
-def test_duplicates_over_blocks_are_dropped_and_originals_kept(inputs: ShardSet, outputs: ShardSet) -> None:
+def test_what_students_read(inputs: ShardSet, outputs: ShardSet) -> None:
     found = training_sentences(inputs, outputs, build_tokenizer(WORDS, True), 64)
     # Dropped: the synthetic "good" (an original of the other block), the second "[MASK] film", and
     # the synthetic "a film".  Both originals "a film" stay.
@@ -86,27 +86,30 @@ def test_duplicates_over_blocks_are_dropped_and_originals_kept(inputs: ShardSet,
     assert found.targets["labels"].tolist() == [1, 0, 1, 0, 1, 0]
     assert found.targets["labels"].dtype == np.int64
     assert found.pad_id == 0
+    # Long sentences are cut.
+    whole = training_sentences(inputs, outputs, build_tokenizer(WORDS, True), 64)
+    cut = training_sentences(inputs, outputs, build_tokenizer(WORDS, True), 2)
+    assert sentences_of(cut) == [row[:2] for row in sentences_of(whole)]
+    assert cut.lengths.max() == 2 < whole.lengths.max()
+    # Unknown words have the masks number.
+    found = training_sentences(inputs, outputs, build_tokenizer(["film"], True), 64)
+    assert sentences_of(found)[0] == [1, 2]
 
 
-def test_original_data_needs_no_teacher(tmp_path: Path) -> None:
+def test_original_data_needs_no_teacher(tmp_path: Path, prepared: ShardSet) -> None:
     rows = [[row for row in block if row[1] is not None] for block in BLOCKS]
     inputs = write_blocks(tmp_path / "in", [transfer_rows(part) for part in rows], [None, None])
     found = training_sentences(inputs, None, build_tokenizer(WORDS, True), 64)
     assert list(found.targets) == ["labels"]
     assert found.targets["labels"].tolist() == [1, 0, 0, 1]
     assert len(found) == 4
-
-
-def test_long_sentences_are_cut(inputs: ShardSet, outputs: ShardSet) -> None:
-    whole = training_sentences(inputs, outputs, build_tokenizer(WORDS, True), 64)
-    cut = training_sentences(inputs, outputs, build_tokenizer(WORDS, True), 2)
-    assert sentences_of(cut) == [row[:2] for row in sentences_of(whole)]
-    assert cut.lengths.max() == 2 < whole.lengths.max()
-
-
-def test_unknown_words_have_the_masks_number(inputs: ShardSet, outputs: ShardSet) -> None:
-    found = training_sentences(inputs, outputs, build_tokenizer(["film"], True), 64)
-    assert sentences_of(found)[0] == [1, 2]
+    # Dev sentences.
+    found = dev_sentences(prepared, build_tokenizer(WORDS, True), 4)
+    table = prepared.table()
+    assert len(found) == 13 and found.lengths.max() == 4
+    assert found.targets["labels"].tolist() == table["label"].to_pylist()
+    expected = [[NUMBERS.get(w, 1) for w in ws][:4] for ws in table["words"].to_pylist()]
+    assert sentences_of(found) == expected
 
 
 def test_outputs_of_another_set_are_refused(inputs: ShardSet, tmp_path: Path) -> None:
@@ -115,17 +118,6 @@ def test_outputs_of_another_set_are_refused(inputs: ShardSet, tmp_path: Path) ->
     other = write_blocks(tmp_path / "other", tables, ["x", "y"])
     with pytest.raises(PotstillError, match="does not belong"):
         training_sentences(inputs, other, build_tokenizer(WORDS, True), 64)
-
-
-def test_an_empty_block_is_no_hindrance(tmp_path: Path) -> None:
-    tables = [transfer_rows([]), transfer_rows([("a film", 1)]), transfer_rows([])]
-    inputs = write_blocks(tmp_path / "in", tables, [None] * 3)
-    answers = [pa.table({"key": t["key"], "logits": list_column(np.ones((len(t), 2), np.float32))}) for t in tables]
-    outputs = write_blocks(tmp_path / "o", answers, [s.sha256 for s in inputs.manifest.shards])
-    for given in (None, outputs):
-        found = training_sentences(inputs, given, build_tokenizer(WORDS, True), 64)
-        assert sentences_of(found) == [[2, 3]]
-        assert found.targets["labels"].tolist() == [1]
 
 
 @pytest.fixture
@@ -181,7 +173,7 @@ def test_one_shard_per_block_and_iteration(augment: Any, tmp_path: Path, prepare
     assert (report.computed, report.reused) == (0, 3)
 
 
-def test_the_cap_is_shared_out_over_the_blocks(augment: Any) -> None:
+def test_workers_and_caps(augment: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     capped, _ = augment("a", 9, 31, p_mask=0.4)
     rows = {block: 0 for block in ("b000", "b001", "b002")}
     for shard in capped.shards:
@@ -190,22 +182,11 @@ def test_the_cap_is_shared_out_over_the_blocks(augment: Any) -> None:
     assert capped.counts["over_cap"] > 0
     again, report = augment("b", 9, 31, p_mask=0.4)
     assert again == capped and (report.computed, report.reused) == (0, 3)
-
-
-def test_the_number_of_workers_moves_no_byte(augment: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    # The number of workers moves no byte.
     alone, _ = augment("a", 3)
     monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another"))
     shared, report = augment("b", 3, workers=2)
     assert shared == alone and report.computed == 3
-
-
-def test_dev_sentences(prepared: ShardSet) -> None:
-    found = dev_sentences(prepared, build_tokenizer(WORDS, True), 4)
-    table = prepared.table()
-    assert len(found) == 13 and found.lengths.max() == 4
-    assert found.targets["labels"].tolist() == table["label"].to_pylist()
-    expected = [[NUMBERS.get(w, 1) for w in ws][:4] for ws in table["words"].to_pylist()]
-    assert sentences_of(found) == expected
 
 
 @pytest.mark.parametrize(

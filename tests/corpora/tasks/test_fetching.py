@@ -23,7 +23,7 @@ TSV = b'sentence\tlabel\r\n"good\t1\ndull\t0\n'
 REVISION = "0" * 40
 
 
-def test_own_files_are_copied(tmp_path: Path) -> None:
+def test_sources_are_copied(tmp_path: Path) -> None:
     inputs = write_files(tmp_path / "inputs", {"a.tsv": TSV})
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "stale.tsv").write_bytes(b"")
@@ -38,17 +38,13 @@ def test_own_files_are_copied(tmp_path: Path) -> None:
     record = read_json(tmp_path / "out" / "source.json")
     assert record["sha256"]["dev.tsv"] == sha256_file(inputs / "a.tsv")
     assert record["source"]["format"] == "tsv"
-
-
-def test_glue_folder(tmp_path: Path) -> None:
+    # Glue folder.
     write_files(tmp_path / "glue" / "SST-2", {"train.tsv": TSV, "dev.tsv": TSV})
     files = {"train": "train.tsv", "dev": "dev.tsv"}
     source = GlueFolder(kind="glue", folder="glue/SST-2", files=files, columns=None)
     fetch_data("sst2", source, tmp_path, tmp_path / "out")
     assert (tmp_path / "out" / "dev.tsv").read_bytes() == TSV
-
-
-def test_package(tmp_path: Path) -> None:
+    # Package.
     content = tar_bytes({"p-1/inner.tar.gz": tar_bytes({"texts/all.txt": TSV})})
     cache = write_files(tmp_path / "cache", {"some_corpus-1.0.tar.gz": content})
     source = PackageFiles(
@@ -62,9 +58,7 @@ def test_package(tmp_path: Path) -> None:
     )
     fetch_data("mine", source, tmp_path, tmp_path / "out", cache=cache)
     assert (tmp_path / "out" / "all.tsv").read_bytes() == TSV
-
-
-def test_missing_file_names_its_key(tmp_path: Path) -> None:
+    # Missing file names its key.
     files = {"train": "a.tsv", "dev": "b.tsv"}
     source = OwnFiles(kind="files", files=files, format="tsv", columns=None)
     with pytest.raises(PotstillError, match=r"tasks.mine.source.files.train: .*a.tsv not found"):

@@ -71,11 +71,14 @@ def test_columns_by_hand(tmp_path: Path) -> None:
             "tags": ["T4", "T6", "T1", "T2", "T3", "T4", "T1"],
         }
     ]
-
-
-def test_hidden_labels_are_null(tmp_path: Path) -> None:
+    # Hidden labels are null.
     prepare(tmp_path, [Example(("a film",), None)])
     assert ShardSet.open(tmp_path / "train").table()["label"].to_pylist() == [None]
+    # Dev and test keep the files order.
+    prepare(tmp_path, examples(5))
+    for name, rows in (("dev", examples(5, 1000)), ("test", examples(4, 2000))):
+        texts = ShardSet.open(tmp_path / name).table()["text"].to_pylist()
+        assert texts == [example.texts[0] for example in rows]
 
 
 def test_blocks_are_by_content_and_sorted(tmp_path: Path) -> None:
@@ -90,14 +93,7 @@ def test_blocks_are_by_content_and_sorted(tmp_path: Path) -> None:
         assert (np.diff(keys.astype(object)) > 0).all()
 
 
-def test_dev_and_test_keep_the_files_order(tmp_path: Path) -> None:
-    prepare(tmp_path, examples(5))
-    for name, rows in (("dev", examples(5, 1000)), ("test", examples(4, 2000))):
-        texts = ShardSet.open(tmp_path / name).table()["text"].to_pylist()
-        assert texts == [example.texts[0] for example in rows]
-
-
-def test_a_smaller_fraction_is_part_of_a_greater_one(tmp_path: Path) -> None:
+def test_fractions(tmp_path: Path) -> None:
     kept = []
     for fraction in (0.2, 0.5, 1.0):
         folder = tmp_path / str(fraction)
@@ -106,12 +102,15 @@ def test_a_smaller_fraction_is_part_of_a_greater_one(tmp_path: Path) -> None:
         assert abs(len(kept[-1]) - 400 * fraction) < 40
         assert ShardSet.open(folder / "dev").manifest.rows == 5
     assert kept[0] < kept[1] < kept[2] and len(kept[2]) == 400
-
-
-def test_a_fraction_without_an_example_of_a_class_is_refused(tmp_path: Path) -> None:
+    # A fraction without an example of a class is refused.
     rows = [Example((f"Film number {i} is dull.",), int(i == 7)) for i in range(100)]
     with pytest.raises(PotstillError, match=r"films\.train_fraction: 0\.02 .*labelled yes"):
         prepare(tmp_path / "films", rows, train_fraction=0.02)
+    # Fewer examples than blocks.
+    manifest = prepare(tmp_path, examples(1))["train"]
+    assert sorted(shard.rows for shard in manifest.shards) == [0, 0, 0, 1]
+    assert ShardSet.open(tmp_path / "train").verify() == []
+    assert ShardSet.open(tmp_path / "train").table().num_rows == 1
 
 
 def train_bytes(folder: Path) -> list[bytes]:
@@ -151,13 +150,6 @@ def test_tags_come_from_the_store_the_second_time(tmp_path: Path, tagged: list[i
     prepare(tmp_path / "c", examples(41))
     # Only the block with the new example is tagged again.
     assert len(tagged) == 1 and 1 <= tagged[0] <= 41
-
-
-def test_fewer_examples_than_blocks(tmp_path: Path) -> None:
-    manifest = prepare(tmp_path, examples(1))["train"]
-    assert sorted(shard.rows for shard in manifest.shards) == [0, 0, 0, 1]
-    assert ShardSet.open(tmp_path / "train").verify() == []
-    assert ShardSet.open(tmp_path / "train").table().num_rows == 1
 
 
 def test_texts_in_two_splits_are_counted_and_reported(tmp_path: Path) -> None:

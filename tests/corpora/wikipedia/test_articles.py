@@ -66,21 +66,17 @@ def test_dump(pack: Callable[[bytes], bytes]) -> None:
     assert skipped == {"namespace": 1, "redirect": 2, "empty": 1}
 
 
-def test_an_old_dump_names_the_namespace_in_the_title() -> None:
+def test_revisions_and_namespaces() -> None:
     content = dump(PAGES).replace(b"    <ns>0</ns>\n", b"").replace(b"    <ns>10</ns>\n", b"")
     found, skipped = read(content, "dump")
     assert [article.id for article in found] == ["12", "17"]
     assert skipped["namespace"] == 1
-
-
-def test_of_a_full_history_the_last_revision_counts() -> None:
+    # Of a full history the last revision counts.
     first, last = page(12, "A", "old"), page(12, "A", "new")
     revision = last[last.index("    <revision>") : last.index("  </page>")]
     found, _ = read(dump([first.replace("  </page>", revision + "  </page>")]), "dump")
     assert [article.text for article in found] == ["new"]
-
-
-def test_a_last_revision_without_text_is_no_older_one() -> None:
+    # A last revision without text is no older one.
     first, last = page(12, "A", "old"), page(12, "A", "new")
     revision = last[last.index("    <revision>") : last.index("  </page>")]
     revision = revision[: revision.index("<text")] + "</revision>\n"
@@ -106,13 +102,6 @@ def test_an_article_that_is_too_long_is_left_out(
     columns = {"id": [1, 2], "title": ["A", "B"], "text": [long, "short"]}
     found, skipped = read(parquet_bytes(columns), "parquet")
     assert [a.id for a in found] == ["2"] and skipped == {"too long": 1}
-
-
-def test_a_line_of_json_that_is_too_long_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(articles, "LONGEST_LINE", 1000)
-    lines = [json.dumps({"id": 1, "title": "A", "text": "a" * n}) for n in (10, 2000)]
-    with pytest.raises(PotstillError, match="wiki/file: line 2 is longer than 1,000 characters"):
-        read("\n".join(lines).encode(), "extracted")
 
 
 @pytest.mark.parametrize("inside", ["A", "a &amp;\n", "<b>", "<!--" + 1000 * "-"])
@@ -147,27 +136,23 @@ def test_a_doc_may_have_its_attributes_in_any_order(order: tuple[str, ...], quot
     assert found == [Article("12", html.unescape(title), "Text.")]
 
 
-def test_a_title_may_have_quotes_and_brackets_and_an_id_may_lack() -> None:
+def test_extracted() -> None:
     found, _ = read(b'<doc id="1" title="A "B" <C> d="e">\nT\n</doc>\n', "extracted")
     assert found == [Article("1", 'A "B" <C> d="e', "T")]
     found, _ = read(b'<doc title="A">\nT\n</doc>\n<doc>\nU\n</doc>\n', "extracted")
     assert [(a.id, a.title) for a in found] == [("wiki/file:1", "A"), ("wiki/file:4", "")]
-
-
-def test_extracted_docs() -> None:
+    # Extracted docs.
     found, _ = read(gzip.compress(EXTRACTED.encode()), "extracted")
     assert [(a.id, a.title) for a in found] == [("12", 'A & "B"'), ("17", "Autism")]
     assert [a.text.strip() for a in found] == ["First paragraph <here>.\nSection.", "Autism is."]
-
-
-def test_extracted_json_lines() -> None:
+    # Extracted json lines.
     rows = [{"id": "12", "url": "u", "title": "A", "text": "One.\nTwo."}, {"id": 17, "title": "B"}]
     rows[1]["text"] = "Three."
     found, _ = read("\n".join(map(json.dumps, rows)).encode(), "extracted")
     assert found == [Article("12", "A", "One.\nTwo."), Article("17", "B", "Three.")]
 
 
-def test_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_and_parquet(monkeypatch: pytest.MonkeyPatch) -> None:
     content = "\ufeffOne.\r\nTwo.\n\n\nThree.\nFour.\nFive."
     found, _ = read(content.encode(), "text")
     assert found == [
@@ -181,19 +166,22 @@ def test_text(monkeypatch: pytest.MonkeyPatch) -> None:
     # Nor may a line without an end fill the memory.
     monkeypatch.setattr(articles, "LONGEST_LINE", 4)
     assert [a.text for a in read(b"endless line", "text")[0]] == ["endl\ness ", "line"]
+    # Parquet.
+    columns = {"id": [12, 17], "url": ["u", "v"], "title": ["A", "B"], "text": ["One.", None]}
+    found, skipped = read(parquet_bytes(columns), "parquet")
+    assert found == [Article("12", "A", "One.")]
+    assert skipped == {"empty": 1}
+    # A line of json that is too long is named.
+    monkeypatch.setattr(articles, "LONGEST_LINE", 1000)
+    lines = [json.dumps({"id": 1, "title": "A", "text": "a" * n}) for n in (10, 2000)]
+    with pytest.raises(PotstillError, match="wiki/file: line 2 is longer than 1,000 characters"):
+        read("\n".join(lines).encode(), "extracted")
 
 
 def parquet_bytes(columns: dict[str, list[object]]) -> bytes:
     sink = io.BytesIO()
     pq.write_table(pa.table(columns), sink)
     return sink.getvalue()
-
-
-def test_parquet() -> None:
-    columns = {"id": [12, 17], "url": ["u", "v"], "title": ["A", "B"], "text": ["One.", None]}
-    found, skipped = read(parquet_bytes(columns), "parquet")
-    assert found == [Article("12", "A", "One.")]
-    assert skipped == {"empty": 1}
 
 
 @pytest.mark.parametrize(

@@ -156,14 +156,6 @@ def test_gradients_are_finite_and_reach_every_weight(pair: bool) -> None:
         assert parameter.grad.abs().sum() > 0, name
 
 
-def test_padding_gets_no_gradient() -> None:
-    reader = make_reader()
-    ids, lengths = padded([[1, 2, 4], [5]])
-    reader(ids, lengths, *padded([[6], [7, 8]]))["vector"].sum().backward()
-    moved = reader.embeddings.trained.weight.grad.abs().sum(1) > 0
-    assert moved.nonzero().flatten().tolist() == [1, 2, 4, 5, 6, 7, 8]
-
-
 @pytest.mark.parametrize("pair", [True, False])
 def test_it_learns_what_two_sentences_share(pair: bool) -> None:
     torch.manual_seed(3)
@@ -186,11 +178,6 @@ def test_it_learns_what_two_sentences_share(pair: bool) -> None:
     assert found["vector"].shape == (len(texts), 7)
     assert value.item() < 0.1
     assert (student.logits(texts).argmax(1) == labels.numpy()).all()
-
-
-def test_it_counts_as_recurrent() -> None:
-    # So that it trains in float32 where an LSTM has no bfloat16.
-    assert settings().recurrent
 
 
 @pytest.mark.skipif(not runs_lstm_in_bfloat16("cpu"), reason="no bfloat16 units")

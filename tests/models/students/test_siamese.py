@@ -163,7 +163,7 @@ def test_save_load_and_transformers(family: Path, pair: bool, labels: tuple[str,
         np.testing.assert_allclose(model(**batch).logits.numpy(), expected, atol=1e-5)
 
 
-def test_only_some_layers_can_be_taken(bert: Path) -> None:
+def test_layers_and_dropout_are_the_models(bert: Path) -> None:
     whole = AutoModel.from_pretrained(bert).eval()
     student = make_student(bert, layers=[2, 0], last=2)
     batch = student.encode([("A good film.", "")]).batch(np.array([0]))
@@ -174,9 +174,7 @@ def test_only_some_layers_can_be_taken(bert: Path) -> None:
         expected.append(hidden[:, 1:].mean(1))
     found = student.model.outputs(batch)["vector"]
     assert torch.allclose(found, torch.cat(expected, -1), atol=1e-6)
-
-
-def test_dropout_is_the_models_own_alone(bert: Path) -> None:
+    # Dropout is the models own alone.
     for dropout, expected in ((None, 0.1), (0.3, 0.3)):
         config = make_student(bert, dropout=dropout).model.encoder.model.config
         assert config.hidden_dropout_prob == config.attention_probs_dropout_prob == expected
@@ -316,22 +314,18 @@ def test_what_a_model_lacks_is_refused(family: Path, changes: dict[str, Any], me
         check_fits("students.new", settings_of(**changes), family)
 
 
-def test_a_student_saved_before_pooling_was_a_choice_has_the_mean() -> None:
+def test_a_dse_student_is_checked(tmp_path: Path) -> None:
     values = settings_of().model_dump()
     assert values.pop("pooling") == "mean"
     assert student_settings(values) == settings_of(pooling="mean")
     with pytest.raises(ValueError, match="pooling"):
         settings_of(pooling="pooler")
-
-
-def test_settings_that_contradict_themselves_are_refused() -> None:
+    # Settings that contradict themselves are refused.
     with pytest.raises(ValueError, match="`last` is 2, but `layers` names 1"):
         settings_of(layers=[0])
     with pytest.raises(ValueError, match="`layers`: each may appear only once"):
         settings_of(layers=[0, 0])
-
-
-def test_a_tokenizer_that_begins_with_a_word_is_refused(tmp_path: Path) -> None:
+    # A tokenizer that begins with a word is refused.
     folder = write_model(tmp_path, "bert")
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.post_processor = None

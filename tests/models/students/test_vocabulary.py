@@ -32,14 +32,12 @@ from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.words import split_words
 
 
-def test_words_by_count_then_by_name() -> None:
+def test_words_are_counted_and_chosen() -> None:
     counted = Counter({"b": 2, "a": 2, "c": 5, "rare": 1})
     assert select_words(counted, 1) == ["c", "a", "b", "rare"]
     assert select_words(counted, 2) == ["c", "a", "b"]
     assert select_words(counted, 9) == []
-
-
-def test_counting_as_the_tokenizer_sees_words() -> None:
+    # Counting as the tokenizer sees words.
     single = pa.table({"text": ["", ""], "words": [["Film", "film"], ["FILM"]]})
     pairs = pa.table({"text": [""], "words": [["film"]], "text_2": [""], "words_2": [["Ünï"]]})
     words = count_words([single, pairs.slice(0, 1), pairs.slice(1)])
@@ -49,7 +47,7 @@ def test_counting_as_the_tokenizer_sees_words() -> None:
     assert count_normalised(words, False) == words
 
 
-def test_unknown_and_masked_words_are_one(tmp_path: Path) -> None:
+def test_unknown_words(tmp_path: Path) -> None:
     tokenizer = build_tokenizer(["a", "film"], True)
     assert (tokenizer.token_to_id("[PAD]"), tokenizer.token_to_id(MASK)) == (0, 1)
     assert tokenizer.encode("A [MASK] unheard Film").ids == [2, 1, 1, 3]
@@ -58,6 +56,13 @@ def test_unknown_and_masked_words_are_one(tmp_path: Path) -> None:
     padded = AutoTokenizer.from_pretrained(tmp_path)(["a [MASK]", "A unheard film"], padding=True)
     assert padded["input_ids"] == [[2, 1, 0], [2, 1, 3]]
     assert padded["attention_mask"] == [[1, 1, 0], [1, 1, 1]]
+    # Unknown words are read by their pieces.
+    words = ["a", "film", "goer", "##goer", "##s", "un", "##he"]
+    tokenizer = build_tokenizer(words, True)
+    ids = {word: number for number, word in enumerate(["[PAD]", MASK, *words])}
+    assert tokenizer.encode("A filmgoers").ids == [ids["a"], ids["film"], ids["##goer"], ids["##s"]]
+    # A word of which some part is no piece is unknown as a whole.
+    assert tokenizer.encode("film unheard [MASK]").ids == [ids["film"], 1, 1]
 
 
 @pytest.mark.parametrize("pieces", [[], ["c", "w", "##a", "##e", "##lm", "##ed", "##."]])
@@ -78,15 +83,6 @@ def test_ids_of_words_are_the_tokenizers(
     assert (longest > 1) == bool(pieces)
 
 
-def test_unknown_words_are_read_by_their_pieces() -> None:
-    words = ["a", "film", "goer", "##goer", "##s", "un", "##he"]
-    tokenizer = build_tokenizer(words, True)
-    ids = {word: number for number, word in enumerate(["[PAD]", MASK, *words])}
-    assert tokenizer.encode("A filmgoers").ids == [ids["a"], ids["film"], ids["##goer"], ids["##s"]]
-    # A word of which some part is no piece is unknown as a whole.
-    assert tokenizer.encode("film unheard [MASK]").ids == [ids["film"], 1, 1]
-
-
 def test_pieces_are_the_models_first_in_the_words_scripts(tmp_path: Path) -> None:
     vocabulary = ["[PAD]", "[UNK]", "映", "Fi", "fi", "##lm", "film", "##g", "##s", "##x", "goes"]
     numbers = {piece: number for number, piece in enumerate(vocabulary)}
@@ -104,13 +100,6 @@ def test_pieces_are_the_models_first_in_the_words_scripts(tmp_path: Path) -> Non
         found = np.delete(table[2:], 1, axis=0)
         expected = rows[[numbers[word] for word in ["film", *added]]]
         assert np.allclose(found / found[0], expected / expected[0])
-
-
-def test_pieces_need_a_model() -> None:
-    vectors = {"kind": "file", "path": "v.txt", "format": "glove"}
-    settings = {"lowercase": True, "min_count": 1, "extra_words": 0, "dimensions": None}
-    with pytest.raises(ValidationError, match="let `vectors` be of kind model, or set 0"):
-        Vocabulary.model_validate({**settings, "pieces": 1, "vectors": vectors})
 
 
 def test_save_and_load(tmp_path: Path) -> None:
@@ -147,14 +136,17 @@ def test_reducing_keeps_the_greatest_variance() -> None:
     assert np.allclose(reduced[:-1].mean(0), 0, atol=1e-6)
     # One direction alone is the stronger of the two.
     assert np.allclose(reduce_vectors(vectors, 1)[:, 0], reduced[:, 0])
-
-
-def test_more_dimensions_than_there_are() -> None:
+    # More dimensions than there are.
     with pytest.raises(PotstillError, match=r"vocabulary\.dimensions: 7.*have 6"):
         reduce_vectors(np.ones((3, 6)), 7)
+    # Pieces need a model.
+    vectors = {"kind": "file", "path": "v.txt", "format": "glove"}
+    settings = {"lowercase": True, "min_count": 1, "extra_words": 0, "dimensions": None}
+    with pytest.raises(ValidationError, match="let `vectors` be of kind model, or set 0"):
+        Vocabulary.model_validate({**settings, "pieces": 1, "vectors": vectors})
 
 
-def test_words_without_a_vector_get_one_of_their_own() -> None:
+def test_vectors_of_words_without_any() -> None:
     vectors = np.random.default_rng(0).normal(size=(5, 400))
     vectors[[1, 3]] = 0
     words = ["a", "b", "c", "d", "e"]
@@ -167,9 +159,7 @@ def test_words_without_a_vector_get_one_of_their_own() -> None:
     # Known words keep their direction.
     assert np.allclose(table[2] / norms[0], vectors[0] / np.linalg.norm(vectors[0]), atol=1e-6)
     assert not np.allclose(table[3], table[5])
-
-
-def test_random_vectors_are_the_words_own() -> None:
+    # Random vectors are the words own.
     one = complete_vectors(["a", "b"], np.zeros((2, 16)))
     other = complete_vectors(["x", "b", "a"], np.zeros((3, 16)))
     assert np.array_equal(one[2], other[4]) and np.array_equal(one[3], other[3])

@@ -21,6 +21,7 @@ from tests.kit.pretrained import write_model
 
 pytestmark = pytest.mark.usefixtures("store_home")
 
+Sets = tuple[ShardSet, ShardSet]
 WORDS = ["[PAD]", "[UNK]", "[MASK]", "a", "b", "c", "d"]
 ORIGINALS = [("a", 1), ("b", 0)]
 SYNTHETIC = [("c", [4.0, 0.0]), ("d", [0.2, 0.0]), ("a", [0.0, 3.0])]
@@ -33,7 +34,7 @@ def tokenizer() -> Tokenizer:
 
 
 @pytest.fixture
-def sets(tmp_path: Path) -> tuple[ShardSet, ShardSet]:
+def sets(tmp_path: Path) -> Sets:
     """Write two originals and three synthetic rows, with a teacher's logits for each."""
     tables = [
         _rows([w for w, _ in ORIGINALS], 0, [label for _, label in ORIGINALS]),
@@ -66,12 +67,12 @@ def _rows(words: list[str], iteration: int, labels: list[int | None]) -> pa.Tabl
     )
 
 
-def read(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, *settings: float) -> list[str]:
+def read(sets: Sets, tokenizer: Tokenizer, *settings: float) -> list[str]:
     """Return the words of the rows that are trained on."""
     return [WORDS[i] for i in sentences(sets, tokenizer, *settings).ids]
 
 
-def sentences(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, *settings: float) -> Sentences:
+def sentences(sets: Sets, tokenizer: Tokenizer, *settings: float) -> Sentences:
     return training_sentences(*sets, tokenizer, 10, *settings)
 
 
@@ -85,13 +86,23 @@ def test_a_text_without_words_is_one_unknown_word(tmp_path: Path, tokenizer: Tok
     assert [[WORDS[i] for i in row] for row in rows] == [["a"], ["[MASK]"], ["c", "d"]]
 
 
-def test_a_synthetic_row_that_is_an_original_is_left_out(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer) -> None:
+def test_which_rows_are_trained_on(sets: Sets, tokenizer: Tokenizer) -> None:
     assert read(sets, tokenizer) == ["a", "b", "c", "d"]
+    # The teachers answer stands in for a missing label.
+    assert sentences(sets, tokenizer).targets["labels"].tolist() == [1, 0, 0, 0]
+    # Originals are repeated with their targets.
+    found = sentences(sets, tokenizer, 3)
+    assert [WORDS[i] for i in found.ids] == ["a", "b", "c", "d", "a", "b", "a", "b"]
+    assert found.targets["labels"].tolist() == [1, 0, 0, 0, 1, 0, 1, 0]
+    assert found.targets["logits"][4].tolist() == found.targets["logits"][0].tolist() == [0.0, 1.0]
+    # The teacher is sure of "c" alone; the originals stay however unsure it is.
+    assert read(sets, tokenizer, 1, 0.9) == ["a", "b", "c"]
+    # A missing label without a teacher is refused.
+    with pytest.raises(PotstillError, match="3 training rows have no label"):
+        training_sentences(sets[0], None, tokenizer, 10)
 
 
-def test_the_unlabelled_row_of_a_text_that_was_labelled_later_is_left_out(
-    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer
-) -> None:
+def test_the_unlabelled_row_of_a_text_that_was_labelled_later_is_left_out(sets: Sets, tokenizer: Tokenizer) -> None:
     unlabelled = _rows(["b", "c"], 0, [None, None])
     inputs, outputs = (found.folder for found in sets)
     shard = write_shard(inputs / "u000-i000.arrow", unlabelled)
@@ -108,25 +119,7 @@ def test_the_unlabelled_row_of_a_text_that_was_labelled_later_is_left_out(
     assert found.targets["logits"][1].tolist() == pytest.approx([0.3, 0.0])
 
 
-def test_the_teachers_answer_stands_in_for_a_missing_label(
-    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer
-) -> None:
-    assert sentences(sets, tokenizer).targets["labels"].tolist() == [1, 0, 0, 0]
-
-
-def test_originals_are_repeated_with_their_targets(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer) -> None:
-    found = sentences(sets, tokenizer, 3)
-    assert [WORDS[i] for i in found.ids] == ["a", "b", "c", "d", "a", "b", "a", "b"]
-    assert found.targets["labels"].tolist() == [1, 0, 0, 0, 1, 0, 1, 0]
-    assert found.targets["logits"][4].tolist() == found.targets["logits"][0].tolist() == [0.0, 1.0]
-
-
-def test_only_synthetic_rows_need_a_confident_teacher(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer) -> None:
-    # The teacher is sure of "c" alone; the originals stay however unsure it is.
-    assert read(sets, tokenizer, 1, 0.9) == ["a", "b", "c"]
-
-
-def with_outputs(sets: tuple[ShardSet, ShardSet], folder: Path, weights: bool) -> ShardSet:
+def with_outputs(sets: Sets, folder: Path, weights: bool) -> ShardSet:
     """Write outputs without an answer to "b" and "c"; and weighted ones."""
     shards = []
     for shard, table in zip(sets[1].manifest.shards, sets[1].tables(), strict=True):
@@ -141,20 +134,14 @@ def with_outputs(sets: tuple[ShardSet, ShardSet], folder: Path, weights: bool) -
     return ShardSet.open(folder)
 
 
-def test_rows_without_an_answer_are_left_out(
-    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, tmp_path: Path
-) -> None:
+def test_rows_without_an_answer_are_left_out(sets: Sets, tokenizer: Tokenizer, tmp_path: Path) -> None:
     own = sets[0], with_outputs(sets, tmp_path / "nan", weights=True)
     assert read(own, tokenizer) == ["a", "d"]
     assert read(own, tokenizer, 2) == ["a", "d", "a"]
     assert sentences(own, tokenizer, 2).targets["weights"].tolist() == [0.0, 2.0, 0.0]
     assert np.isfinite(sentences(own, tokenizer).targets["logits"]).all()
     assert "weights" not in sentences(sets, tokenizer).targets
-
-
-def test_a_teachers_answers_stand_in_for_the_labels_of_dev(
-    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, tmp_path: Path
-) -> None:
+    # A teachers answers stand in for the labels of dev.
     outputs = with_outputs(sets, tmp_path / "nan", weights=False)
     save_tokenizer(tmp_path / "words", tokenizer)
     content = EncodedInput(*(SetReference.to(s.folder) for s in (sets[0], outputs)), prepared=True)
@@ -177,9 +164,7 @@ def write_states(folder: Path, inputs: ShardSet) -> SetReference:
     return SetReference.to(folder)
 
 
-def test_states_stand_beside_the_rows_that_stay(
-    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, tmp_path: Path
-) -> None:
+def test_states_stand_beside_the_rows_that_stay(sets: Sets, tokenizer: Tokenizer, tmp_path: Path) -> None:
     inputs, outputs = (SetReference.to(own.folder) for own in sets)
     states = write_states(tmp_path / "states", sets[0])
     save_tokenizer(tmp_path / "words", tokenizer)
@@ -197,9 +182,7 @@ def test_states_stand_beside_the_rows_that_stay(
     assert len(found.targets["states"]) == len(found)
 
 
-def test_states_of_other_rows_are_refused(
-    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, tmp_path: Path
-) -> None:
+def test_states_of_other_rows_are_refused(sets: Sets, tokenizer: Tokenizer, tmp_path: Path) -> None:
     inputs = SetReference.to(sets[0].folder)
     states = write_states(tmp_path / "states", sets[0])
     shards = ShardSet.open(tmp_path / "states")
@@ -213,11 +196,6 @@ def test_states_of_other_rows_are_refused(
     with pytest.raises(PotstillError, match="1 output shards for 2 input shards"):
         states = SetReference.to(tmp_path / "states")
         encoding.read(EncodedInput(inputs, outputs, states=states))
-
-
-def test_a_missing_label_without_a_teacher_is_refused(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer) -> None:
-    with pytest.raises(PotstillError, match="3 training rows have no label"):
-        training_sentences(sets[0], None, tokenizer, 10)
 
 
 @pytest.fixture(scope="module")
@@ -328,9 +306,7 @@ def test_another_tokenizer_is_another_set(tmp_path: Path, model: Path) -> None:
     assert len(digests) == 2
     keys = {EncodingPass.of(model, 9, reads=reads).key("of the input") for reads in ("pieces", "sentences", "sequence")}
     assert len(keys) == 3
-
-
-def test_a_damaged_vocabulary_is_named_with_the_remedy(tmp_path: Path) -> None:
+    # A damaged vocabulary is named with the remedy.
     (tmp_path / "tokenizer.json").write_text('{"version"')
     with pytest.raises(PotstillError, match=r"tokenizer.json: .* Delete the folder and run `dvc"):
         EncodingPass.of(tmp_path, 5)._words()

@@ -163,6 +163,14 @@ def test_every_task_learns_and_has_a_student_of_its_own(make: MakeRow, layout: L
     assert SENTIMENT not in (folder / WARMTH / "training.json").read_text()
     assert list(found.trainings) == [1, 2]
     assert sha256_folder(layout.joint_students("mtl", 2)) != sha256_folder(folder)
+    # The encoder is one and the same.
+    train(make({"epochs": 1}), layout, ignore)
+    students = [load_student(layout.joint_student("mtl", 1, t)).model for t in (SENTIMENT, WARMTH)]
+    one, other = (student.encoder.state_dict() for student in students)
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert students[1].hidden[0].in_features == 4 * students[0].hidden[0].in_features
+    vocabularies = [layout.joint_student("mtl", 1, t) / "tokenizer.json" for t in make().spec(1, 0.01).parts]
+    assert len({path.read_bytes() for path in vocabularies}) == 1
 
 
 def test_the_lowest_loss_of_devs_labels_can_select(make: MakeRow, layout: Layout) -> None:
@@ -208,16 +216,6 @@ def test_a_row_counts_by_the_weight_of_its_answer(make: MakeRow, layout: Layout,
     assert ready.loss(model, batch).item() == pytest.approx(wanted.item(), rel=1e-5)
 
 
-def test_the_encoder_is_one_and_the_same(make: MakeRow, layout: Layout) -> None:
-    train(make({"epochs": 1}), layout, ignore)
-    students = [load_student(layout.joint_student("mtl", 1, t)).model for t in (SENTIMENT, WARMTH)]
-    one, other = (student.encoder.state_dict() for student in students)
-    assert all(torch.equal(one[name], other[name]) for name in one)
-    assert students[1].hidden[0].in_features == 4 * students[0].hidden[0].in_features
-    vocabularies = [layout.joint_student("mtl", 1, t) / "tokenizer.json" for t in make().spec(1, 0.01).parts]
-    assert len({path.read_bytes() for path in vocabularies}) == 1
-
-
 def test_what_is_handed_out_predicts_as_the_joint_network(make: MakeRow, tmp_path: Path) -> None:
     run = first_of(make()).prepare()
     devs = [encoding.read(content) for encoding, content in first_of(make()).sets[1::2]]
@@ -257,9 +255,7 @@ def test_words_are_those_of_all_tasks(make: MakeRow, layout: Layout, tmp_path: P
     alone = make_params({}, {"min_count": 60, "tasks": {SENTIMENT: "original"}})
     counts = [write_joint_vocabulary(params, "mtl", layout) for params in (both, few, alone)]
     assert counts[0] > counts[1] > counts[2] > 2
-
-
-def test_unlabelled_texts_bring_their_words(layout: Layout, tmp_path: Path) -> None:
+    # Unlabelled texts bring their words.
     params, own = make_params({}, {}), Layout(tmp_path / "data")
     shutil.copytree(layout.data, own.data)
     before = write_joint_vocabulary(params, "mtl", own)

@@ -218,18 +218,19 @@ def test_one_encoder_is_trained_by_all_tasks(data: Path) -> None:
         assert all(grad.abs().sum() > 0 for grad in encoder)
 
 
-def test_frozen_embeddings(data: Path) -> None:
+def test_modes_and_frozen_embeddings(data: Path) -> None:
     model = make(data, freeze_embeddings=True).prepare().model
     fixed = [name for name, p in model.named_parameters() if not p.requires_grad]
     assert fixed == ["encoder.embeddings.word_embeddings.weight"]
-
-
-def test_mode_reaches_the_classifiers(data: Path) -> None:
+    # Mode reaches the classifiers.
     model = make(data).prepare().model
     for mode in (True, False):
         model.train(mode)
         parts = [part for own in model.classifiers for part in own.modules()]
         assert {part.training for part in parts} == {mode}
+    # An encoder that cannot be shared.
+    with pytest.raises(PotstillError, match="BertModel: no encoder that several tasks could"):
+        SharedClassifiers([BertModel.from_pretrained(data / "base")])
 
 
 def test_found_by_content(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,6 +262,11 @@ def test_what_determines_it(data: Path) -> None:
         replace(make(data), max_length=16),
     ]
     assert len({*same, *(other.result.key for other in others)}) == 1 + len(others)
+    # How tasks are mixed is in the key of a refined teacher only.
+    plain, refined = single(data, "moods"), make(data, ["moods"])
+    assert refined.made_from == [*plain.made_from, "all"]
+    assert plain.result.key != refined.result.key != make(data, ["warmth"]).result.key
+    assert plain.result.key == single(data, "moods").result.key
 
 
 def test_another_seed_gives_another_teacher(data: Path, tmp_path: Path) -> None:
@@ -289,11 +295,6 @@ def test_killed_it_resumes_to_the_same_bytes(data: Path, tmp_path: Path, monkeyp
     assert train(make(data, epochs=2), tmp_path / "killed").history == whole.history
     for task in TASKS:
         assert digest_model(tmp_path / "whole" / task) == digest_model(tmp_path / "killed" / task)
-
-
-def test_an_encoder_that_cannot_be_shared(data: Path) -> None:
-    with pytest.raises(PotstillError, match="BertModel: no encoder that several tasks could"):
-        SharedClassifiers([BertModel.from_pretrained(data / "base")])
 
 
 def test_ranked_answers_are_learnt_as_classes(data: Path, tmp_path: Path) -> None:
@@ -353,7 +354,7 @@ def test_a_teacher_of_one_task_is_a_model_like_any_other(data: Path, tmp_path: P
         assert np.abs(outputs[:, 0] - dev.labels).mean() < 6
 
 
-def test_the_lowest_loss_can_select_a_teacher_of_one_task(data: Path, tmp_path: Path) -> None:
+def test_teachers_of_one_task_select_by_loss(data: Path, tmp_path: Path) -> None:
     training = single(data, "moods", epochs=3, select="loss")
     record = train_or_find(training, lambda _: None)
     dev = Data.read(data / "moods" / "dev")
@@ -362,17 +363,8 @@ def test_the_lowest_loss_can_select_a_teacher_of_one_task(data: Path, tmp_path: 
     assert record.best_dev_loss == pytest.approx(expected, rel=1e-4)
     assert record.best_dev_loss == min(one.dev_loss for one in record.history)
     assert record.selection == "evaluation whose loss is lowest on dev"
-
-
-def test_batches_of_one_task_are_not_mixed(data: Path) -> None:
+    # Batches of one task are not mixed.
     run = single(data, "moods", freeze_embeddings=True).prepare()
     assert type(run.batches) is LengthSorted
     fixed = [name for name, p in run.model.named_parameters() if not p.requires_grad]
     assert fixed == ["bert.embeddings.word_embeddings.weight"]
-
-
-def test_how_tasks_are_mixed_is_in_the_key_of_a_refined_teacher_only(data: Path) -> None:
-    plain, refined = single(data, "moods"), make(data, ["moods"])
-    assert refined.made_from == [*plain.made_from, "all"]
-    assert plain.result.key != refined.result.key != make(data, ["warmth"]).result.key
-    assert plain.result.key == single(data, "moods").result.key

@@ -14,11 +14,6 @@ from pipeline_lib.base.errors import PotstillError
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 
-def test_an_absent_device_is_named() -> None:
-    with pytest.raises(PotstillError, match="device: 'cuda:77' is not available here"):
-        resolve_device("cuda:77")
-
-
 @pytest.mark.parametrize("name", ["meta", "tpu", "cpu:1", "cuda:x", ""])
 def test_a_device_that_computes_nothing_is_refused(name: str) -> None:
     with pytest.raises(PotstillError, match=r"is not one of auto, cpu, cuda, cuda:<number>, mps"):
@@ -39,15 +34,26 @@ def test_a_cpu_takes_bfloat16_where_it_multiplies_it(
     assert resolve_precision("float16", CPU) == "float16"
 
 
-def test_a_card_without_bfloat16_infers_in_float16_and_trains_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_formats_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices.torch.cuda, "is_bf16_supported", lambda **_: False)
     assert resolve_precision("auto", CUDA) == "float16"
     assert resolve_training_precision("auto", CUDA) == "float32"
-
-
-def test_emulated_bfloat16_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Emulated bfloat16 does not count.
     monkeypatch.setattr(devices.torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation)
     assert resolve_precision("auto", CUDA) == "float16"
+    # Batches fit the device unless they are given.
+    assert resolve_batch_tokens(None, CPU) < resolve_batch_tokens(None, CUDA)
+    assert resolve_batch_tokens(77, CUDA) == 77
+    # The probe draws nothing at random.
+    before = torch.get_rng_state()
+    runs_lstm_in_bfloat16.__wrapped__("cpu")
+    assert torch.equal(before, torch.get_rng_state())
+    # Set by importing the module, so in worker processes too.
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
+    assert torch.backends.cuda.mem_efficient_sdp_enabled()
+    # An absent device is named.
+    with pytest.raises(PotstillError, match="device: 'cuda:77' is not available here"):
+        resolve_device("cuda:77")
 
 
 @pytest.mark.parametrize(
@@ -65,20 +71,3 @@ def test_students_train_in_a_format_that_their_layers_have(
         return
     with pytest.raises(PotstillError, match=r"precision: bfloat16, .*LSTM.*auto or float32"):
         resolve_training_precision("bfloat16", CPU, recurrent)
-
-
-def test_the_probe_draws_nothing_at_random() -> None:
-    before = torch.get_rng_state()
-    runs_lstm_in_bfloat16.__wrapped__("cpu")
-    assert torch.equal(before, torch.get_rng_state())
-
-
-def test_attention_compiles_nothing_for_new_lengths() -> None:
-    # Set by importing the module, so in worker processes too.
-    assert not torch.backends.cuda.cudnn_sdp_enabled()
-    assert torch.backends.cuda.mem_efficient_sdp_enabled()
-
-
-def test_batches_fit_the_device_unless_they_are_given() -> None:
-    assert resolve_batch_tokens(None, CPU) < resolve_batch_tokens(None, CUDA)
-    assert resolve_batch_tokens(77, CUDA) == 77

@@ -89,18 +89,22 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_whole_lock_file_stays(folder: Path) -> None:
+def test_lock_files_that_stay(folder: Path) -> None:
     assert restore_lock_file(folder) is None and clear_leftovers(folder) == []
     assert (folder / "dvc.lock").read_text() == WHOLE + STAGE.format("new")
     (folder / "dvc.lock").unlink()
     assert restore_lock_file(folder) is None and not (folder / "dvc.lock").exists()
-
-
-def test_a_conflict_of_a_merge_stays(folder: Path) -> None:
+    # A conflict of a merge stays.
     conflict = WHOLE.replace("      size: 42\n", "<<<<<<< HEAD\n      size: 42\n=======\n", 1)
     (folder / "dvc.lock").write_text(conflict)
     assert restore_lock_file(folder) is None
     assert (folder / "dvc.lock").read_text() == conflict
+    # A lock file that dvc is writing is left to it.
+    (folder / "dvc.lock").write_text("")
+    held = LockFile(str(folder / ".dvc" / "tmp" / "lock"))
+    assert restore_lock_file(folder) is None
+    held.close()
+    assert restore_lock_file(folder) == folder / "dvc.lock"
 
 
 @pytest.mark.parametrize("torn", TORN)
@@ -135,11 +139,3 @@ def test_a_fresh_clone_of_half_a_lock_file_is_mended(folder: Path) -> None:
     (folder / ".dvc" / "tmp").rmdir()
     assert restore_lock_file(folder) == folder / "dvc.lock"
     assert (folder / "dvc.lock").read_text() == WHOLE
-
-
-def test_a_lock_file_that_dvc_is_writing_is_left_to_it(folder: Path) -> None:
-    (folder / "dvc.lock").write_text("")
-    held = LockFile(str(folder / ".dvc" / "tmp" / "lock"))
-    assert restore_lock_file(folder) is None
-    held.close()
-    assert restore_lock_file(folder) == folder / "dvc.lock"

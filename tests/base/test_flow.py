@@ -32,9 +32,20 @@ def test_stages_stand_behind_those_that_they_wait_for(tmp_path: Path) -> None:
     order = list(after)
     assert order.index("prepare") < order.index("train") < order.index("evaluate")
     assert read_flow(tmp_path / "none.yaml", Layout(tmp_path)) == {"stages": [], "seconds": 0}
-
-
-def test_the_shipped_flow_ends_with_the_report() -> None:
+    # Records are read by stage and item.
+    (tmp_path / "dvc.yaml").write_text(PIPELINE)
+    layout = Layout(tmp_path)
+    record = {"command": "x", "started": "2026-01-02T03:04:05+00:00", "seconds": 2.5, "counts": {}}
+    # One name is the beginning of another's.
+    for name in ("train@a", "train@b", "train_joint", "report"):
+        write_json(layout.stage_record(name), record)
+    layout.stage_record("evaluate@a").write_text("torn")
+    found = read_flow(tmp_path / "dvc.yaml", layout)
+    runs = {stage["name"]: [run["item"] for run in stage["runs"]] for stage in found["stages"]}
+    assert (runs["train"], runs["report"], runs["evaluate"]) == (["a", "b"], [None], [])
+    assert found["seconds"] == 7.5
+    assert read_json(layout.stage_record("report"))["seconds"] == 2.5
+    # The shipped flow ends with the report.
     pipeline = Path(__file__).parents[2] / "dvc.yaml"
     stages = read_flow(pipeline, Layout(Path("nowhere")))["stages"]
     after = {stage["name"]: stage["after"] for stage in stages}
@@ -66,18 +77,3 @@ def test_a_stage_that_ends_well_leaves_a_record(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(ValueError):
         recorded(main, ["stages/train.py"])(task="bad")
     assert read_stage_record(Layout().stage_record("train@bad")) is None
-
-
-def test_records_are_read_by_stage_and_item(tmp_path: Path) -> None:
-    (tmp_path / "dvc.yaml").write_text(PIPELINE)
-    layout = Layout(tmp_path)
-    record = {"command": "x", "started": "2026-01-02T03:04:05+00:00", "seconds": 2.5, "counts": {}}
-    # One name is the beginning of another's.
-    for name in ("train@a", "train@b", "train_joint", "report"):
-        write_json(layout.stage_record(name), record)
-    layout.stage_record("evaluate@a").write_text("torn")
-    found = read_flow(tmp_path / "dvc.yaml", layout)
-    runs = {stage["name"]: [run["item"] for run in stage["runs"]] for stage in found["stages"]}
-    assert (runs["train"], runs["report"], runs["evaluate"]) == (["a", "b"], [None], [])
-    assert found["seconds"] == 7.5
-    assert read_json(layout.stage_record("report"))["seconds"] == 2.5

@@ -13,14 +13,10 @@ def test_a_template_is_a_path_and_its_inverse() -> None:
     assert Layout.heldout_outputs.match(folder) == (layout, names)
     assert Layout.states.match(folder) is None
     assert layout.models == Path("there/raw/models")
-
-
-def test_a_template_needs_all_of_its_names() -> None:
+    # A template needs all of its names.
     with pytest.raises(ValueError, match="shorter"):
         Layout().teacher("movies")
-
-
-def test_only_a_seed_is_a_students_folder() -> None:
+    # Only a seed is a students folder.
     place = student_place(Path("data/students/movies/bilstm/1"))
     assert place is not None
     assert (place.layout, place.task, place.method, place.seed) == (Layout(), "movies", "bilstm", 1)

@@ -11,14 +11,12 @@ from pipeline_lib.base import processor
 from pipeline_lib.base.processor import computed_on, cpu_name, single_thread, usable_cores, used_accelerators
 
 
-def test_cpu_name_is_read_where_the_system_tells(tmp_path: Path) -> None:
+def test_what_a_result_was_computed_on(tmp_path: Path) -> None:
     info = tmp_path / "cpuinfo"
     info.write_text("processor : 0\nmodel name\t: Fast CPU: 2 GHz\n")
     assert cpu_name(info) == "Fast CPU: 2 GHz"
     assert cpu_name(tmp_path / "absent")
-
-
-def test_what_a_result_was_computed_on() -> None:
+    # What a result was computed on.
     assert computed_on("cpu") == f"{cpu_name()}, torch {torch.__version__}"
 
 
@@ -36,14 +34,6 @@ def test_accelerators_are_named_if_their_memory_was_used(monkeypatch: pytest.Mon
     assert used_accelerators() == [f"{cpu_name()} (mps)"]
 
 
-def test_torch_is_not_imported_to_find_none() -> None:
-    code = (
-        "import sys; from pipeline_lib.base.processor import used_accelerators; "
-        "assert used_accelerators() == [] and 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 ROOT = Path(__file__).parents[2]
 
 
@@ -52,7 +42,7 @@ def run(code: str) -> str:
     return done.stdout.strip()
 
 
-def test_torch_that_is_imported_is_given_its_threads_back() -> None:
+def test_torch_has_one_thread_within() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
@@ -61,15 +51,19 @@ def test_torch_that_is_imported_is_given_its_threads_back() -> None:
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
-
-
-def test_torch_that_is_imported_within_has_one_thread() -> None:
+    # Torch that is imported within has one thread.
     found = run(
         "import os; os.environ['OMP_NUM_THREADS'] = '2'\nfrom pipeline_lib.base.processor import single_thread\nwith "
         "single_thread():\n    import torch; print(torch.get_num_threads())\nprint(torch.get_num_threads(), "
         "os.environ['OMP_NUM_THREADS'])"
     )
     assert found.split() == ["1", "2", "2"]
+    # Torch is not imported to find none.
+    code = (
+        "import sys; from pipeline_lib.base.processor import used_accelerators; "
+        "assert used_accelerators() == [] and 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize(

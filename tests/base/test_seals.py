@@ -24,16 +24,14 @@ def flip(path: Path) -> None:
     path.write_bytes(content)
 
 
-def test_a_sealed_folder_is_read_and_an_altered_one_refused(folder: Path) -> None:
+def test_altered_and_lost_files_are_missed(folder: Path) -> None:
     write_seal(folder)
     check_sealed(folder)
     flip(folder / "model.safetensors")
     remedy = f"Delete {folder} and run `dvc repro`"
     with pytest.raises(PotstillError, match=rf"model\.safetensors: altered .*{remedy}"):
         check_sealed(folder)
-
-
-def test_one_file_is_checked_alone(folder: Path) -> None:
+    # One file is checked alone.
     write_seal(folder)
     flip(folder / "config.json")
     check_sealed(folder / "model.safetensors")
@@ -41,11 +39,16 @@ def test_one_file_is_checked_alone(folder: Path) -> None:
         check_sealed(folder / "config.json")
 
 
-def test_a_lost_file_is_missed(folder: Path) -> None:
+def test_lost_and_unsealed(folder: Path) -> None:
     write_seal(folder)
     (folder / "one/deep/model.safetensors").unlink()
     with pytest.raises(PotstillError, match=r"model\.safetensors: missing, though sealed\.json"):
         check_sealed(folder)
+    # Every fault is listed.
+    write_seal(folder)
+    flip(folder / "config.json")
+    (folder / "model.safetensors").unlink()
+    assert [fault.split(": ")[1].split()[0] for fault in faults_of(folder / SEAL)] == ["altered", "missing,"]
 
 
 @pytest.mark.parametrize("below", ["one", "one/deep", "one/deep/model.safetensors"])
@@ -70,10 +73,3 @@ def test_what_nobody_sealed_is_not_checked(folder: Path) -> None:
     check_sealed(folder)
     write_json(folder / SOURCE, {"where": "another program's"})
     check_sealed(folder)
-
-
-def test_every_fault_is_listed(folder: Path) -> None:
-    write_seal(folder)
-    flip(folder / "config.json")
-    (folder / "model.safetensors").unlink()
-    assert [fault.split(": ")[1].split()[0] for fault in faults_of(folder / SEAL)] == ["altered", "missing,"]

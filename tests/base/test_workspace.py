@@ -27,16 +27,14 @@ def test_a_workspace_has_the_pipeline_git_and_dvc(tmp_path: Path) -> None:
     assert (tmp_path / ".gitignore").read_text() == "mine\n"
 
 
-def test_without_git_dvc_stands_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workspaces_and_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_workspace(tmp_path / "flag", scm=False)
     monkeypatch.setattr("shutil.which", lambda name: None)
     make_workspace(tmp_path / "none")
     for name in ("flag", "none"):
         assert "no_scm = True" in (tmp_path / name / ".dvc/config").read_text()
         assert not (tmp_path / name / ".git").exists()
-
-
-def test_a_folder_in_a_repository_is_part_of_it(tmp_path: Path) -> None:
+    # A folder in a repository is part of it.
     _git(tmp_path, "init", "--quiet")
     folder = tmp_path / "data" / "reviews"
     folder.mkdir(parents=True)
@@ -51,9 +49,7 @@ def test_another_pipeline_is_not_overwritten(tmp_path: Path) -> None:
         make_workspace(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["dvc.yaml"]
     assert make_workspace(tmp_path, force=True)[0] == Path("dvc.yaml")
-
-
-def test_what_travels_is_what_the_repository_has() -> None:
+    # What travels is what the repository has.
     assert shipped("pipeline.yaml").read_bytes() == (ROOT / "dvc.yaml").read_bytes()
     names = {path.name for path in (ROOT / "profiles").glob("*.yaml")}
     assert {path.name for path in shipped_profiles()} == names

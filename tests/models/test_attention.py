@@ -49,7 +49,7 @@ def _counting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return calls
 
 
-def test_padding_that_sees_no_token_stays_finite() -> None:
+def test_numbers_stay_finite_and_near() -> None:
     config = ModernBertConfig(
         vocab_size=50, hidden_size=32, num_hidden_layers=3, num_attention_heads=4,
         intermediate_size=64, local_attention=4, global_attn_every_n_layers=2, pad_token_id=0,
@@ -62,6 +62,16 @@ def test_padding_that_sees_no_token_stays_finite() -> None:
         use_short_attention(model)
         found = model(**batch).logits
     np.testing.assert_allclose(found, expected, atol=1e-5)
+    # Bfloat16 stays as near to float32 as the usual attention.
+    batch = _batch(13, padded=True)
+    with torch.inference_mode():
+        exact = _bert()(**batch).logits
+        usual = _bert().to(torch.bfloat16)(**batch).logits.float()
+        model = _bert().to(torch.bfloat16)
+        use_short_attention(model)
+        short = model(**batch).logits
+    assert short.dtype == torch.bfloat16
+    assert (short.float() - exact).abs().max() < 2 * (usual - exact).abs().max() + 1e-3
 
 
 @pytest.mark.parametrize("build", [_bert, _distilbert])
@@ -81,18 +91,6 @@ def test_gives_what_the_usual_attention_gives(
     assert usual.std() > 0.01
 
 
-def test_bfloat16_stays_as_near_to_float32_as_the_usual_attention() -> None:
-    batch = _batch(13, padded=True)
-    with torch.inference_mode():
-        exact = _bert()(**batch).logits
-        usual = _bert().to(torch.bfloat16)(**batch).logits.float()
-        model = _bert().to(torch.bfloat16)
-        use_short_attention(model)
-        short = model(**batch).logits
-    assert short.dtype == torch.bfloat16
-    assert (short.float() - exact).abs().max() < 2 * (usual - exact).abs().max() + 1e-3
-
-
 def test_longer_sentences_and_training_take_the_usual_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = _counting(monkeypatch)
     model = _bert()
@@ -104,9 +102,7 @@ def test_longer_sentences_and_training_take_the_usual_attention(monkeypatch: pyt
     model(**_batch(8, padded=False)).logits.sum().backward()
     assert len(calls) == 4
     assert all(p.grad is not None for p in model.bert.encoder.parameters())
-
-
-def test_a_model_that_asks_for_another_attention_keeps_it() -> None:
+    # A model that asks for another attention keeps it.
     model = _bert()
     model.set_attn_implementation("eager")
     use_short_attention(model)

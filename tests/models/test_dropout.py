@@ -21,16 +21,14 @@ def test_the_share_of_zeros_and_the_scale(p: float, dtype: torch.dtype) -> None:
     assert kept.tolist() == pytest.approx([1 / (1 - p)], rel=0.01)
 
 
-def test_neighbours_are_drawn_apart() -> None:
+def test_drawn_apart_by_the_seed() -> None:
     torch.manual_seed(0)
     zero = dropout(torch.ones(100_000), 0.5, training=True) == 0
     # Four values come from one draw; none of them may say anything of the next three.
     for distance in (1, 2, 3, 4):
         both = float((zero[distance:] & zero[:-distance]).float().mean())
         assert abs(both - 0.25) < 0.01, distance
-
-
-def test_gradients_pass_where_values_do() -> None:
+    # Gradients pass where values do.
     torch.manual_seed(0)
     values = torch.randn(7, 5, requires_grad=True)
     dropped = dropout(values, 0.3, training=True)
@@ -38,8 +36,7 @@ def test_gradients_pass_where_values_do() -> None:
     assert torch.equal(values.grad == 0, dropped == 0)
     assert torch.allclose(values.grad * values.detach(), dropped.detach())
 
-
-def test_the_mask_depends_on_the_seed_alone() -> None:
+    # The mask depends on the seed alone.
     def draw(threads: int) -> torch.Tensor:
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
@@ -49,15 +46,7 @@ def test_the_mask_depends_on_the_seed_alone() -> None:
         return drawn
 
     assert torch.equal(draw(1), draw(2))
-
-
-@pytest.mark.parametrize("p", [0.0, 1.0])
-def test_nothing_and_everything(p: float) -> None:
-    values = torch.randn(9)
-    assert torch.equal(dropout(values, p, training=True), values * (1 - p))
-
-
-def test_a_model_that_does_not_train_drops_nothing() -> None:
+    # A model that does not train drops nothing.
     model = nn.Sequential(nn.Linear(3, 3), nn.Sequential(nn.Dropout(0.5), nn.ReLU()))
     replace_dropout(model)
     assert type(model[1][0]) is Dropout and model[1][0].p == 0.5
@@ -66,3 +55,9 @@ def test_a_model_that_does_not_train_drops_nothing() -> None:
     assert torch.equal(model(values), model(values))
     model.train()
     assert not torch.equal(model(values), model(values))
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_nothing_and_everything(p: float) -> None:
+    values = torch.randn(9)
+    assert torch.equal(dropout(values, p, training=True), values * (1 - p))

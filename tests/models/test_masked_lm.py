@@ -89,7 +89,21 @@ def test_no_sentence_moves_anothers_predictions(tmp_path: Path) -> None:
         assert np.array_equal(alone, whole[np.concatenate([places[n] for n in part])])
 
 
-def test_memory_is_bounded_by_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_and_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load_masked_lm(write_model(tmp_path, "bert", HEAD), "cpu", "bfloat16", 1000)
+    [row, _], _ = model.predict_words([split("good film")], 32, 64)
+    assert sorted(row.tolist()) == [*range(len(WHOLE))]
+    # Words that are not read have no prediction.
+    model = load_masked_lm(write_model(tmp_path, "bert", HEAD), "cpu", "float32", 3)
+    predicted, tokens = model.predict_words([split("the film is good")], 4, 64)
+    # Two words beside [CLS] and [SEP].
+    assert (predicted[:, 0] >= 0).tolist() == [True, True, False, False] and tokens == 2 * 4
+    # Numbers that are not finite are refused.
+    model = load_masked_lm(write_model(tmp_path, "bert", HEAD), "cpu", "float32", 3)
+    model.model.cls.predictions.bias.data[3] = float("nan")
+    with pytest.raises(PotstillError, match="not finite"):
+        model.predict_words([split("good film")], 32, 64)
+    # Memory is bounded by parts.
     model = load_masked_lm(write_model(tmp_path, "bert", HEAD), "cpu", "float32", 3)
     sentences = [split(text) for text in SENTENCES]
     whole, tokens = model.predict_words(sentences, 32, 64)
@@ -98,27 +112,7 @@ def test_memory_is_bounded_by_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert np.array_equal(parts, whole) and counted == tokens
 
 
-def test_words_that_are_not_read_have_no_prediction(tmp_path: Path) -> None:
-    model = load_masked_lm(write_model(tmp_path, "bert", HEAD), "cpu", "float32", 3)
-    predicted, tokens = model.predict_words([split("the film is good")], 4, 64)
-    # Two words beside [CLS] and [SEP].
-    assert (predicted[:, 0] >= 0).tolist() == [True, True, False, False] and tokens == 2 * 4
-
-
-def test_no_more_words_are_predicted_than_there_are(tmp_path: Path) -> None:
-    model = load_masked_lm(write_model(tmp_path, "bert", HEAD), "cpu", "bfloat16", 1000)
-    [row, _], _ = model.predict_words([split("good film")], 32, 64)
-    assert sorted(row.tolist()) == [*range(len(WHOLE))]
-
-
-def test_numbers_that_are_not_finite_are_refused(tmp_path: Path) -> None:
-    model = load_masked_lm(write_model(tmp_path, "bert", HEAD), "cpu", "float32", 3)
-    model.model.cls.predictions.bias.data[3] = float("nan")
-    with pytest.raises(PotstillError, match="not finite"):
-        model.predict_words([split("good film")], 32, 64)
-
-
-def test_a_model_without_the_head_is_refused_and_the_remedy_named(tmp_path: Path) -> None:
+def test_models_that_lack_something_are_refused(tmp_path: Path) -> None:
     write_model(tmp_path / "model", "bert")
     rule = {"p": 0.4, "candidates": 15, "model": "minilm", "max_length": 16}
     path = {"kind": "path", "path": "model"}
@@ -127,9 +121,7 @@ def test_a_model_without_the_head_is_refused_and_the_remedy_named(tmp_path: Path
     assert fault.startswith("params.yaml: models.minilm: ")
     assert "['BertModel']: a model without the head that predicts masked words" in fault
     assert "set it and `max_length` to null" in fault
-
-
-def test_a_tokenizer_without_a_mask_is_refused(tmp_path: Path) -> None:
+    # A tokenizer without a mask is refused.
     write_model(tmp_path, "bert", HEAD)
     path = tmp_path / "tokenizer_config.json"
     settings = json.loads(path.read_text())

@@ -81,13 +81,11 @@ def test_pieces_are_counted(model: Path, texts: list[str], lengths: list[int], f
     assert counts.is_foreign(other_script(texts)) is foreign
 
 
-def test_unknown_words_are_examples(model: Path) -> None:
+def test_unknown_words_and_english(model: Path) -> None:
     counts = count_pieces(model, ["ein film 🎉", "ein guter film"])
     assert counts.examples == ["ein", "guter"]
     assert counts.unknown == pytest.approx((3 + 3 + 5) / (7 + 12))
-
-
-def test_function_words_tell_english_from_other_languages() -> None:
+    # Function words tell english from other languages.
     english = ["The plot is thin, but they have made the most of it.", "show flights to Boston"]
     assert english_share(english) > 0.25
     for others in (

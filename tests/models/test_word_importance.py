@@ -22,6 +22,21 @@ def test_the_word_that_tells_costs_a_bit() -> None:
     assert found.words == (["A", "good", "film", "."],)
     assert found.entropy == pytest.approx(0.0, abs=1e-9)
     assert found.changes == pytest.approx([0.0, 1.0, 0.0, 0.0], abs=1e-9)
+    # A masked word keeps its place among spaces and signs.
+    assert masked_variants("It  isn't, no", "#") == [
+        "# isn't, no",
+        "It #n't, no",
+        "It is#, no",
+        "It isn't# no",
+        "It isn't, #",
+    ]
+    # A text without words is refused.
+    with pytest.raises(PotstillError, match="no word to mask"):
+        word_importance("  ", reads_good, "[MASK]", False)
+    # Words are counted up to a character.
+    assert word_counts("one two three", [7]) == [2]
+    assert word_counts(("one two", "three"), [0, 9]) == [0, 1]
+    assert word_counts("one two") == [2]
 
 
 def test_the_words_of_both_sentences_of_a_pair_are_masked_in_turn() -> None:
@@ -44,17 +59,7 @@ def test_the_words_of_both_sentences_of_a_pair_are_masked_in_turn() -> None:
     assert np.abs(found.changes).max() < 1e-9
 
 
-def test_a_masked_word_keeps_its_place_among_spaces_and_signs() -> None:
-    assert masked_variants("It  isn't, no", "#") == [
-        "# isn't, no",
-        "It #n't, no",
-        "It is#, no",
-        "It isn't# no",
-        "It isn't, #",
-    ]
-
-
-def test_json_holds_plain_values_and_the_class_without_each_word() -> None:
+def test_json_holds_plain_values() -> None:
     def either(texts: Sequence[Text]) -> np.ndarray:
         return np.array([[1.0, 3.0] if "good" in text else [2.0, 0.0] for text in texts])
 
@@ -65,8 +70,7 @@ def test_json_holds_plain_values_and_the_class_without_each_word() -> None:
     assert sum(own["probabilities"].values()) == pytest.approx(1.0)
     assert own["changes"] == [0.0, 0.0]
 
-
-def test_of_a_regression_the_change_of_the_score_counts() -> None:
+    # Of a regression the change of the score counts.
     def counts(texts: Sequence[Text]) -> np.ndarray:
         return np.array([[3.0 * ("good" in text) - ("dull" in text)] for text in texts])
 
@@ -74,11 +78,6 @@ def test_of_a_regression_the_change_of_the_score_counts() -> None:
     assert found.changes.tolist() == [0.0, -3.0, 1.0, 0.0]
     own = as_json("A good dull film", {"a": found}, ["score"])["models"]["a"]
     assert own == {"score": 2.0, "changes": [0.0, -3.0, 1.0, 0.0]}
-
-
-def test_a_text_without_words_is_refused() -> None:
-    with pytest.raises(PotstillError, match="no word to mask"):
-        word_importance("  ", reads_good, "[MASK]", False)
 
 
 def test_words_that_are_not_read_have_no_number_and_cost_nothing() -> None:
@@ -97,9 +96,3 @@ def test_words_that_are_not_read_have_no_number_and_cost_nothing() -> None:
     assert plain["masked_labels"][2:] == [None, None]
     pair = word_importance(("a good", "film too"), predict, "#", False, [0, 1])
     assert pair.read == (0, 1) and np.isnan(pair.changes).tolist() == [True, True, False, True]
-
-
-def test_words_are_counted_up_to_a_character() -> None:
-    assert word_counts("one two three", [7]) == [2]
-    assert word_counts(("one two", "three"), [0, 9]) == [0, 1]
-    assert word_counts("one two") == [2]

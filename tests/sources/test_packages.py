@@ -37,6 +37,16 @@ def test_downloads_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert len(calls) == 1
     # Nothing is left of the temporary folder.
     assert list((tmp_path / "cache").iterdir()) == [first]
+    # Default cache.
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path))
+    monkeypatch.setattr(subprocess, "run", fake_pip([]))
+    assert download("some-corpus==1.0", "sdist", DIGEST).parent == tmp_path / "downloads"
+    # Archive put there by hand.
+    monkeypatch.setattr(subprocess, "run", None)
+    (tmp_path / "some_corpus-0.9.tar.gz").write_bytes(b"another version")
+    (tmp_path / "some_corpus-1.0.tar.gz").write_bytes(CONTENT)
+    found = download("some-corpus==1.0", "sdist", DIGEST, tmp_path)
+    assert found.name == "some_corpus-1.0.tar.gz"
 
 
 @pytest.mark.parametrize(
@@ -63,37 +73,19 @@ def test_one_wheel_of_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert calls[0][place + 1 : place + 8 : 2] == ["cp", "311", "cp311", "manylinux_2_24_x86_64"]
 
 
-def test_archive_put_there_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subprocess, "run", None)
-    (tmp_path / "some_corpus-0.9.tar.gz").write_bytes(b"another version")
-    (tmp_path / "some_corpus-1.0.tar.gz").write_bytes(CONTENT)
-    found = download("some-corpus==1.0", "sdist", DIGEST, tmp_path)
-    assert found.name == "some_corpus-1.0.tar.gz"
-
-
-def test_default_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path))
-    monkeypatch.setattr(subprocess, "run", fake_pip([]))
-    assert download("some-corpus==1.0", "sdist", DIGEST).parent == tmp_path / "downloads"
-
-
-def test_other_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_pip_brings_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = hashlib.sha256(b"other").hexdigest()
     monkeypatch.setattr(subprocess, "run", fake_pip([], b"other"))
     with pytest.raises(PotstillError, match=f"{other}.*{DIGEST}"):
         download("some-corpus==1.0", "sdist", DIGEST, tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_digest_refused_by_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Digest refused by pip.
     found = "a" * 64
     stderr = f"ERROR: HASHES DO NOT MATCH\n  Expected sha256 {DIGEST}\n       Got        {found}\n"
     monkeypatch.setattr(subprocess, "run", fake_pip([], stderr=stderr))
     with pytest.raises(PotstillError, match=f"{found}.*{DIGEST}"):
         download("some-corpus==1.0", "sdist", DIGEST, tmp_path)
-
-
-def test_pip_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Pip fails.
     stderr = "WARNING: retrying\nERROR: No matching distribution\n\n[notice] upgrade pip\n"
     monkeypatch.setattr(subprocess, "run", fake_pip([], stderr=stderr))
     with pytest.raises(PotstillError, match=r"No matching distribution.*yourself"):

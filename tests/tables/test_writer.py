@@ -32,16 +32,14 @@ def test_cells_that_a_spreadsheet_would_compute(tmp_path: Path, raw: bool) -> No
     assert [int(row[1]) for row in rows[:11]] == [*range(-5, 6)]
 
 
-def test_texts_give_a_terminal_no_orders() -> None:
+def test_what_is_written(tmp_path: Path) -> None:
     orders = "\x1b]0;title\x07so\x9b31m\r\tit\x7f"
     assert printable(orders) == r"\x1b]0;title\x07so\x9b31m\r" + "\tit" + r"\x7f"
     assert printable("naïve 🎉 ‮") == "naïve 🎉 ‮"
     batch = AnsweredBatch({"text": [orders]}, ["a\x1b[2J", "b"], "classification", np.array([[1.0, 0.0]]))
     (line,) = text_lines(batch)
     assert "\x1b" not in line and "\x9b" not in line and line.startswith(r"a\x1b[2J")
-
-
-def test_what_is_read_is_not_written(tmp_path: Path) -> None:
+    # What is read is not written.
     (tmp_path / "a").touch()
     (tmp_path / "b").symlink_to(tmp_path / "a")
     require_other(tmp_path / "c", tmp_path / "a")

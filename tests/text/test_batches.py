@@ -30,14 +30,6 @@ def test_every_row_once_per_epoch(batch_size: int, count: int) -> None:
     assert len(sizes) == 1
 
 
-def test_batches_are_of_like_length() -> None:
-    sentences = make(53)
-    epoch = LengthSorted(sentences, 10, 3).epoch(0)
-    ranges = sorted((sentences.lengths[r].min(), sentences.lengths[r].max()) for r in epoch)
-    assert len(epoch) == 6
-    assert all(high <= low for (_, high), (low, _) in pairwise(ranges))
-
-
 def test_order_is_a_function_of_seed_and_epoch() -> None:
     def order(seed: int, epoch: int) -> list[list[int]]:
         return [rows.tolist() for rows in LengthSorted(make(), 4, seed).epoch(epoch)]
@@ -48,12 +40,16 @@ def test_order_is_a_function_of_seed_and_epoch() -> None:
     batches = LengthSorted(make(), 4, 1)
     batches.epoch(0)
     assert [rows.tolist() for rows in batches.epoch(2)] == order(1, 2)
-
-
-def test_batches_are_shuffled_not_sorted() -> None:
+    # Batches are shuffled not sorted.
     sentences = make()
     lengths = [sentences.lengths[rows[0]] for rows in LengthSorted(sentences, 4, 1).epoch(0)]
     assert lengths != sorted(lengths)
+    # Batches are of like length.
+    sentences = make(53)
+    epoch = LengthSorted(sentences, 10, 3).epoch(0)
+    ranges = sorted((sentences.lengths[r].min(), sentences.lengths[r].max()) for r in epoch)
+    assert len(epoch) == 6
+    assert all(high <= low for (_, high), (low, _) in pairwise(ranges))
 
 
 def test_padding_by_hand() -> None:
@@ -66,9 +62,7 @@ def test_padding_by_hand() -> None:
     assert batch["labels"].tolist() == [7, 5, 6]
     assert batch["logits"].tolist() == [[0, 0], [1, 0], [0, 1]]
     assert sentences.batch(np.array([1]))["ids"].tolist() == [[4]]
-
-
-def test_from_lists() -> None:
+    # From lists.
     sentences = Sentences.from_lists([[1, 2], [3]], {}, 0)
     assert len(sentences) == 2
     assert sentences.ids.tolist() == [1, 2, 3] and sentences.ids.dtype == np.int32

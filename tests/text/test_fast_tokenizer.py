@@ -58,7 +58,13 @@ def test_words_of_pieces_are_the_tokenizers(remembered: int, monkeypatch: pytest
     assert [len(row) for row in numbered(words, texts[-2:], 200)] == [100, 1]
 
 
-def test_most_texts_do_not_reach_the_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_tokenizers(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = build_tokenizer(["b", "a-b"], True)
+    tokenizer.pre_tokenizer = Split(Regex(r"\S+"), behavior="removed", invert=True)
+    texts = ["a-b", "b a-b", ""]
+    assert numbered(WordNumbers(tokenizer), texts, 9) == expected(tokenizer, texts, 9)
+    assert numbered(WordNumbers(tokenizer), ["b a-b"], 9) == [[2, 3]]
+    # Most texts do not reach the tokenizer.
     words = WordNumbers(build_tokenizer(["a", "don", "n't"], True))
     reached: list[list[str]] = []
 
@@ -70,11 +76,3 @@ def test_most_texts_do_not_reach_the_tokenizer(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(words, "_tokenizer", Reached())
     words.number(["A plain one.", "Don't", ""], 9)
     assert reached == [[]]
-
-
-def test_a_tokenizer_that_splits_otherwise_is_heeded() -> None:
-    tokenizer = build_tokenizer(["b", "a-b"], True)
-    tokenizer.pre_tokenizer = Split(Regex(r"\S+"), behavior="removed", invert=True)
-    texts = ["a-b", "b a-b", ""]
-    assert numbered(WordNumbers(tokenizer), texts, 9) == expected(tokenizer, texts, 9)
-    assert numbered(WordNumbers(tokenizer), ["b a-b"], 9) == [[2, 3]]

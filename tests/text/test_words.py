@@ -35,27 +35,21 @@ def test_words_by_hand(text: str, words: list[str]) -> None:
     assert split_words(text)[0] == words
 
 
-def test_spaces_say_where_blanks_were() -> None:
+def test_joining_is_the_inverse_up_to_blanks(texts: list[str]) -> None:
     assert split_words("I don't  know.") == (["I", "do", "n't", "know", "."], [True, False, True, False, False])
     assert split_words("  ") == ([], [])
-
-
-def test_joining_is_the_inverse_up_to_blanks(texts: list[str]) -> None:
+    # Joining is the inverse up to blanks.
     assert len(texts) > 10
     for text in texts:
         words, spaces = split_words(text)
         assert len(words) == len(spaces)
         assert join_words(words, spaces) == " ".join(text.split())
         assert split_words(join_words(words, spaces)) == (words, spaces)
-
-
-def test_joining_drops_the_last_blank_alone() -> None:
+    # Joining drops the last blank alone.
     assert join_words(["a", "b"], [False, True]) == "ab"
     assert join_words(["a", "b"], [True, True]) == "a b"
     assert join_words([], []) == ""
-
-
-def test_no_character_is_lost(texts: list[str]) -> None:
+    # No character is lost.
     for text in texts:
         assert "".join(split_words(text)[0]) == "".join(text.split())
 

@@ -10,7 +10,7 @@ from pipeline_lib.training.label_scale import LabelScale, scale_of
 LABELS = np.random.default_rng(0).integers(-64, 65, 50).astype(np.float32) / 64
 
 
-def test_a_change_of_unit_leaves_the_standard_labels_alone() -> None:
+def test_labels_have_a_scale_or_are_refused() -> None:
     # Powers of two are exact: the same numbers to the last bit.
     in_quarters = LABELS * 4 + 8
     assert np.array_equal(
@@ -20,6 +20,20 @@ def test_a_change_of_unit_leaves_the_standard_labels_alone() -> None:
     assert LabelScale.of(percent).standardise(percent) == pytest.approx(
         LabelScale.of(LABELS).standardise(LABELS), abs=1e-5
     )
+    # Class numbers have no scale.
+    assert scale_of(np.array([0, 1, 1])) is None
+    assert scale_of(LABELS) == LabelScale.of(LABELS)
+    # Labels that are all the same are refused.
+    with pytest.raises(PotstillError, match="all 4 training labels are 3"):
+        LabelScale.of(np.full(4, 3.0, np.float32))
+    # The inverse undoes a rescaling.
+    layer, scale = torch.nn.Linear(3, 1), LabelScale.of(LABELS * 10 + 40)
+    x = torch.randn(5, 3)
+    before = layer(x)
+    scale.rescale(layer)
+    assert not torch.allclose(layer(x), before, atol=1.0)
+    scale.inverse.rescale(layer)
+    torch.testing.assert_close(layer(x), before, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -30,23 +44,3 @@ def test_a_rescaled_layer_answers_in_the_labels_unit(bias: bool) -> None:
     scale = LabelScale(mean=2.5, deviation=40.0)
     scale.rescale(layer)
     assert layer(x).detach().numpy() == pytest.approx(standard * 40.0 + 2.5, rel=1e-5)
-
-
-def test_class_numbers_have_no_scale() -> None:
-    assert scale_of(np.array([0, 1, 1])) is None
-    assert scale_of(LABELS) == LabelScale.of(LABELS)
-
-
-def test_labels_that_are_all_the_same_are_refused() -> None:
-    with pytest.raises(PotstillError, match="all 4 training labels are 3"):
-        LabelScale.of(np.full(4, 3.0, np.float32))
-
-
-def test_the_inverse_undoes_a_rescaling() -> None:
-    layer, scale = torch.nn.Linear(3, 1), LabelScale.of(LABELS * 10 + 40)
-    x = torch.randn(5, 3)
-    before = layer(x)
-    scale.rescale(layer)
-    assert not torch.allclose(layer(x), before, atol=1.0)
-    scale.inverse.rescale(layer)
-    torch.testing.assert_close(layer(x), before, rtol=1e-5, atol=1e-5)

@@ -42,11 +42,23 @@ def test_every_row_once_per_epoch_and_one_task_per_batch() -> None:
             assert sorted(labels) == list(range(1000 * offset, 1000 * offset + count))
 
 
-def test_tasks_are_merged() -> None:
+def test_tasks_are_merged_and_keep_their_names() -> None:
     order = [task for task, _ in collated(make(), 0)]
     positions = [i for i, task in enumerate(order) if task == "middle"]
     assert positions[-1] - positions[0] > len(positions)
     assert order != [task for task, _ in collated(make(), 1)]
+    # The task name comes through to the device.
+    batches = make()
+    batch = to_device(batches.collate(batches.epoch(0)[0]), torch.device("meta"))
+    assert batch["task"] in SIZES
+    assert batch["ids"].device.type == "meta" and batch["lengths"].device.type == "cpu"
+    # A task without rows.
+    with pytest.raises(PotstillError, match=r"empty: no rows to train on\. Remove the task"):
+        make(full=3, empty=0)
+    # One task alone is as without others.
+    mixed = make(alone=21)
+    own = {tuple(rows) for _, rows in collated(mixed, 4)}
+    assert own == {tuple(rows.tolist()) for rows in mixed.parts["alone"].epoch(4)}
 
 
 @pytest.mark.parametrize("sampling", ["all", 0.0, 0.5])
@@ -78,21 +90,3 @@ def test_a_batch_comes_again_only_after_all_of_its_task() -> None:
     for own in passes:
         assert sorted(label for rows in own for label in rows) == list(range(9))
     assert passes[0] != passes[1]
-
-
-def test_one_task_alone_is_as_without_others() -> None:
-    mixed = make(alone=21)
-    own = {tuple(rows) for _, rows in collated(mixed, 4)}
-    assert own == {tuple(rows.tolist()) for rows in mixed.parts["alone"].epoch(4)}
-
-
-def test_a_task_without_rows() -> None:
-    with pytest.raises(PotstillError, match=r"empty: no rows to train on\. Remove the task"):
-        make(full=3, empty=0)
-
-
-def test_the_task_name_comes_through_to_the_device() -> None:
-    batches = make()
-    batch = to_device(batches.collate(batches.epoch(0)[0]), torch.device("meta"))
-    assert batch["task"] in SIZES
-    assert batch["ids"].device.type == "meta" and batch["lengths"].device.type == "cpu"

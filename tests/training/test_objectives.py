@@ -18,20 +18,28 @@ def log_sum(a: float, b: float) -> float:
     return math.log(math.exp(a) + math.exp(b))
 
 
-def test_logits_loss_by_hand() -> None:
+def test_losses_by_hand() -> None:
     assert logits_loss(STUDENT, TEACHER).item() == pytest.approx(((4 + 0) + (1 + 1)) / 2)
     assert logits_loss(TEACHER, TEACHER).item() == 0
-
-
-def test_gradient_of_logits_loss() -> None:
+    # Label loss by hand.
+    expected = ((log_sum(1, -1) - 1) + (log_sum(0, 2) - 0)) / 2
+    assert label_loss(STUDENT, LABELS).item() == pytest.approx(expected)
+    # Gradient of logits loss.
     student = STUDENT.clone().requires_grad_()
     logits_loss(student, TEACHER).backward()
     assert torch.allclose(student.grad, 2 * (STUDENT - TEACHER) / 2)
-
-
-def test_label_loss_by_hand() -> None:
-    expected = ((log_sum(1, -1) - 1) + (log_sum(0, 2) - 0)) / 2
-    assert label_loss(STUDENT, LABELS).item() == pytest.approx(expected)
+    # What an objective does not weigh may be absent.
+    hard, soft = Objective(labels=1.0), Objective(logits=1.0, labels=0.0)
+    own = {"logits": STUDENT}
+    assert objective_loss(hard.weights, own, {"labels": LABELS}) == label_loss(STUDENT, LABELS)
+    found = objective_loss(soft.weights, own, {"logits": TEACHER})
+    assert found == logits_loss(STUDENT, TEACHER)
+    # At high temperatures the gradient tends to (student - teacher) / classes / rows, centred.
+    student = STUDENT.clone().requires_grad_()
+    soft_label_loss(student, TEACHER, 1000.0).backward()
+    difference = STUDENT - TEACHER
+    expected = (difference - difference.mean(1, keepdim=True)) / 2 / 2
+    assert torch.allclose(student.grad, expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("t", [0.5, 1.0, 4.0])
@@ -42,15 +50,6 @@ def test_soft_label_loss_by_hand(t: float) -> None:
         p = [math.exp(x - log_sum(*targets)) for x in targets]
         expected -= sum(q * (s - log_sum(*scaled)) for q, s in zip(p, scaled, strict=True)) / 2
     assert soft_label_loss(STUDENT, TEACHER, t).item() == pytest.approx(expected * t**2, rel=1e-5)
-
-
-def test_gradients_keep_their_size_when_the_temperature_rises() -> None:
-    # At high temperatures the gradient tends to (student - teacher) / classes / rows, centred.
-    student = STUDENT.clone().requires_grad_()
-    soft_label_loss(student, TEACHER, 1000.0).backward()
-    difference = STUDENT - TEACHER
-    expected = (difference - difference.mean(1, keepdim=True)) / 2 / 2
-    assert torch.allclose(student.grad, expected, atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -77,23 +76,13 @@ def test_objectives_are_weighted_sums(weights: dict[str, float], expected: Any) 
     assert found.shape == () and found.item() == pytest.approx(expected(*parts))
 
 
-def test_what_an_objective_does_not_weigh_may_be_absent() -> None:
-    hard, soft = Objective(labels=1.0), Objective(logits=1.0, labels=0.0)
-    own = {"logits": STUDENT}
-    assert objective_loss(hard.weights, own, {"labels": LABELS}) == label_loss(STUDENT, LABELS)
-    found = objective_loss(soft.weights, own, {"logits": TEACHER})
-    assert found == logits_loss(STUDENT, TEACHER)
-
-
-def test_patience_by_hand() -> None:
+def test_patience() -> None:
     student = torch.tensor([[[3.0, 4.0], [0.0, 2.0], [9.0, 9.0]], [[1.0, 0.0], [5.0, 0.0], [0.0, 1.0]]])
     teacher = torch.tensor([[[6.0, 8.0], [1.0, 0.0]], [[0.0, -2.0], [-1.0, 0.0]]])
     # Squared distances on the unit circle: the same direction 0, a right angle 2, opposite 4.
     assert patience_loss(student, teacher).item() == pytest.approx((0 + 2 + 2 + 4) / 4)
     assert patience_loss(10 * student, teacher).item() == pytest.approx(2.0)
-
-
-def test_patience_is_the_papers_sum_over_layers_and_rows() -> None:
+    # Patience is the papers sum over layers and rows.
     generator = torch.Generator().manual_seed(1)
     student, teacher = (torch.randn(5, n, 8, generator=generator) for n in (4, 3))
     total = 0.0
@@ -102,15 +91,11 @@ def test_patience_is_the_papers_sum_over_layers_and_rows() -> None:
             own, target = student[row, layer], teacher[row, layer]
             total += (own / own.norm() - target / target.norm()).norm().item() ** 2
     assert patience_loss(student, teacher).item() == pytest.approx(total / 5 / 3, rel=1e-5)
-
-
-def test_patience_leaves_the_last_layer_alone() -> None:
+    # Patience leaves the last layer alone.
     student = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(1), requires_grad=True)
     patience_loss(student, torch.ones(2, 2, 4)).backward()
     assert (student.grad[:, 2] == 0).all() and (student.grad[:, :2] != 0).any(dim=-1).all()
-
-
-def test_patience_stands_beside_the_weights_that_add_up_to_one() -> None:
+    # Patience stands beside the weights that add up to one.
     weights = {"labels": 0.4, "soft_labels": 0.6, "temperature": 2.0, "patience": 30.0}
     objective = Objective.model_validate(weights)
     assert objective.needs_states and objective.needs_teacher

@@ -132,9 +132,7 @@ def test_what_candidates_depend_on_is_in_the_key_and_the_models_name_is_not(
     first = key(_Nearest())
     assert key(_Nearest(), model="other", max_length=9) == first
     assert len({first, key(_Nearest(version=2)), key(_Nearest(), p=0.5)}) == 3
-
-
-def test_recipes_without_it_are_stored_as_before(lexicon: Path, make_recipe: Callable[..., Recipe]) -> None:
+    # Recipes without it are stored as before.
     task, recipe = made_up_task(), make_recipe()
     settings = AugmentationPass.of(recipe, task, lexicon).settings
     assert {*settings} == {"lexicon", "recipe", "block_cap"}

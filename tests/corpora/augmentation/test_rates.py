@@ -39,6 +39,13 @@ def test_rates_of_the_rules(many: pa.Table, lexicon: Lexicon, make_recipe: Any) 
     # The number has a tag that the lexicon lacks: masked, never replaced.
     first = Counter(row["rules"][0] for row in rows)
     assert first[REPLACED] == 0 and within_four_sigma(first[MASKED], 3 * 3000, 0.1)
+    # Masks and ngrams are independent.
+    recipe = make_recipe(p_mask=0.5, p_pos=0.0, p_ngram=0.5)
+    rows = [row for row in rows_of(many, lexicon, recipe, 1) if row["iteration"]]
+    whole = [row for row in rows if not row["ngram_length"]]
+    masked = Counter(rule for row in whole for rule in row["rules"])
+    assert within_four_sigma(len(whole), 3000, 0.5)
+    assert within_four_sigma(masked[MASKED], 14 * len(whole), 0.5)
 
 
 def test_replacements_follow_the_unigrams_without_the_word_itself(
@@ -61,9 +68,7 @@ def test_replacements_follow_the_unigrams_without_the_word_itself(
             assert stats.chisquare([observed[w] for w in others], expected).pvalue > 1e-3
 
 
-def test_a_word_the_lexicon_lacks_draws_from_the_whole_tag(
-    make_examples: Any, lexicon: Lexicon, make_recipe: Any
-) -> None:
+def test_replacements_of_rare_words(make_examples: Any, lexicon: Lexicon, make_recipe: Any) -> None:
     words = [[f"n{i}", "ghost"] for i in range(3000)]
     examples = make_examples(words, [["CD", "NN"]] * 3000)
     recipe = make_recipe(p_mask=0.0, p_pos=1.0, p_ngram=0.0)
@@ -72,9 +77,7 @@ def test_a_word_the_lexicon_lacks_draws_from_the_whole_tag(
     assert len(rows) == 3000 and set(observed) == set(COUNTS["NN"])
     expected = [3000 * n / 17 for n in COUNTS["NN"].values()]
     assert stats.chisquare([observed[w] for w in COUNTS["NN"]], expected).pvalue > 1e-3
-
-
-def test_a_word_alone_under_its_tag_stays(make_examples: Any, lexicon: Lexicon, make_recipe: Any) -> None:
+    # A word alone under its tag stays.
     examples = make_examples([["oh", "film"]], [["UH", "NN"]])
     recipe = make_recipe(p_mask=0.0, p_pos=1.0, p_ngram=0.0)
     rows = rows_of(examples, lexicon, recipe, 9)[1:]
@@ -108,12 +111,3 @@ def test_ngram_lengths_and_places(make_examples: Any, lexicon: Lexicon, make_rec
     for row in rows:
         start, stop = row["ngram_start"], row["ngram_start"] + row["ngram_length"]
         assert row["words"] == words[numbers[row["example"]]][start:stop]
-
-
-def test_masks_and_ngrams_are_independent(many: pa.Table, lexicon: Lexicon, make_recipe: Any) -> None:
-    recipe = make_recipe(p_mask=0.5, p_pos=0.0, p_ngram=0.5)
-    rows = [row for row in rows_of(many, lexicon, recipe, 1) if row["iteration"]]
-    whole = [row for row in rows if not row["ngram_length"]]
-    masked = Counter(rule for row in whole for rule in row["rules"])
-    assert within_four_sigma(len(whole), 3000, 0.5)
-    assert within_four_sigma(masked[MASKED], 14 * len(whole), 0.5)

@@ -309,17 +309,15 @@ def test_a_changed_word_is_never_glued_to_its_neighbour(block: Any, lexicon: Lex
     assert glued[False, ""] > 20 and glued[True, ""] > 5
 
 
-def test_contractions_by_hand(make_examples: Any, lexicon: Lexicon, make_recipe: Any) -> None:
+def test_blocks_by_hand(
+    make_examples: Any, lexicon: Lexicon, make_recipe: Any, block: Any, make_lexicon: Callable[..., Lexicon]
+) -> None:
     examples = make_examples([["do", "n't", "run"]], [["VB", "RB", "VB"]], [[False, True, False]])
     recipe = make_recipe(p_mask=0.0, p_pos=0.5, p_ngram=0.0)
     texts = {row["text"] for row in rows_of(examples, lexicon, recipe, 60)}
     assert texts >= {"don't run", "do very run", "runn't run".replace("runn't", "run n't")}
     assert not {"dovery run", "runn't run", "runvery run"} & texts
-
-
-def test_a_block_is_what_the_lexicon_file_says(
-    block: Any, make_lexicon: Callable[..., Lexicon], make_recipe: Any
-) -> None:
+    # A block is what the lexicon file says.
     one = rows_of(block(), make_lexicon(COUNTS), make_recipe(), 2)
     other = rows_of(block(), make_lexicon(COUNTS | {"NN": {"tree": 1}}), make_recipe(), 2)
     assert one != other

@@ -59,24 +59,20 @@ def test_they_join_the_training_set_and_nothing_else_changes(tmp_path: Path) -> 
     assert after["train"].counts["added_labels"]["rows"] == 2
     assert "added_labels" not in before["train"].counts
     assert "labelled later: 2 rows of train; unlabelled" in prepared_line("films", after)
-
-
-def test_one_row_touches_one_block(tmp_path: Path) -> None:
+    # One row touches one block.
     before = prepare(tmp_path / "a", [])["train"].shards
     after = prepare(tmp_path / "b", [(NEW[3], 1)])["train"].shards
     assert sum(old != new for old, new in zip(before, after, strict=True)) == 1
 
 
-def test_the_last_label_of_a_text_counts_and_dev_stays_unseen(tmp_path: Path) -> None:
+def test_what_counts(tmp_path: Path) -> None:
     rows = [(TRAIN[4], 1), (NEW[1], 0), (NEW[1], 1), (DEV[2], 0)]
     counts = prepare(tmp_path / "films", rows)["train"].counts["added_labels"]
     assert counts == {"rows": 2, "in_a_split": 1, "repeated": 1, "replaced": 1}
     found = labels(tmp_path / "films")
     assert found[TRAIN[4].texts[0]] == found[NEW[1].texts[0]] == 1
     assert DEV[2].texts[0] not in found and len(found) == len(TRAIN) + 1
-
-
-def test_all_of_them_count_however_small_the_share(tmp_path: Path) -> None:
+    # All of them count however small the share.
     prepare(tmp_path / "films", [(example, 1) for example in NEW], train_fraction=0.5)
     found = labels(tmp_path / "films")
     assert {example.texts[0] for example in NEW} <= {*found} and len(found) < len(TRAIN + NEW)
@@ -109,12 +105,14 @@ def test_the_file_is_read_by_the_tasks_columns(tmp_path: Path, make_task: Callab
     assert read_examples(tmp_path, swapped)[0]["added_labels"][0].label == 1
 
 
-def test_a_row_without_a_label_is_refused(tmp_path: Path, make_task: Callable[..., Task]) -> None:
+def test_keys_and_rows_are_checked(tmp_path: Path, make_task: Callable[..., Task]) -> None:
     for split in ("train", "dev", "test"):
         (tmp_path / f"{split}.tsv").write_text("sentence\tlabel\nfine\t1\ndull\t0\n")
     (tmp_path / "added_labels.csv").write_text("sentence,label\nwell made,\n")
     with pytest.raises(PotstillError, match=r"added_labels\.csv: row 2, column 'label'"):
         read_examples(tmp_path, make_task(added_labels="later.csv"))
+    # The key is in no digest of settings.
+    assert "added_labels" not in made_up_task(added_labels="later.csv").model_dump()
 
 
 @pytest.mark.parametrize(
@@ -130,7 +128,3 @@ def test_keys_that_contradict_are_refused(changes: dict[str, Any], message: str)
     with pytest.raises(ValidationError) as caught:
         made_up_task(**changes)
     assert message in str(caught.value)
-
-
-def test_the_key_is_in_no_digest_of_settings() -> None:
-    assert "added_labels" not in made_up_task(added_labels="later.csv").model_dump()

@@ -77,7 +77,7 @@ def test_texts_of_all_sources_are_drawn_once_each(
         smaller = {*texts}
 
 
-def test_too_few_texts_and_missing_files_name_their_keys(inputs: Path, wikipedia: Path, tmp_path: Path) -> None:
+def test_faults_name_their_keys(inputs: Path, wikipedia: Path, tmp_path: Path) -> None:
     places = inputs, wikipedia, tmp_path
     with pytest.raises(PotstillError, match=r"key\.rows: 22, but its sources have 21 texts"):
         write_pool(pool(22, OWN), *places, "key")
@@ -87,6 +87,9 @@ def test_too_few_texts_and_missing_files_name_their_keys(inputs: Path, wikipedia
     (inputs / "b.csv").write_text("text\nNumber\n")
     with pytest.raises(PotstillError, match="no column 'said'"):
         write_pool(pool(2, OWN), *places, "key")
+    # Pairs have none.
+    with pytest.raises(ValidationError, match="`pool` has single texts, and this task compares"):
+        made_up_task(text=["a", "b"], pool={"rows": 1, "sources": [OWN]})
 
 
 def test_they_join_the_unlabelled_texts(inputs: Path, wikipedia: Path, tmp_path: Path) -> None:
@@ -104,8 +107,3 @@ def test_they_join_the_unlabelled_texts(inputs: Path, wikipedia: Path, tmp_path:
         assert texts == [*(f"Number {n}, said." for n in range(20)), "Number 3"]
         assert [row.texts[0] for row in splits.get("unlabelled", [])] == own
         assert [row.texts for row in splits["train"]] == [("train good",), ("train bad",)]
-
-
-def test_pairs_have_none() -> None:
-    with pytest.raises(ValidationError, match="`pool` has single texts, and this task compares"):
-        made_up_task(text=["a", "b"], pool={"rows": 1, "sources": [OWN]})

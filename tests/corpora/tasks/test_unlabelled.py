@@ -80,11 +80,6 @@ def test_a_pools_texts_have_blocks_of_their_own_beside_them(tmp_path: Path) -> N
     assert len(keys) == len(NEW) and not len(own_unlabelled(tmp_path / "c" / "train"))
 
 
-def test_none_that_is_left_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(PotstillError, match=r"films: all 2 unlabelled texts are in a split"):
-        prepare(tmp_path / "films", [DEV[0], TRAIN[0]])
-
-
 def test_a_recipe_that_takes_them_augments_blocks_as_before(
     make_recipe: Callable[..., Recipe], make_lexicon: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -99,7 +94,7 @@ def test_a_recipe_that_takes_them_augments_blocks_as_before(
     assert not make_recipe(**original, unlabelled=True).changes_nothing
 
 
-def test_they_have_no_labels_in_params() -> None:
+def test_they_have_no_labels_in_params(tmp_path: Path) -> None:
     assert task_with().has_unlabelled and task_with().label_of("unlabelled") is None
     files = {"all": "all.tsv", "unlabelled": "more.tsv"}
     source = {"kind": "files", "files": files, "format": "tsv", "columns": None}
@@ -107,6 +102,9 @@ def test_they_have_no_labels_in_params() -> None:
     assert task_with(source=source, split=split).label_of("all") == "label"
     with pytest.raises(ValidationError, match="`unlabelled` has none"):
         task_with(label={"dev": "label", "unlabelled": "label"})
+    # None that is left is an error.
+    with pytest.raises(PotstillError, match=r"films: all 2 unlabelled texts are in a split"):
+        prepare(tmp_path / "films", [DEV[0], TRAIN[0]])
 
 
 def test_pairs_and_scores(tmp_path: Path) -> None:

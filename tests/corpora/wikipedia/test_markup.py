@@ -104,12 +104,10 @@ def test_files_categories_and_languages_are_no_text(title: str, shown: str) -> N
     assert wikitext_paragraphs(f"He saw [[:{title}]].") == [f"He saw {title}."]
 
 
-def test_malformed_markup_is_read_all_the_same() -> None:
+def test_plain_and_malformed_text() -> None:
     for wikitext in ("[[open", "{{open|", "<ref>open", "{|\n| open", "}} ]] |}", "== ", "'" * 9):
         found = wikitext_paragraphs(f"Before.\n\n{wikitext}")
         assert found[0] == "Before."
     assert wikitext_paragraphs("{{" * 200 + "x") is not None
-
-
-def test_plain_text() -> None:
+    # Plain text.
     assert plain_paragraphs(" One  two.\n\n\tThree ( , ) four ().\n") == ["One two.", "Three four."]

@@ -37,12 +37,10 @@ def test_words_that_are_let_go_change_nothing(engine: str, model: str | None, mo
         assert list(splitter.split(texts)) == expected
 
 
-def test_a_pipeline_that_is_not_there_or_cannot() -> None:
+def test_what_cannot_split_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PotstillError, match=r"spaCy has no pipeline 'absent'.*Install"):
         load_splitter(Splitter(engine="senter", model="absent"))
-
-
-def test_a_pipeline_without_the_component(tmp_path: Path) -> None:
+    # A pipeline without the component.
     import spacy
 
     spacy.blank("en").to_disk(tmp_path / "bare")

@@ -87,12 +87,10 @@ def matched(faults: list[str], patterns: list[str]) -> None:
         assert re.match(pattern, fault), fault
 
 
-def test_a_local_model_is_checked_before_anything_runs(tmp_path: Path) -> None:
+def test_a_model_is_checked_before_anything_runs(tmp_path: Path) -> None:
     params = params_of(kind="path", path=str(write_model(tmp_path / "model", "bert")))
     matched(student_faults(params, Layout(tmp_path / "data")), FAULTS)
-
-
-def test_a_fetched_model_is_checked_if_it_is_the_one_named(tmp_path: Path) -> None:
+    # A fetched model is checked if it is the one named.
     layout, params = Layout(tmp_path / "data"), check_params(changed({}))
     source = params.models["minilm"].model_dump(mode="json")
     params = params_of(**source)

@@ -41,12 +41,6 @@ def test_both_sentences_go_through_one_encoder_and_are_compared() -> None:
         np.testing.assert_allclose(found[row], logits[0].detach().numpy(), atol=1e-6)
 
 
-def test_a_pair_costs_no_second_encoder() -> None:
-    pair, single = make_student(["no", "yes"]), make_student(["no", "yes"], pair=False)
-    extra = pair.parameters(embeddings=True) - single.parameters(embeddings=True)
-    assert extra == 3 * 2 * SETTINGS.hidden * SETTINGS.classifier
-
-
 def test_order_of_pairs_and_of_sentences_matters() -> None:
     student = make_student(["no", "yes"])
     found = student.logits(PAIRS)
@@ -54,27 +48,27 @@ def test_order_of_pairs_and_of_sentences_matters() -> None:
     swapped = student.logits([(b, a) for a, b in PAIRS])
     assert not np.allclose(swapped[0], found[0], atol=1e-5)
     np.testing.assert_allclose(swapped[2], found[2], atol=1e-6)
-
-
-def test_second_sentences_are_cut_too() -> None:
+    # Second sentences are cut too.
     student = make_student(["no", "yes"])
     sentences = student.encode(PAIRS)
     assert sentences.second.lengths.tolist() == [3, 4, 1]
     swapped = student.encode([(second, first) for first, second in PAIRS])
     # A pair's length is that of its longer sentence, whichever it is.
     assert sentences.lengths.tolist() == swapped.lengths.tolist() == [3, 4, 1]
+    # A pair costs no second encoder.
+    pair, single = make_student(["no", "yes"]), make_student(["no", "yes"], pair=False)
+    extra = pair.parameters(embeddings=True) - single.parameters(embeddings=True)
+    assert extra == 3 * 2 * SETTINGS.hidden * SETTINGS.classifier
 
 
-def test_a_regression_has_one_output_and_survives_saving(tmp_path: Path) -> None:
+def test_students_of_pairs_survive_saving(tmp_path: Path) -> None:
     student = make_student(["score"])
     assert student.logits(PAIRS).shape == (3, 1)
     save_student(tmp_path / "student", student.model, student.tokenizer)
     loaded = load_student(tmp_path / "student")
     assert loaded.is_pair and loaded.label_names == ["score"]
     np.testing.assert_array_equal(loaded.logits(PAIRS), student.logits(PAIRS))
-
-
-def test_transformers_loads_a_student_of_pairs(tmp_path: Path) -> None:
+    # Transformers loads a student of pairs.
     student = make_student(["no", "yes"])
     save_student(tmp_path / "student", student.model, student.tokenizer)
     model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "student").eval()

@@ -61,7 +61,7 @@ def test_every_one_of_them_compares_pairs_and_learns(architecture: str) -> None:
     assert losses[-1] < 0.5 * losses[0]
 
 
-def test_a_filters_answer_is_its_greatest_window() -> None:
+def test_encoders_by_hand() -> None:
     encoder = CNNEncoder(9, 3, settings("cnn")).eval()
     ids, lengths = torch.tensor([[2, 5, 3, 4]]), torch.tensor([4])
     vectors = encoder.embeddings(ids)[0]
@@ -71,25 +71,19 @@ def test_a_filters_answer_is_its_greatest_window() -> None:
         windows = [(layer.weight * vectors[i : i + size].T).sum((1, 2)) + layer.bias for i in range(4 - size + 1)]
         expected.append(torch.stack(windows).relu().amax(0))
     assert torch.allclose(encoder(ids, lengths)[0], torch.cat(expected), atol=1e-6)
-
-
-def test_the_static_encoder_is_a_mean() -> None:
+    # The static encoder is a mean.
     encoder = StaticEncoder(9, 3, settings("static", embeddings="trained")).eval()
     ids, lengths = torch.tensor([[2, 5, 3, 0], [7, 0, 0, 0]]), torch.tensor([3, 1])
     table = encoder.embeddings.trained.weight
     expected = torch.stack([table[[2, 5, 3]].mean(0), table[7]])
     assert torch.allclose(encoder(ids, lengths), expected, atol=1e-6)
-
-
-def test_ngrams_know_the_order_of_words_and_single_words_do_not() -> None:
+    # Ngrams know the order of words and single words do not.
     ids, turned, lengths = torch.tensor([[2, 5]]), torch.tensor([[5, 2]]), torch.tensor([2])
     for ngrams, same in ((1, True), (2, False)):
         torch.manual_seed(1)
         encoder = NgramEncoder(9, 3, settings("linear", ngrams=ngrams)).eval()
         assert torch.allclose(encoder(ids, lengths), encoder(turned, lengths)) is same
-
-
-def test_a_linear_student_is_linear_in_its_bag() -> None:
+    # A linear student is linear in its bag.
     student = make_student("linear")
     one, two, both = student.logits(["film", "dull", "film dull"])
     encoder = student.model.encoder

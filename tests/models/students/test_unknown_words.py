@@ -41,14 +41,10 @@ def test_texts_keep_their_places_and_pairs_are_read_together() -> None:
     pairs = [("zzz", "film"), ("zzz", "qqq"), ("", "")]
     np.testing.assert_array_equal(WORDS.none_in(pairs), [False, True, False])
     assert WORDS.missing([]) == [] and WORDS.none_in([]).shape == (0,)
-
-
-def test_a_tokenizer_of_bytes_knows_everything() -> None:
+    # A tokenizer of bytes knows everything.
     words = KnownWords(TOKENIZER, None, 4)
     assert not words.none_in(["zzz"]).any() and words.missing(["zzz"])[0].words == []
-
-
-def test_the_tokenizer_truncates_as_before() -> None:
+    # The tokenizer truncates as before.
     tokenizer = build_tokenizer(["a"], lowercase=True)
     tokenizer.enable_truncation(3)
     KnownWords(tokenizer, tokenizer.token_to_id(MASK), 3).missing(["b b b b b"])

@@ -15,19 +15,20 @@ DRAW = np.random.default_rng(1)
 SPREAD = DRAW.normal(size=(500, 32))
 
 
-def test_effective_rank_counts_dimensions() -> None:
+def test_ranks_and_cosines() -> None:
     assert effective_rank(np.eye(8)) == pytest.approx(8.0)
     assert effective_rank(np.outer(np.arange(1.0, 9.0), np.ones(4))) == pytest.approx(1.0)
     assert effective_rank(np.zeros((3, 4))) == pytest.approx(1.0)
     # Two directions of unlike strength: the entropy of 3/4 and 1/4.
     wanted = np.exp(-0.75 * np.log(0.75) - 0.25 * np.log(0.25))
     assert effective_rank(np.diag([3.0, 1.0])) == pytest.approx(wanted)
-
-
-def test_mean_cosine_is_that_of_different_rows() -> None:
+    # Mean cosine is that of different rows.
     assert mean_cosine(np.array([[1.0, 0.0], [0.0, 2.0]])) == pytest.approx(0.0)
     assert mean_cosine(np.array([[1.0, 0.0], [3.0, 0.0], [-1.0, 0.0]])) == pytest.approx(-1 / 3)
     assert mean_cosine(SPREAD[:1]) == 1.0
+    # Rows are spread evenly.
+    assert sample_rows(5).tolist() == [0, 1, 2, 3, 4]
+    assert len(sample_rows(100_000)) == 4096 and sample_rows(100_000)[-1] == 99_999
 
 
 def test_collapse_is_warned_of() -> None:
@@ -38,8 +39,3 @@ def test_collapse_is_warned_of() -> None:
     assert "effective rank 1.0" in collapse_warning("sra", spread_figures(line, SPREAD))
     # Raw targets that are all alike may be learned as they are.
     assert collapse_warning("sra", spread_figures(SPREAD * 0.1 + 1.0, SPREAD * 0.1 + 1.0)) is None
-
-
-def test_rows_are_spread_evenly() -> None:
-    assert sample_rows(5).tolist() == [0, 1, 2, 3, 4]
-    assert len(sample_rows(100_000)) == 4096 and sample_rows(100_000)[-1] == 99_999

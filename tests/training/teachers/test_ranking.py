@@ -43,24 +43,18 @@ def test_order_is_a_function_of_seed_and_epoch() -> None:
 
     assert order(1, 2) == order(1, 2)
     assert order(1, 2) != order(1, 3) and order(1, 2) != order(2, 2)
-
-
-def test_questions_alike_in_length_go_together() -> None:
+    # Questions alike in length go together.
     batches = make(4, np.repeat(np.arange(20), 2))
     longest = [batches.sentences.lengths[rows].reshape(-1, 2).max(1) for rows in batches.epoch(0)]
     assert all(np.ptp(lengths) <= 1 for lengths in longest)
-
-
-def test_mixed_with_other_tasks() -> None:
+    # Mixed with other tasks.
     ranked, other = make(4), LengthSorted(make(4).sentences, 4, 3)
     for sampling in ("all", 0.5):
         mixed = MixedBatches({"ranked": ranked, "other": other}, sampling, 1)
         found = [mixed.collate(rows) for rows in mixed.epoch(0)]
         assert len(found) == len(ranked.epoch(0)) + len(other.epoch(0))
         assert {b["task"] for b in found if "candidates" in b} == {"ranked"}
-
-
-def test_questions_are_numbered_as_they_come() -> None:
+    # Questions are numbered as they come.
     pairs = [("who?", "he"), ("where?", "there"), ("who?", "she"), ("when?", "now")]
     assert questions_of(pairs).tolist() == [0, 1, 0, 2]
 
@@ -79,17 +73,13 @@ def test_loss_by_hand() -> None:
     assert found.item() == pytest.approx(sum(expected) / 2)
     # Of one right and one wrong answer, to find either is to find the other.
     assert ranking_loss(logits, labels, 1, 2).item() == pytest.approx(found.item())
-
-
-def test_two_right_answers_are_not_compared() -> None:
+    # Two right answers are not compared.
     relevance = torch.tensor([0.9, 0.6, 0.2])
     logits = torch.stack([torch.logit(relevance), torch.zeros(3)], 1)
     found = ranking_loss(logits, torch.tensor([0, 0, 1]), answer=0, candidates=3)
     expected = [math.log(1 + math.exp(0.2 - right)) for right in (0.9, 0.6)]
     assert found.item() == pytest.approx(sum(expected) / 2)
-
-
-def test_what_cannot_be_compared_counts_by_its_cross_entropy() -> None:
+    # What cannot be compared counts by its cross entropy.
     logits = torch.randn(6, 2, generator=torch.Generator().manual_seed(1), requires_grad=True)
     labels = torch.tensor([0, 0, 1, 1, 0, 1])
     found = ranking_loss(logits, labels, answer=0, candidates=2)

@@ -23,18 +23,21 @@ from .rows import HELD_BACK, LAYER, TASK, TRAIN, MakeRow, first_of, ignore, key_
 pytestmark = pytest.mark.usefixtures("store_home")
 
 
-def test_the_loss_by_hand() -> None:
+def test_it_learns_more_than_a_constant(run: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     student = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
     teacher = torch.tensor([[5.0, 0.0], [0.0, -1.0], [0.0, 1.0]])
     assert representation_loss(student, teacher).item() == pytest.approx((0 + 1 + 0.5) / 3)
-
-
-def test_it_learns_more_than_a_constant(run: MakeRow, tmp_path: Path) -> None:
+    # It learns more than a constant.
     record = train_one(run(centre=True), tmp_path / "sra", ignore)
     assert record.loss < 0.6 * record.constant_loss
     assert record.sentences == len(TRAIN) and record.held_back_sentences == len(HELD_BACK)
     assert len(record.history) == 8
     assert record.history[0].dev > record.loss == record.history[-1].dev
+    # A finished encoder is found.
+    first = train_one(run({"epochs": 2}), tmp_path / "a", ignore)
+    monkeypatch.setattr(EncoderTraining, "prepare", None)
+    assert train_one(run({"epochs": 2}), tmp_path / "b", ignore) == first
+    assert sha256_folder(tmp_path / "a") == sha256_folder(tmp_path / "b")
 
 
 def test_a_common_direction_makes_the_loss_low(run: MakeRow, tmp_path: Path) -> None:
@@ -77,22 +80,6 @@ def test_the_best_learning_rate_is_kept(run: MakeRow, tmp_path: Path) -> None:
     assert sorted(steps) == sorted([(n, 24) for n in range(1, 25)] * 2)
 
 
-def test_a_finished_encoder_is_found(run: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = train_one(run({"epochs": 2}), tmp_path / "a", ignore)
-    monkeypatch.setattr(EncoderTraining, "prepare", None)
-    assert train_one(run({"epochs": 2}), tmp_path / "b", ignore) == first
-    assert sha256_folder(tmp_path / "a") == sha256_folder(tmp_path / "b")
-
-
-def test_names_do_not_count(run: MakeRow, data: Path) -> None:
-    first = run(tasks={TASK: None})
-    params = first_of(first).params.model_copy(deep=True)
-    params.optimisers["other"] = params.optimisers["sra"]
-    params.encoders["another"] = params.encoders["sra"].model_copy(update={"optimiser": "other"})
-    assert key_of(encoder_row(params, "another", Layout(data), "cpu")) == key_of(first)
-    assert key_of(run(tasks={TASK: None}, seed=2)) != key_of(first)
-
-
 def test_a_kill_loses_nothing(run: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train_one(run({"epochs": 4}), tmp_path / "whole", ignore)
     monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another"))
@@ -110,15 +97,20 @@ def test_a_kill_loses_nothing(run: MakeRow, tmp_path: Path, monkeypatch: pytest.
     assert sha256_folder(tmp_path / "whole") == sha256_folder(tmp_path / "killed")
 
 
-def test_another_width_is_refused(run: MakeRow, tmp_path: Path) -> None:
+def test_what_cannot_be_trained_is_refused(run: MakeRow, tmp_path: Path, data: Path) -> None:
     own = run()
     students = first_of(own).params.students
     students["bilstm_sra"] = students["bilstm_sra"].model_copy(update={"width": 24})
     with pytest.raises(PotstillError, match=r"students\.bilstm_sra\.width: 24.*Set it to 32"):
         train_one(own, tmp_path / "a", ignore)
-
-
-def test_no_sentences_are_refused(run: MakeRow, data: Path, tmp_path: Path) -> None:
+    # No sentences are refused.
     own = run(wikipedia=0)
     with pytest.raises(PotstillError, match="no sentences to train on"):
         train_one(own, tmp_path / "a", ignore)
+    # Names do not count.
+    first = run(tasks={TASK: None})
+    params = first_of(first).params.model_copy(deep=True)
+    params.optimisers["other"] = params.optimisers["sra"]
+    params.encoders["another"] = params.encoders["sra"].model_copy(update={"optimiser": "other"})
+    assert key_of(encoder_row(params, "another", Layout(data), "cpu")) == key_of(first)
+    assert key_of(run(tasks={TASK: None}, seed=2)) != key_of(first)

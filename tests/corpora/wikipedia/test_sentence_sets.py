@@ -188,15 +188,6 @@ def test_a_killed_split_goes_on_and_gives_the_same_bytes(inputs: Path, tmp_path:
     assert digests(tmp_path / "killed") == digests(tmp_path / "undisturbed")
 
 
-def test_a_damaged_entry_is_split_again(inputs: Path, tmp_path: Path) -> None:
-    split(inputs, tmp_path / "first")
-    path = next(Store("sentences").folder.glob("*/*.arrow"))
-    path.write_bytes(path.read_bytes()[:-100])
-    _, report = split(inputs, tmp_path / "second")
-    assert report.computed == 1
-    assert digests(tmp_path / "first") == digests(tmp_path / "second")
-
-
 @pytest.mark.parametrize(
     "changes",
     [

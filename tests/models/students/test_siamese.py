@@ -18,7 +18,6 @@ from pipeline_lib.exports.onnx.student import load_onnx_student
 from pipeline_lib.models.networks.joint import JointNetwork
 from pipeline_lib.models.networks.student import ENCODED, StudentNetwork
 from pipeline_lib.models.students import student as student_module
-from pipeline_lib.models.students.check_student import check_fits
 from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
 from pipeline_lib.models.students.student import Student, attend_quickly, load_student, save_student
 from pipeline_lib.params import StudentSettings, student_settings
@@ -29,13 +28,9 @@ from pipeline_lib.training.distillation.initialisation import start_from_layers
 from pipeline_lib.training.loop import Batch, Settings, fit
 from pipeline_lib.training.objectives import objective_loss
 from pipeline_lib.training.optimisers import make_optimiser
-from tests.kit.pretrained import WORDS, write_model
+from tests.kit.pretrained import DSE, WORDS, write_model
 
 CPU = torch.device("cpu")
-DSE = {
-    **{"architecture": "dse", "model": "minilm", "layers": None, "last": 2, "classifier": 6},
-    **{"dropout": None, "frozen": False, "max_words": 14},
-}
 PAIRS = [
     ("A good film.", "the plots"),
     ("dull", "The plot is not good. a a a"),
@@ -295,23 +290,6 @@ def test_the_objective_is_the_papers(alpha: float, classes: int) -> None:
     batch = {"labels": torch.from_numpy(labels), "logits": torch.from_numpy(teacher)}
     found = objective_loss(weights, {"logits": torch.from_numpy(own)}, batch)
     assert float(found) == pytest.approx(alpha * distil + (1 - alpha) * label, rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"last": 3}, None),
-        ({"last": 4}, r"students\.new\.last: 4, but .* has 3 layers. Set it to at most 3"),
-        ({"layers": [0, 3]}, r"students\.new\.layers: 3, but .* has 3 layers, 0 to 2"),
-        ({"max_words": 33}, r"students\.new\.max_words: 33, but .* has 32 positions"),
-    ],
-)
-def test_what_a_model_lacks_is_refused(family: Path, changes: dict[str, Any], message: str | None) -> None:
-    if message is None:
-        check_fits("students.new", settings_of(**changes), family)
-        return
-    with pytest.raises(PotstillError, match=message):
-        check_fits("students.new", settings_of(**changes), family)
 
 
 def test_a_dse_student_is_checked(tmp_path: Path) -> None:

@@ -29,7 +29,6 @@ from pipeline_lib.models.students.vocabulary import (
 )
 from pipeline_lib.params import Vocabulary
 from pipeline_lib.text.fast_tokenizer import WordNumbers
-from pipeline_lib.text.words import split_words
 
 
 def test_words_are_counted_and_chosen() -> None:
@@ -63,24 +62,6 @@ def test_unknown_words(tmp_path: Path) -> None:
     assert tokenizer.encode("A filmgoers").ids == [ids["a"], ids["film"], ids["##goer"], ids["##s"]]
     # A word of which some part is no piece is unknown as a whole.
     assert tokenizer.encode("film unheard [MASK]").ids == [ids["film"], 1, 1]
-
-
-@pytest.mark.parametrize("pieces", [[], ["c", "w", "##a", "##e", "##lm", "##ed", "##."]])
-@pytest.mark.parametrize("lowercase", [True, False])
-def test_ids_of_words_are_the_tokenizers(
-    texts: list[str], text_words: list[str], lowercase: bool, pieces: list[str]
-) -> None:
-    known = sorted({w.lower() if lowercase else w for w in text_words[::2]})
-    tokenizer = build_tokenizer([*known, *set(pieces).difference(known)], lowercase)
-    seen, longest = set(), 0
-    for text in texts:
-        found, lengths = WordNumbers(tokenizer).of_words(split_words(text)[0])
-        assert found.tolist() == tokenizer.encode(text).ids, text
-        assert lengths.sum() == len(found)
-        seen |= set(found.tolist())
-        longest = max(longest, lengths.max(initial=0))
-    assert 1 in seen and len(seen) > 10
-    assert (longest > 1) == bool(pieces)
 
 
 def test_pieces_are_the_models_first_in_the_words_scripts(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ pytestmark = pytest.mark.usefixtures("store_home")
 Sets = tuple[ShardSet, ShardSet]
 WORDS = ["[PAD]", "[UNK]", "[MASK]", "a", "b", "c", "d"]
 ORIGINALS = [("a", 1), ("b", 0)]
-SYNTHETIC = [("c", [4.0, 0.0]), ("d", [0.2, 0.0]), ("a", [0.0, 3.0])]
-"""The last one has the words, and so the key, of an original."""
+SYNTHETIC = [("c", [4.0, 0.0]), ("d", [0.2, 0.0]), ("a", [0.0, 3.0]), ("d", [9.0, 0.0])]
+"""The third one has the words, and so the key, of an original, the last one those of another."""
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_which_rows_are_trained_on(sets: Sets, tokenizer: Tokenizer) -> None:
     # The teacher is sure of "c" alone; the originals stay however unsure it is.
     assert read(sets, tokenizer, 1, 0.9) == ["a", "b", "c"]
     # A missing label without a teacher is refused.
-    with pytest.raises(PotstillError, match="3 training rows have no label"):
+    with pytest.raises(PotstillError, match="4 training rows have no label"):
         training_sentences(sets[0], None, tokenizer, 10)
 
 
@@ -146,12 +146,12 @@ def test_rows_without_an_answer_are_left_out(sets: Sets, tokenizer: Tokenizer, t
     save_tokenizer(tmp_path / "words", tokenizer)
     content = EncodedInput(*(SetReference.to(s.folder) for s in (sets[0], outputs)), prepared=True)
     found = EncodingPass.of(tmp_path / "words", 10).read(content)
-    assert [WORDS[i] for i in found.ids] == ["a", "d", "a"]
+    assert [WORDS[i] for i in found.ids] == ["a", "d", "a", "d"]
     # The first has a label of its own.
-    assert found.targets["labels"].tolist() == [1, 0, 1]
+    assert found.targets["labels"].tolist() == [1, 0, 1, 0]
 
 
-STATES = [np.arange(12, dtype=np.float16).reshape(2, 2, 3), np.arange(12, 30, dtype=np.float16).reshape(3, 2, 3)]
+STATES = [np.arange(12, dtype=np.float16).reshape(2, 2, 3), np.arange(12, 36, dtype=np.float16).reshape(4, 2, 3)]
 """Of the originals and of the synthetic rows, two layers of three values."""
 
 

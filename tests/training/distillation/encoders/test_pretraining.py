@@ -1,6 +1,5 @@
 """An encoder learns the teacher's vectors, beats a constant, and survives a kill."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -67,17 +66,6 @@ def test_the_losses_are_those_of_the_encoder_that_was_kept(
     found = load_encoder(tmp_path / "sra").encode(HELD_BACK)
     cosines = (wanted * found).sum(1) / np.linalg.norm(wanted, axis=1) / np.linalg.norm(found, axis=1)
     assert record.loss == pytest.approx((1 - cosines).mean() / 2, abs=1e-3)
-
-
-def test_the_best_learning_rate_is_kept(run: MakeRow, tmp_path: Path) -> None:
-    rates = {"learning_rates": [1.0e-5, 1.0e-2], "epochs": 3}
-    steps: list[tuple[int, int]] = []
-    record = train_one(run(rates), tmp_path / "a", lambda s, t, *_: steps.append((s, t)))
-    assert record.settings.learning_rate == 1.0e-2
-    search = json.loads((tmp_path / "a/search.json").read_text())
-    assert search["best_dev_by_rate"]["1e-05"] < search["best_dev_by_rate"]["0.01"]
-    assert record.loss == -search["best_dev_by_rate"]["0.01"]
-    assert sorted(steps) == sorted([(n, 24) for n in range(1, 25)] * 2)
 
 
 def test_a_kill_loses_nothing(run: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

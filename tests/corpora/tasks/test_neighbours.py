@@ -15,7 +15,7 @@ from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import read_examples
 from pipeline_lib.corpora.wikipedia.splitting import SCHEMA
 from pipeline_lib.params import Classification, NeighbourPairs
-from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
+from tests.kit.shard_files import write_set
 
 ARTICLES, SENTENCES = 60, 30
 
@@ -40,10 +40,7 @@ def sentences(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = pa.table([pa.array(values, kind) for values, kind in kinds], schema=SCHEMA)
     folder = tmp_path_factory.mktemp("sentences")
     # Neighbours may stand in different shards.
-    shards = [
-        write_shard(folder / f"s{i}.arrow", part) for i, part in enumerate([table.slice(0, 500), table.slice(500)])
-    ]
-    write_manifest(folder, Manifest("sentences", schema_of(table), shards))
+    write_set(folder, "sentences", {"s0.arrow": table.slice(0, 500), "s1.arrow": table.slice(500)})
     return folder
 
 

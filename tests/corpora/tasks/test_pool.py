@@ -15,8 +15,8 @@ from pipeline_lib.corpora.tasks.labelled import read_examples
 from pipeline_lib.corpora.tasks.pool import write_pool
 from pipeline_lib.params import OwnFiles
 from pipeline_lib.params.pool import Pool
-from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 from tests.kit.made_up import made_up_task
+from tests.kit.shard_files import write_set
 
 OWN = {"kind": "files", "files": ["a.csv", "b.csv"], "format": "csv", "columns": None}
 OWN |= {"text": "said"}
@@ -48,8 +48,7 @@ def wikipedia(tmp_path: Path) -> Path:
     """Return a set of three sentences."""
     folder = tmp_path / "wikipedia"
     table = pa.table({"text": [f"Sentence {n}." for n in range(3)]})
-    shard = write_shard(folder / "s.arrow", table)
-    write_manifest(folder, Manifest("sentences", schema_of(table), [shard], {}, {}))
+    write_set(folder, "sentences", {"s.arrow": table})
     return folder
 
 

@@ -13,7 +13,8 @@ from pipeline_lib.base import stage_records
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import Output, PassStats, Piece, ShardPass, run_pass, stream_pieces
-from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.shard_sets import Manifest, ShardSet
+from tests.kit.shard_files import write_set
 
 TEXTS = [["a film", "a good film"], ["dull"], [], ["so", "so it is", "it is"]]
 
@@ -38,9 +39,7 @@ class LengthPass(ShardPass):
 def texts(tmp_path: Path, store_home: Path) -> ShardSet:
     """Write the texts as shards."""
     tables = [pa.table({"text": pa.array(part, pa.string())}) for part in TEXTS]
-    shards = [write_shard(tmp_path / f"in/s{n}.arrow", table) for n, table in enumerate(tables)]
-    write_manifest(tmp_path / "in", Manifest("texts", schema_of(tables[0]), shards))
-    return ShardSet.open(tmp_path / "in")
+    return write_set(tmp_path / "in", "texts", {f"s{n}.arrow": table for n, table in enumerate(tables)})
 
 
 @pytest.mark.parametrize("workers", [1, 2])

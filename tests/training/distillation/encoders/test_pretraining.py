@@ -1,5 +1,6 @@
 """An encoder learns the teacher's vectors, beats a constant, and survives a kill."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.vector_targets import Targets
 from pipeline_lib.outputs.vectors import VectorPass
-from pipeline_lib.training import loop as training
 from pipeline_lib.training.distillation.encoders import EncoderTraining, encoder_row
 from pipeline_lib.training.objectives import representation_loss
+from tests.kit.kills import killed_and_resumed
 
 from .rows import HELD_BACK, LAYER, TASK, TRAIN, MakeRow, first_of, ignore, key_of, train_one
 
@@ -69,19 +70,9 @@ def test_the_losses_are_those_of_the_encoder_that_was_kept(
 
 
 def test_a_kill_loses_nothing(run: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    train_one(run({"epochs": 4}), tmp_path / "whole", ignore)
-    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another"))
-    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
-
-    def stop(step: int, *_: Any) -> None:
-        if step == 19:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train_one(run({"epochs": 4}), tmp_path / "killed", stop)
-    steps: list[int] = []
-    train_one(run({"epochs": 4}), tmp_path / "killed", lambda s, *_: steps.append(s))
-    assert steps[0] in (19, 20)
+    row = run({"epochs": 3})
+    train_one(row, tmp_path / "whole", ignore)
+    killed_and_resumed(partial(train_one, row, tmp_path / "killed"), 13, tmp_path / "another", monkeypatch)
     assert sha256_folder(tmp_path / "whole") == sha256_folder(tmp_path / "killed")
 
 

@@ -62,12 +62,15 @@ def start_stage(folder: Path, script: str) -> subprocess.Popen:
 
 
 @pytest.mark.parametrize(
-    "script",
-    [*(STAGE.format(workers=workers) for workers in (0, 1, 2)), IMPORTING],
-    ids=["stream", "one", "two", "importing"],
-)
-@pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, STATUS), (signal.SIGTERM, TERMINATED)], ids=["ctrl-c", "terminated"]
+    ("script", "number", "status"),
+    [
+        (STAGE.format(workers=0), signal.SIGTERM, TERMINATED),
+        (STAGE.format(workers=1), signal.SIGINT, STATUS),
+        (STAGE.format(workers=2), signal.SIGINT, STATUS),
+        (STAGE.format(workers=2), signal.SIGTERM, TERMINATED),
+        (IMPORTING, signal.SIGINT, STATUS),
+    ],
+    ids=["stream", "one", "two", "two terminated", "importing"],
 )
 def test_one_line_at_once(tmp_path: Path, script: str, number: int, status: int) -> None:
     process = start_stage(tmp_path, script)
@@ -142,8 +145,14 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("error", ["PotstillError('a fault')", "AssertionError", "MemoryError"])
-@pytest.mark.parametrize(("number", "status"), [("INT", STATUS), ("TERM", TERMINATED)])
+@pytest.mark.parametrize(
+    ("error", "number", "status"),
+    [
+        ("PotstillError('a fault')", "INT", STATUS),
+        ("AssertionError", "TERM", TERMINATED),
+        ("MemoryError", "INT", STATUS),
+    ],
+)
 def test_an_error_that_an_interrupt_causes_does_not_hide_it(
     tmp_path: Path, error: str, number: str, status: int
 ) -> None:

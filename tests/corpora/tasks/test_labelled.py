@@ -89,6 +89,5 @@ def test_faults_of_files(tmp_path: Path, make_task: Callable) -> None:
     lay(tmp_path, all="a\t-1\nb\t1\nc\tsome\n")
     with pytest.raises(PotstillError, match=r"row 4.*'some' is not a number.*-4 to -0.5, 0.5 to 4"):
         read_examples(tmp_path, make_task(source=ALL, split=SPLIT, labels=RANGES))
-    # File not laid down.
     with pytest.raises(PotstillError, match=r"train.tsv: not found"):
-        read_examples(tmp_path, make_task())
+        read_examples(tmp_path / "absent", make_task())

@@ -48,6 +48,9 @@ Autism is.
 """
 
 
+GOOD = b'{"id": 1, "title": "A", "text": "B."}\n'
+
+
 def read(content: bytes, form: str) -> tuple[list[Article], Counter[str]]:
     """Return all articles of a file, and what was left out."""
     skipped: Counter[str] = Counter()
@@ -204,6 +207,15 @@ def parquet_bytes(columns: dict[str, list[object]]) -> bytes:
         (b"One.\nTw\xff.", "text", "not UTF-8, soon after line 1|not UTF-8, soon after line 0"),
         (b"PAR1 and no more", "parquet", "truncated or invalid Parquet file"),
         (parquet_bytes({"id": [1], "text": ["a"]}), "parquet", "no column 'title'"),
+        (parquet_bytes({"id": [1], "title": [7], "text": ["a"]}), "parquet", "row 1: title is 7, not a text"),
+        (parquet_bytes({"id": [1], "title": ["A"], "text": [8]}), "parquet", "row 1: text is 8, not a text"),
+        (parquet_bytes({"id": [1, None], "title": ["A"] * 2, "text": ["a"] * 2}), "parquet", "row 2: no id. Give each"),
+        (b'{"id": null, "title": "A", "text": "B."}\n', "extracted", "line 1: .*no id"),
+        *(
+            (GOOD + GOOD.replace(old, value.encode()), "extracted", f"line 2: {name} (is|holds)")
+            for value in ("null", "3", "2.5", "true", '["a"]', '"\\ud800"')
+            for name, old in (("title", b'"A"'), ("text", b'"B."'))
+        ),
     ],
 )
 def test_torn_files_and_wrong_forms_are_named(content: bytes, form: str, message: str) -> None:
@@ -284,37 +296,3 @@ def test_a_folder_in_the_hubs_layout_is_streamed(tmp_path: Path) -> None:
     write_files(folder / "en", {"1.parquet": parts["1.parquet"][:-30]})
     with pytest.raises(PotstillError, match=r"wikipedia.source: .*(could not be|loaded)"):
         list(read_chunks(source, tmp_path))
-
-
-@pytest.mark.parametrize("value", ["null", "3", "2.5", "true", '["a"]', '"\\ud800"'])
-@pytest.mark.parametrize("name", ["title", "text"])
-def test_json_values_that_are_no_texts_name_the_line(name: str, value: str) -> None:
-    good = '{"id": 1, "title": "A", "text": "B."}'
-    bad = good.replace('"A"' if name == "title" else '"B."', value)
-    file = io.BufferedReader(io.BytesIO(f"{good}\n{bad}\n".encode()))
-    with pytest.raises(PotstillError, match=rf"wiki_00: line 2: {name} (is|holds)"):
-        list(read_articles(file, "wiki_00", "extracted", Counter()))
-
-
-@pytest.mark.parametrize("name", ["title", "text"])
-def test_parquet_values_that_are_no_texts_name_the_row(tmp_path: Path, name: str) -> None:
-    columns = {"id": [1, 2], "title": ["A", "B"], "text": ["a", "b"]} | {name: [7, 8]}
-    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
-    with (
-        pytest.raises(PotstillError, match=rf"a\.parquet: row 1: {name} is 7, not a text"),
-        (tmp_path / "a.parquet").open("rb") as file,
-    ):
-        list(read_articles(file, "a.parquet", "parquet", Counter()))
-
-
-def test_an_article_without_an_id_is_named(tmp_path: Path) -> None:
-    line = b'{"id": null, "title": "A", "text": "B."}\n'
-    with pytest.raises(PotstillError, match=r"wiki_00: line 1: .*no id"):
-        list(read_articles(io.BufferedReader(io.BytesIO(line)), "wiki_00", "extracted", Counter()))
-    columns = {"id": [1, None], "title": ["A", "B"], "text": ["a", "b"]}
-    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
-    with (
-        pytest.raises(PotstillError, match=r"a\.parquet: row 2: no id\. Give each article one"),
-        (tmp_path / "a.parquet").open("rb") as file,
-    ):
-        list(read_articles(file, "a.parquet", "parquet", Counter()))

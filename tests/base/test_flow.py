@@ -7,8 +7,8 @@ import pytest
 from pipeline_lib.base import stage_records
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.base.flow import read_flow
-from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.stage_records import count, read_stage_record, recorded
+from pipeline_lib.base.layout import Layout, student_place
+from pipeline_lib.base.stage_records import count, read_stage_record, recorded, stage_name
 
 PIPELINE = """
 stages:
@@ -77,3 +77,35 @@ def test_a_stage_that_ends_well_leaves_a_record(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(ValueError):
         recorded(main, ["stages/train.py"])(task="bad")
     assert read_stage_record(Layout().stage_record("train@bad")) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({}, "train"),
+        ({"task": "movies", "row": None}, "train@movies"),
+        ({"row": "mtl"}, "train@mtl"),
+        ({"catalogue": "wikipedia"}, "train@wikipedia"),
+    ],
+)
+def test_stages_of_several_items_have_a_record_each(options: dict[str, str], name: str) -> None:
+    assert stage_name(["stages/train.py"], options) == name
+
+
+def test_a_template_is_a_path_and_its_inverse() -> None:
+    layout = Layout(Path("there"))
+    folder = layout.heldout_outputs("movies", "llm", "dev")
+    assert folder == Path("there/outputs/movies/heldout/llm/dev")
+    names = {"task": "movies", "teacher": "llm", "split": "dev"}
+    assert Layout.heldout_outputs.match(folder) == (layout, names)
+    assert Layout.states.match(folder) is None
+    assert layout.models == Path("there/raw/models")
+    # A template needs all of its names.
+    with pytest.raises(ValueError, match="shorter"):
+        Layout().teacher("movies")
+    # Only a seed is a students folder.
+    place = student_place(Path("data/students/movies/bilstm/1"))
+    assert place is not None
+    assert (place.layout, place.task, place.method, place.seed) == (Layout(), "movies", "bilstm", 1)
+    assert student_place(Path("data/students/movies/bilstm/best")) is None
+    assert student_place(Path("data/teachers/movies/bilstm/1")) is None

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from pipeline_lib.base.hashing import salt, sequence_keys, splitmix64, string_key, string_keys, uniform
+from pipeline_lib.base.probabilities import confidence, entropy_bits, logit, probabilities, sigmoid, softmax
 
 MASK64 = (1 << 64) - 1
 
@@ -74,3 +75,18 @@ def test_uniform_is_uniform_and_independent_of_its_neighbours() -> None:
     assert abs(np.corrcoef(first, second)[0, 1]) < 0.03
     assert abs(np.corrcoef(first[:-1], first[1:])[0, 1]) < 0.03
     assert uniform(keys[::-1], salt(1, "a")).tolist() == first[::-1].tolist()
+
+
+def test_probabilities() -> None:
+    np.testing.assert_allclose(softmax(np.array([[1000.0, 0.0]])), [[1.0, 0.0]])
+    # Entropy is zero when certain and one bit for a coin.
+    np.testing.assert_allclose(entropy_bits(np.array([[1.0, 0.0], [0.5, 0.5]])), [0.0, 1.0])
+    # Probabilities of several labels.
+    logits = np.array([[0.0, 1000.0], [np.log(3.0), -1000.0]])
+    shares = probabilities(logits, "multilabel")
+    assert shares == pytest.approx(np.array([[0.5, 1.0], [0.75, 0.0]]))
+    assert confidence(logits, "multilabel") == pytest.approx([0.5, 0.75])
+    assert entropy_bits(shares, "multilabel") == pytest.approx([1.0, 0.811278], abs=1e-6)
+    assert logit(shares)[0, 0] == 0.0
+    assert logit(sigmoid(logits[1:, :1])) == pytest.approx(logits[1:, :1])
+    assert np.isfinite(logit(shares)).all()

@@ -4,12 +4,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from transformers import BertConfig, BertForSequenceClassification, DistilBertConfig, ModernBertConfig
 from transformers import DistilBertForSequenceClassification as DistilBert
 from transformers import ModernBertForSequenceClassification as ModernBert
 
 from pipeline_lib.models.networks import attention
 from pipeline_lib.models.networks.attention import LONGEST, use_short_attention
+from pipeline_lib.models.networks.dropout import Dropout, dropout, replace_dropout
 
 
 def _bert() -> BertForSequenceClassification:
@@ -141,3 +143,59 @@ def test_attention_in_training_drops_weights() -> None:
         module.dropout.p = 0.5
     first, second = (model(**batch).logits for _ in range(2))
     assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_share_of_zeros_and_the_scale(p: float, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    values = torch.ones(401, 499, dtype=dtype)
+    dropped = dropout(values, p, training=True)
+    assert dropped.dtype == dtype
+    zeros = float((dropped == 0).float().mean())
+    # Five standard deviations of a binomial share.
+    assert abs(zeros - p) < 5 * (p * (1 - p) / values.numel()) ** 0.5
+    kept = dropped[dropped != 0].float().unique()
+    assert kept.tolist() == pytest.approx([1 / (1 - p)], rel=0.01)
+
+
+def test_drawn_apart_by_the_seed() -> None:
+    torch.manual_seed(0)
+    zero = dropout(torch.ones(100_000), 0.5, training=True) == 0
+    # Four values come from one draw; none of them may say anything of the next three.
+    for distance in (1, 2, 3, 4):
+        both = float((zero[distance:] & zero[:-distance]).float().mean())
+        assert abs(both - 0.25) < 0.01, distance
+    # Gradients pass where values do.
+    torch.manual_seed(0)
+    values = torch.randn(7, 5, requires_grad=True)
+    dropped = dropout(values, 0.3, training=True)
+    dropped.sum().backward()
+    assert torch.equal(values.grad == 0, dropped == 0)
+    assert torch.allclose(values.grad * values.detach(), dropped.detach())
+
+    # The mask depends on the seed alone.
+    def draw(threads: int) -> torch.Tensor:
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        torch.manual_seed(3)
+        drawn = dropout(torch.ones(100, 1000), 0.5, training=True)
+        torch.set_num_threads(before)
+        return drawn
+
+    assert torch.equal(draw(1), draw(2))
+    # A model that does not train drops nothing.
+    model = nn.Sequential(nn.Linear(3, 3), nn.Sequential(nn.Dropout(0.5), nn.ReLU()))
+    replace_dropout(model)
+    assert type(model[1][0]) is Dropout and model[1][0].p == 0.5
+    values = torch.randn(4, 3)
+    model.eval()
+    assert torch.equal(model(values), model(values))
+    model.train()
+    assert not torch.equal(model(values), model(values))
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_nothing_and_everything(p: float) -> None:
+    values = torch.randn(9)
+    assert torch.equal(dropout(values, p, training=True), values * (1 - p))

@@ -1,12 +1,20 @@
 """Losses: values and gradients by hand."""
 
 import math
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from scipy.stats import pearsonr
+from sklearn.metrics import log_loss
 
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.params import Objective
+from pipeline_lib.results.metrics import check_unit
+from pipeline_lib.training.dev_scores import dev_score
+from pipeline_lib.training.label_scale import LabelScale, scale_of
 from pipeline_lib.training.objectives import label_loss, logits_loss, objective_loss, patience_loss, soft_label_loss
 
 STUDENT = torch.tensor([[1.0, -1.0], [0.0, 2.0]])
@@ -149,3 +157,89 @@ def test_soft_labels_of_several_labels(temperature: float) -> None:
     weighted = targets | {"weights": torch.tensor([1.0, 1.0])}
     found = objective_loss(weights, outputs, weighted, temperature, "multilabel")
     assert torch.allclose(found, expected)
+
+
+LABEL_LABELS = np.random.default_rng(0).integers(-64, 65, 50).astype(np.float32) / 64
+
+
+def test_labels_have_a_scale_or_are_refused() -> None:
+    # Powers of two are exact: the same numbers to the last bit.
+    in_quarters = LABEL_LABELS * 4 + 8
+    assert np.array_equal(
+        LabelScale.of(in_quarters).standardise(in_quarters), LabelScale.of(LABEL_LABELS).standardise(LABEL_LABELS)
+    )
+    percent = ((LABEL_LABELS + 1) * 50).astype(np.float32)
+    assert LabelScale.of(percent).standardise(percent) == pytest.approx(
+        LabelScale.of(LABEL_LABELS).standardise(LABEL_LABELS), abs=1e-5
+    )
+    # Class numbers have no scale.
+    assert scale_of(np.array([0, 1, 1])) is None
+    assert scale_of(LABEL_LABELS) == LabelScale.of(LABEL_LABELS)
+    # Labels that are all the same are refused.
+    with pytest.raises(PotstillError, match="all 4 training labels are 3"):
+        LabelScale.of(np.full(4, 3.0, np.float32))
+    # The inverse undoes a rescaling.
+    layer, scale = torch.nn.Linear(3, 1), LabelScale.of(LABEL_LABELS * 10 + 40)
+    x = torch.randn(5, 3)
+    before = layer(x)
+    scale.rescale(layer)
+    assert not torch.allclose(layer(x), before, atol=1.0)
+    scale.inverse.rescale(layer)
+    torch.testing.assert_close(layer(x), before, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_rescaled_layer_answers_in_the_labels_unit(bias: bool) -> None:
+    layer = torch.nn.Linear(3, 1, bias=bias)
+    x = torch.randn(5, 3)
+    standard = layer(x).detach().numpy()
+    scale = LabelScale(mean=2.5, deviation=40.0)
+    scale.rescale(layer)
+    assert layer(x).detach().numpy() == pytest.approx(standard * 40.0 + 2.5, rel=1e-5)
+
+
+DRAW = np.random.default_rng(1)
+
+
+def test_losses_of_every_kind() -> None:
+    labels, outputs = np.array([0, 2, 1, 1]), DRAW.normal(size=(4, 3)).astype(np.float32)
+    probabilities = np.exp(outputs) / np.exp(outputs).sum(1, keepdims=True)
+    scored = dev_score("accuracy", 1, labels, outputs, "loss", None)
+    assert scored.loss == pytest.approx(log_loss(labels, probabilities), rel=1e-5)
+    assert scored.score == np.mean(outputs.argmax(1) == labels)
+    assert scored.merit == -scored.loss
+    # Of several labels it is the binary cross entropy summed over them.
+    labels = np.array([[0, 1], [1, 1], [1, 0]], np.uint8)
+    outputs = DRAW.normal(size=(3, 2)).astype(np.float32)
+    each = [log_loss(labels[:, n], 1 / (1 + np.exp(-outputs[:, n]))) for n in (0, 1)]
+    scored = dev_score("f1_micro", 1, labels, outputs, "loss", None)
+    assert scored.loss == pytest.approx(sum(each), rel=1e-5)
+    # Of a regression it is the squared error in standard units.
+    labels, scale = np.array([10.0, 30.0, 20.0], np.float32), LabelScale(16.0, 4.0)
+    outputs = np.array([[-1.0], [3.0], [1.5]], np.float32)
+    scored = dev_score("pearson", 1, labels, outputs, "loss", scale)
+    # Standardised labels are -1.5, 3.5 and 1.
+    assert scored.loss == pytest.approx((0.5**2 + 0.5**2 + 0.5**2) / 3)
+    assert scored.score == pytest.approx(pearsonr(labels, outputs[:, 0]).statistic)
+    # By the metric no loss is computed.
+    labels, outputs = np.array([0, 1]), np.array([[2.0, 1.0], [3.0, 1.0]], np.float32)
+    scored = dev_score("accuracy", 1, labels, outputs, "metric", None)
+    assert (scored.score, scored.loss, scored.merit) == (0.5, None, 0.5)
+
+
+RNG = np.random.default_rng(1)
+UNIT_LABELS = RNG.uniform(0, 5, 200).astype(np.float32)
+NOISY = (UNIT_LABELS + RNG.normal(0, 0.5, 200)).astype(np.float32)
+
+
+def test_scores_in_the_labels_unit_pass() -> None:
+    # A weak teacher's scores are drawn to the mean; a useless one's are all alike, or too wide.
+    weak = 2.5 + 0.3 * (UNIT_LABELS + RNG.normal(0, 1.5, 200) - 2.5)
+    for scores in (NOISY, weak, np.full(200, 2.0), RNG.permutation(UNIT_LABELS)):
+        check_unit(Path("mine"), UNIT_LABELS, np.float32(scores))
+
+
+@pytest.mark.parametrize("unit", [NOISY / 5, NOISY * 20, NOISY + 4, -NOISY])
+def test_scores_in_another_unit_are_refused(unit: np.ndarray) -> None:
+    with pytest.raises(PotstillError, match=r"mine: .*mean .*another unit.*mean 2\.\d"):
+        check_unit(Path("mine"), UNIT_LABELS, unit)

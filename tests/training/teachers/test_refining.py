@@ -36,18 +36,9 @@ pytestmark = pytest.mark.usefixtures("store_home")
 CPU = torch.device("cpu")
 TASKS = ("moods", "warmth")
 SETTINGS = {
-    "kind": "refined",
-    "learning_rates": [3e-3],
-    "epochs": 6,
-    "batch_size": 16,
-    "warmup": 0.1,
-    "weight_decay": 0.01,
-    "clip_norm": 1.0,
-    "freeze_embeddings": False,
-    "precision": "float32",
-    "seed": 1,
-    "sampling": "all",
-    "ranking": {},
+    **{"kind": "refined", "learning_rates": [3e-3], "epochs": 6, "batch_size": 16, "warmup": 0.1, "seed": 1},
+    **{"weight_decay": 0.01, "clip_norm": 1.0, "freeze_embeddings": False, "precision": "float32"},
+    **{"sampling": "all", "ranking": {}},
 }
 
 
@@ -150,6 +141,14 @@ def test_each_task_gets_a_teacher_that_has_learnt(data: Path, tmp_path: Path) ->
     assert best["moods"] > 0.9 and best["warmth"] > 0.8
     assert record.best_dev == pytest.approx(np.average([*best.values()], weights=rows), abs=1e-6)
     assert record.best_dev == pytest.approx(max(np.average(curves, axis=0, weights=rows)))
+    # What the tasks share is stored once.
+    moods, warmth = (tmp_path / task for task in TASKS)
+    assert (moods / ENCODER).stat().st_ino == (warmth / ENCODER).stat().st_ino
+    assert (moods / HEAD).stat().st_ino != (warmth / HEAD).stat().st_ino
+    assert (moods / HEAD).stat().st_size < (moods / ENCODER).stat().st_size / 50
+    assert digest_model(moods) != digest_model(warmth) and training.result.is_whole()
+    (training.result.folder / "1" / HEAD).unlink()
+    assert not training.result.is_whole()
 
 
 def test_the_lowest_loss_of_devs_labels_can_select(data: Path, tmp_path: Path) -> None:
@@ -171,19 +170,6 @@ def test_the_lowest_loss_of_devs_labels_can_select(data: Path, tmp_path: Path) -
         assert teacher.best_dev_mean == record.best_dev
     assert record.best_dev_loss == pytest.approx(np.average(losses, weights=rows), rel=1e-3)
     assert record.best_dev_loss == min(one.dev_loss for one in record.history)
-
-
-def test_what_the_tasks_share_is_stored_once(data: Path, tmp_path: Path) -> None:
-    training = make(data, epochs=1)
-    train(training, tmp_path)
-    moods, warmth = (tmp_path / task for task in TASKS)
-    assert (moods / ENCODER).stat().st_ino == (warmth / ENCODER).stat().st_ino
-    assert (moods / HEAD).stat().st_ino != (warmth / HEAD).stat().st_ino
-    assert (moods / HEAD).stat().st_size < (moods / ENCODER).stat().st_size / 50
-    assert digest_model(moods) != digest_model(warmth)
-    assert training.result.is_whole()
-    (training.result.folder / "1" / HEAD).unlink()
-    assert not training.result.is_whole()
 
 
 def test_saved_teachers_answer_as_the_joint_model(data: Path, tmp_path: Path) -> None:
@@ -282,24 +268,18 @@ def test_ranked_answers_are_learnt_as_classes(data: Path, tmp_path: Path) -> Non
     assert [own["metric"] for own in record.by_task] == ["accuracy"]
 
 
-@pytest.mark.parametrize(
-    ("ranking", "message"),
-    [
+def test_what_cannot_be_ranked_or_sampled(data: Path) -> None:
+    for ranking, message in (
         ({"films": "yes"}, r"ranking\.films: no such task; there are moods, warmth, answers"),
         ({"moods": "yes"}, r"ranking\.moods: only a task of pairs"),
         ({"warmth": "label"}, r"ranking\.warmth: only a task of pairs"),
         ({"answers": "right"}, r"ranking\.answers: no label 'right'; there are no, yes"),
-    ],
-)
-def test_what_cannot_be_ranked(data: Path, ranking: dict[str, str], message: str) -> None:
-    with pytest.raises(PotstillError, match=message):
-        make(data, [*TASKS, "answers"], ranking=ranking)
-
-
-@pytest.mark.parametrize("sampling", [-0.1, 1.1, "some"])
-def test_sampling_is_all_or_an_exponent(sampling: Any) -> None:
-    with pytest.raises(ValueError, match="sampling"):
-        Refining.model_validate(SETTINGS | {"sampling": sampling})
+    ):
+        with pytest.raises(PotstillError, match=message):
+            make(data, [*TASKS, "answers"], ranking=ranking)
+    for sampling in (-0.1, 1.1, "some"):
+        with pytest.raises(ValueError, match="sampling"):
+            Refining.model_validate(SETTINGS | {"sampling": sampling})
 
 
 def single(data: Path, task: str, **changes: Any) -> TeacherTraining:

@@ -4,8 +4,8 @@
     python benchmarks/glue_table.py --data data --data elsewhere/data
     python benchmarks/glue_table.py --name sst2_rows             # after sst2_rows.yaml: every row
 
-Writes results/NAME.{json,md}, with the papers' gains beside ours of the rows that they have.  It
-only reads data/results; glue.md says how they were made.
+Writes results/NAME.{json,md}; papers/tables.py puts the papers' gains beside them.  It only reads
+data/results; glue.md says how they were made.
 """
 
 from pathlib import Path
@@ -15,8 +15,6 @@ import typer
 from harness import RESULTS, Name, Out, facts, table, write_results
 
 from pipeline_lib.base.processor import usable_cores
-from pipeline_lib.results.collect import TaskResult
-from pipeline_lib.results.published import compare
 from pipeline_lib.results.schema import Gain, TaskScores
 
 SUBSETS = ("qqp", "qqp_20", "mnli", "qnli")
@@ -52,15 +50,8 @@ def main(
         "mean_gain": {method: round(sum(v) / len(v), 6) for method, v in gains.items()},
         "tasks_with_gain": {method: sum(g > 0 for g in v) for method, v in gains.items()},
         "tasks_with_row": {method: len(v) for method, v in gains.items()},
-        "published": _published(scores),
     }
     write_results(name, results, _lines(results), out)
-
-
-def _published(scores: dict[str, TaskScores]) -> list[dict[str, Any]]:
-    """Return the papers' gains beside ours, of the rows that have their names and both gains."""
-    compared = compare([TaskResult(task, one) for task, one in scores.items()])
-    return [one.model_dump() for one in compared if one.difference is not None]
 
 
 def _task(scores: TaskScores, split: str) -> dict[str, Any]:
@@ -147,7 +138,6 @@ def _lines(results: dict[str, Any]) -> list[str]:
         *table(["method", "baseline", "mean gain", "positive"], gains),
         "",
         *_other_metrics(sets),
-        *_published_lines(results["published"]),
         *_rates(tasks),
         "Rows to train on and scored: "
         + ", ".join(f"{n} {t['train_rows']:,}, {t['scored_rows']:,}" for n, t in sets.items())
@@ -189,32 +179,6 @@ def _other_metrics(tasks: dict[str, Any]) -> list[str]:
         for s in [*_teachers(tasks), *_methods(tasks)]
     ]
     return ["The tasks' other metrics:", "", *table(head, rows), ""]
-
-
-def _published_lines(compared: list[dict[str, Any]]) -> list[str]:
-    if not compared:
-        return []
-    head = ["row", "metric", "published", "paper's score", "paper's gain", "our score", "our gain"]
-    rows = [
-        [
-            f"{one['published']['task']}, {one['system']}",
-            one["published"]["measure"],
-            f"{one['source']}: {one['published']['row']}",
-            f"{one['published']['value']} ({one['published']['split']})",
-            f"{one['published_gain']:+.1f}",
-            f"{one['score']:.1f} ({one['split']})",
-            f"{one['gain']:+.1f}",
-            f"{one['difference']:+.1f}",
-        ]
-        for one in compared
-    ]
-    return [
-        "Published gains beside ours, of rows of the same name under other teachers and sizes; the "
-        "difference is ours minus the paper's. With glue_heldout.yaml, our test is GLUE's dev set.",
-        "",
-        *table([*head, "difference"], rows),
-        "",
-    ]
 
 
 def _cell(result: dict[str, Any] | None) -> str:

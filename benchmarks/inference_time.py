@@ -42,6 +42,7 @@ from harness import (
     tokens_per_row,
     write_results,
 )
+from papers.tables import read_published
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import usable_cores
@@ -49,7 +50,6 @@ from pipeline_lib.base.text import Text
 from pipeline_lib.models.students.student import Student, attend_quickly, quick_batch
 from pipeline_lib.models.students.vocabulary import build_tokenizer, count_words, select_words
 from pipeline_lib.params import StudentSettings, load_params
-from pipeline_lib.results.published import read_published
 from pipeline_lib.shards.columns import texts as texts_of
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.text.batches import LengthSorted
@@ -163,9 +163,11 @@ def main(
 def _published(paper: str, comparison: Comparison) -> dict[str, dict[str, float]]:
     """Return the table's parameters (millions) and times beside the paper's own, by system."""
     measured: dict[str, dict[str, float]] = {}
-    for figure in read_published().figures:
-        if (figure.paper, figure.table) == (paper, comparison.table):
-            measured.setdefault(figure.row, {})[figure.measure] = figure.value
+    for printed in read_published()[1]:
+        if (printed.paper, printed.number) == (paper, comparison.table):
+            measures = [column.split()[1] for column in printed.columns]
+            for row, values in printed.rows.items():
+                measured[row] = {m: v for m, v in zip(measures, values, strict=True) if v is not None}
     ours = measured[comparison.ours]["seconds"]
     return {
         name: {"times_slower": round(values["seconds"] / ours, 2)} | values if "seconds" in values else values
@@ -223,9 +225,9 @@ def _markdown(results: dict[str, Any], paper: str, counts: Sequence[int]) -> lis
     for n in counts:
         line = f"{n} thread{'s' if n > 1 else ''}"
         header += [f"{line}, seconds", f"{line}, ÷ {comparison.ours}"]
-    source = read_published().papers[paper]
+    source = read_published()[0][paper]
     return [
-        f"# Inference time, as in table {comparison.table} of {source.authors} {source.year}",
+        f"# Inference time, as in table {comparison.table} of {source['authors']} {source['year']}",
         "",
         f"Seconds for {results['data']}, extrapolated from {results['batches']} batches; device "
         f"{results['facts']['device']}. Random weights, float32. Median of "

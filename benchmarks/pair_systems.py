@@ -19,8 +19,7 @@ from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.models.teacher import load_teacher
 from pipeline_lib.models.vector_model import VectorModel, load_vector_model
 from pipeline_lib.params import student_settings
-from pipeline_lib.retrieval.scoring import CANDIDATE_ROWS, CosineScorer, PairScorer, Scorer, scores
-from pipeline_lib.retrieval.top_k import best
+from pipeline_lib.retrieval.scoring import CANDIDATE_ROWS, QUERY_ROWS, CosineScorer, PairScorer, Scorer, best
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training.distillation.initialisation import Start
 
@@ -113,7 +112,18 @@ def _ways(scorer: Callable[[str], Scorer]) -> dict[str, tuple[Any, Any]]:
     """Return f in both number formats, and the cosine."""
     scorers = {name: scorer(name) for name in ("float32", "bfloat16")}
     scorers |= {"cosine": CosineScorer()}
-    return {name: (partial(scores, one), partial(_search, one)) for name, one in scorers.items()}
+    return {name: (partial(_scores, one), partial(_search, one)) for name, one in scorers.items()}
+
+
+def _scores(scorer: Scorer, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return the scores of all pairs, float32 (first, second), computed in blocks."""
+    matrix = np.empty((len(first), len(second)), np.float32)
+    for top in range(0, len(first), QUERY_ROWS):
+        prepared = scorer.prepare(first[top : top + QUERY_ROWS])
+        for left, block in _blocks(second):
+            scored = scorer.block(prepared, block).cpu().numpy()
+            matrix[top : top + QUERY_ROWS, left : left + CANDIDATE_ROWS] = scored
+    return matrix
 
 
 def _search(scorer: Scorer, query: np.ndarray, catalogue: np.ndarray) -> Any:

@@ -24,8 +24,8 @@ from pipeline_lib.models.students.vocabulary import load_vocabulary
 from pipeline_lib.params import Params, load_params, student_settings
 from pipeline_lib.results.metrics import score
 from pipeline_lib.results.schema import SimilarityScores
-from pipeline_lib.retrieval.evaluation.sentence_vectors import Encode, model_encoder
-from pipeline_lib.retrieval.evaluation.zero_shot_table import TRAIN, LabelledPairs, labelled_splits, scores_of
+from pipeline_lib.retrieval.embedders import Encode, model_encoder
+from pipeline_lib.retrieval.evaluation.similarity import TRAIN, LabelledPairs, labelled_splits, scores_of
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.ragged import Sentences

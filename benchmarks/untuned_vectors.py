@@ -19,7 +19,7 @@ from harness import RESULTS, Name, Out, facts, table, write_results
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.params import load_params
-from pipeline_lib.retrieval.evaluation.sentence_vectors import Encode, model_encoder
+from pipeline_lib.retrieval.embedders import Encode, model_encoder
 from pipeline_lib.shards.columns import texts as texts_of
 from pipeline_lib.shards.shard_sets import ShardSet
 

@@ -2,8 +2,7 @@
 
     python -m pipeline_lib.stages.augment --task movies
 
-Reads data/tasks/<task>/train, with the unlabelled texts in it, and the lexicon that params.yaml
-names, if any; for recipes with `substitution` also the model and the word vectors in data/raw.
+Reads data/tasks/<task>/train, with the unlabelled texts in it.
 Writes data/lexicons/<task>/lexicon.arrow, how often each word occurs as each part of speech;
 data/transfer/<task>/<recipe>: a shard per block and iteration; and
 data/digests/encoders/<task>.json, on which the stages of encoders depend: the sets that they read.
@@ -15,21 +14,18 @@ from typing import Annotated
 import typer
 
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import fresh_folder, link_or_copy, write_json
+from pipeline_lib.base.files import fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.progress import show_progress
-from pipeline_lib.base.seals import check_sealed, write_seal
+from pipeline_lib.base.seals import write_seal
 from pipeline_lib.base.terminal import say
 from pipeline_lib.corpora.augmentation.lexicon import count_words, read_lexicon, write_lexicon
-from pipeline_lib.corpora.augmentation.transfer_sets import AugmentationPass, check_cap, examples_of, pass_of
+from pipeline_lib.corpora.augmentation.transfer_sets import check_cap, examples_of, pass_of
 from pipeline_lib.params import Params, load_params
-from pipeline_lib.retrieval.substitutes import candidate_passes
 from pipeline_lib.shards.columns import sentences
 from pipeline_lib.shards.engine import make_engine
-from pipeline_lib.shards.engine.passes import PassStats, Piece, run_pass, run_pieces, stored_outputs
+from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.shards.store import Store
-from pipeline_lib.shards.training_texts import labelled_at_first, training_texts
+from pipeline_lib.shards.training_texts import training_texts
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
@@ -39,15 +35,13 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     recipes = params.recipes_of(task)
     sets = {recipe: examples_of(params, task, recipe, layout) for recipe in recipes}
     check_cap(task, settings, max((rows.manifest.rows for rows in sets.values()), default=0))
-    make_lexicon(params, task, layout)
+    make_lexicon(task, layout)
     engine = make_engine(params, "cpu")
     fresh_folder(layout.transfer_sets(task))
     for recipe in recipes:
         start = time.monotonic()
         examples = sets[recipe]
-        candidates = candidate_passes(params, recipe, layout)
-        augmentation = pass_of(params, task, recipe, examples, layout, candidates)
-        find_candidates(params, augmentation, examples, f"candidates {task} {recipe}")
+        augmentation = pass_of(params, task, recipe, examples, layout)
         manifest, report = run_pass(augmentation, examples, layout.transfer(task, recipe), engine)
         seconds = time.monotonic() - start
         say(
@@ -56,28 +50,6 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
             f"dropped; computed {report.computed} blocks, reused {report.reused}"
         )
     write_json(layout.read_by_encoders(task), read_by_encoders(params, task, layout))
-
-
-def find_candidates(params: Params, augmentation: AugmentationPass, examples: ShardSet, title: str) -> None:
-    """Find the candidates of the blocks that are still to be augmented; the store keeps them."""
-    if not augmentation.candidate_passes or not augmentation.n_iter:
-        return
-    store = Store(augmentation.kind)
-    pieces = [
-        Piece(shard.sha256, examples.path(shard), shard.name)
-        for shard in examples.manifest.shards
-        if not augmentation.is_complete(stored_outputs(augmentation, shard.sha256, store))
-    ]
-    for shard_pass in augmentation.candidate_passes if pieces else ():
-        engine = make_engine(params, getattr(shard_pass, "device", "cpu"))
-        name = f"{title}, {shard_pass.kind}"
-        with show_progress(name, "blocks") as advance:
-
-            def on_done(report: PassStats) -> None:
-                advance(report.computed + report.reused, len(pieces), counted=report.computed)
-
-            _, report = run_pieces(shard_pass, pieces, engine, on_done)
-        say(f"{name}: computed {report.computed} blocks, reused {report.reused}")
 
 
 def read_by_encoders(params: Params, task: str, layout: Layout) -> dict[str, str]:
@@ -89,17 +61,12 @@ def read_by_encoders(params: Params, task: str, layout: Layout) -> dict[str, str
     return {folder.name: training_texts(folder).manifest.digest for folder in folders}
 
 
-def make_lexicon(params: Params, task: str, layout: Layout) -> None:
-    """Count the training words per part of speech, or use the table that params.yaml names."""
+def make_lexicon(task: str, layout: Layout) -> None:
+    """Count the training words per part of speech."""
     target = layout.lexicon(task)
     fresh_folder(target.parent)
-    if params.task(task).lexicon is None:
-        train = labelled_at_first(layout.split(task, "train"))
-        write_lexicon(target, count_words(*(sentences(train, name) for name in ("words", "tags"))))
-    else:
-        supplied = layout.raw_task(task) / "lexicon.arrow"
-        check_sealed(supplied)
-        link_or_copy(supplied, target)
+    train = ShardSet.open(layout.split(task, "train")).table()
+    write_lexicon(target, count_words(*(sentences(train, name) for name in ("words", "tags"))))
     write_seal(target.parent)
     lexicon = read_lexicon(target)
     say(f"{task}: {len(lexicon.words):,} words under {len(lexicon.tag_numbers)} tags")

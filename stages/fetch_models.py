@@ -4,19 +4,17 @@
 
 Reads ``inputs``, ``models``, ``teachers``, the tasks' labels, ``vocabulary.vectors`` and ``sentence_vectors`` of
 params.yaml; writes data/raw/models/<name>, data/raw/checkpoints/<teacher>/<task>, data/raw/vectors (word vectors)
-and, by content key, data/raw/sentence_vectors; and data/digests/models/<task>.json, on which the stage augment
-depends: what the task's transfer sets read of these.
+and, by content key, data/raw/sentence_vectors.
 """
 
 from pathlib import Path
 
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.files import fresh_folder, sha256_folder, write_json
+from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.terminal import say
 from pipeline_lib.models.loadable import loading_faults
-from pipeline_lib.models.students.vocabulary import vector_source
 from pipeline_lib.params import Params, SentenceVectorFiles, load_params
 from pipeline_lib.sources.files import existing_file, fetch_vectors, write_source
 from pipeline_lib.sources.models import fetch_models
@@ -31,17 +29,6 @@ def main() -> None:
         raise PotstillError("\n".join(faults))
     fetch_vectors(params.vocabulary.vectors, Path(params.inputs), layout.raw_vectors)
     fetch_sentence_vectors(params, layout)
-    fresh_folder(layout.all_read_by_augment)
-    for task in params.tasks:
-        write_json(layout.read_by_augment(task), read_by_augment(params, task, layout))
-
-
-def read_by_augment(params: Params, task: str, layout: Layout) -> dict[str, str]:
-    """Return the digests of what words are substituted by in a task's transfer sets, by folder."""
-    rules = params.substitutions_of(task)
-    folders = {layout.model(rule.model) for rule in rules if rule.model is not None}
-    folders |= {vector_source(params.vocabulary, layout)} if rules else set()
-    return {folder.as_posix(): sha256_folder(folder) for folder in sorted(folders)}
 
 
 def fetch_sentence_vectors(params: Params, layout: Layout) -> None:

@@ -91,10 +91,9 @@ def take_finished(params: Params, task: str, name: str, folder: Path) -> Teacher
 
 def take_answers(params: Params, task: str, name: str, folder: Path) -> AnswersRecord:
     """Import a teacher's answers from its files into ``folder``."""
-    from pipeline_lib.outputs.files.answer_checks import describe_answers, task_sets
     from pipeline_lib.outputs.files.answers import Answers
+    from pipeline_lib.outputs.files.checks import describe_answers, task_sets, unrelated_warning
     from pipeline_lib.outputs.files.gathering import gather
-    from pipeline_lib.outputs.files.word_checks import unrelated_warning
 
     layout, settings = Layout(), params.teachers[name].tuning
     files = sorted(layout.checkpoint(name, task).iterdir())

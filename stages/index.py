@@ -1,9 +1,9 @@
-"""Embed Wikipedia's training sentences into one catalogue of params.yaml, to be searched.
+"""Embed Wikipedia's training sentences into one index of `catalogues` in params.yaml, to be searched.
 
     python -m pipeline_lib.stages.index --catalogue wikipedia
 
-Reads data/wikipedia/train and data/encoders; writes data/catalogues/<name>.  If killed, it resumes
-after the last whole segment.
+Reads data/wikipedia/train and data/encoders; writes data/catalogues/<name>.  If killed, it embeds only what the store
+does not have.
 """
 
 from typing import Annotated
@@ -12,33 +12,24 @@ import typer
 
 from pipeline_lib.base.devices import resolve_device
 from pipeline_lib.base.entry import run_stage
-from pipeline_lib.base.files import fresh_folder, link_or_copy, sha256_json
-from pipeline_lib.base.layout import Layout, check_state_folder, state_folder
+from pipeline_lib.base.files import fresh_folder
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.terminal import say
 from pipeline_lib.params import load_params
-from pipeline_lib.retrieval.building import Form, build
-from pipeline_lib.retrieval.embedders import EncoderReference
+from pipeline_lib.retrieval.embedders import EncoderReference, IndexPass
+from pipeline_lib.retrieval.index import build
 from pipeline_lib.retrieval.sentence_rows import read_rows
 from pipeline_lib.shards.engine import make_engine
-from pipeline_lib.shards.shard_sets import ShardSet
 
 
 def main(catalogue: Annotated[str, typer.Option(help="A row of `catalogues`.")]) -> None:
-    """Embed Wikipedia's training sentences into one catalogue of params.yaml."""
+    """Embed Wikipedia's training sentences into one index of params.yaml."""
     params, layout = load_params(), Layout()
-    row, sentences = params.catalogue(catalogue), layout.wikipedia("train")
-    folder = fresh_folder(layout.catalogue(catalogue))
-    check_state_folder()
-    device = str(resolve_device(params.device))
-    encoder = EncoderReference.to(layout.encoder(row.encoder))
-    # DVC deletes a stage's outputs before it runs again: what was embedded is kept outside.
-    content = [encoder.digest, row.model_dump(), ShardSet.open(sentences).manifest.digest]
-    built = state_folder() / "catalogues" / sha256_json(content)
-    form, engine = Form(row.storage, approximate=row.approximate), make_engine(params, device)
-    embedded, report = build(built, encoder, read_rows(sentences), form, engine, device)
-    for path in sorted(built.iterdir()):
-        link_or_copy(path, folder / path.name)
-    say(f"{catalogue}: {len(embedded):,} sentences; {report}")
+    row, device = params.catalogue(catalogue), str(resolve_device(params.device))
+    index_pass = IndexPass.of(EncoderReference.to(layout.encoder(row.encoder)), device)
+    sentences, folder = read_rows(layout.wikipedia("train")), fresh_folder(layout.catalogue(catalogue))
+    index, stats = build(folder, index_pass, sentences, make_engine(params, device), row.approximate)
+    say(f"{catalogue}: {len(index):,} sentences; {stats}")
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
     """
     from pipeline_lib.outputs.averages import AveragePass
     from pipeline_lib.outputs.files.lookup_pass import AnswerPass
-    from pipeline_lib.outputs.files.missing import take_outputs
+    from pipeline_lib.outputs.precompute import take_outputs
     from pipeline_lib.shards.engine import make_engine
 
     settings, engine = params.teachers[teacher], make_engine(params, "cpu")

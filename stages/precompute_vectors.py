@@ -47,10 +47,10 @@ def compute(params: Params, layout: Layout) -> None:
 
 def take(params: Params, layout: Layout) -> None:
     """Look up the vectors that were given in files; list the sentences that have none."""
+    from pipeline_lib.outputs.files.checks import check_words, unrelated_warning
     from pipeline_lib.outputs.files.keyed_table import KeyedTable
     from pipeline_lib.outputs.files.lookup_pass import VectorLookup
-    from pipeline_lib.outputs.files.missing import take_outputs
-    from pipeline_lib.outputs.files.word_checks import check_words, unrelated_warning
+    from pipeline_lib.outputs.precompute import take_outputs
 
     settings, engine = params.sentence_vectors, make_engine(params, "cpu")
     sets, where = sentence_sets(params, layout), ", ".join(settings.files)

@@ -14,7 +14,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.seals import write_seal
 from pipeline_lib.base.terminal import say
 from pipeline_lib.params import load_params
-from pipeline_lib.retrieval.evaluation.zero_shot_table import similarity_table
+from pipeline_lib.retrieval.evaluation.similarity import similarity_table
 
 
 def main(row: Annotated[str, typer.Option(help="A key of `similarity` in params.yaml.")]) -> None:

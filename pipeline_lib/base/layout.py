@@ -83,8 +83,6 @@ class Layout:
     outputs = Located("outputs/{task}/{teacher}/{recipe}")
     heldout_outputs = Located(f"outputs/{{task}}/{HELDOUT}/{{teacher}}/{{split}}")
     states = Located(f"outputs/{{task}}/{STATES}/{{teacher}}/{{recipe}}")
-    all_read_by_augment = Located("digests/models")
-    read_by_augment = Located("digests/models/{task}.json")
     read_by_encoders = Located("digests/encoders/{task}.json")
     read_by_joint = Located("digests/joint/{task}.json")
     all_read_by_fetching = Located("digests/wikipedia")

@@ -38,7 +38,6 @@ def checked_summary(params: Path) -> list[str]:
     """Check a parameter file and the files it names; return what would be trained."""
     from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.base.layout import Layout
-    from pipeline_lib.exports.submission import params_faults
     from pipeline_lib.models.students.check_student import student_faults
     from pipeline_lib.params import load_params
     from pipeline_lib.sources.preflight import format_faults, model_faults
@@ -49,7 +48,6 @@ def checked_summary(params: Path) -> list[str]:
         for file in loaded.input_files()
         if not file.must_exist.exists()
     ]
-    faults += [f"{params}: {fault}" for fault in params_faults(loaded)]
     # The models can be inspected only once all their files exist, and loaded once these are whole.
     faults = faults or model_faults(loaded) + format_faults(loaded)
     faults = faults or local_model_faults(loaded)
@@ -77,7 +75,7 @@ def local_model_faults(params: "Params") -> list[str]:
 def answer_findings(params: "Params") -> tuple[list[str], list[str]]:
     """Return a line per task that a teacher's files answer, and why they cannot be used."""
     from pipeline_lib.base.errors import PotstillError
-    from pipeline_lib.onboarding.source_texts import source_texts
+    from pipeline_lib.onboarding.input_files import source_texts
     from pipeline_lib.outputs.files.answers import Answers
     from pipeline_lib.outputs.files.describe import answer_summary
 

@@ -1,9 +1,6 @@
 """``distill explain``: which words matter to a prediction, for teacher, student and baseline."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,20 +8,21 @@ from typer import Argument, Option
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import student_place
-from pipeline_lib.base.terminal import say, say_json
+from pipeline_lib.base.terminal import say_json
 from pipeline_lib.base.text import printable
 from pipeline_lib.commands.options import PARAMS, ParamsFile
 
 if TYPE_CHECKING:
-    import numpy as np
     from rich.table import Table
     from rich.text import Text as Cell
 
-    from pipeline_lib.base.progress import Advance
     from pipeline_lib.base.text import Text as Sentences
     from pipeline_lib.models.students.folders import Predict
     from pipeline_lib.models.students.student import Student
     from pipeline_lib.models.word_importance import Importance
+
+    Explained = tuple[Predict, str]
+    """A model's prediction function, and what it reads for a masked word."""
 
 EXAMPLE = 'Example: distill explain data/students/movies/bilstm_kd_ts/1 "A joy from start to end."'
 WARM, COLD = (255, 90, 60), (70, 130, 255)
@@ -45,16 +43,17 @@ def explain(
     A row per word, a column per model: the teacher if it is a model, the student, and the student that was trained
     without a teacher. Without a decisive word a classifier becomes unsure: the number is the rise of the
     prediction's entropy, in bits, followed by the class predicted without the word where that is another. For a
-    regression, it is the change of the score. Of several labels, one is explained: whether it applies.
+    regression, it is the change of the score. Of several labels, one is explained: whether it applies. A word beyond
+    what a model reads changes nothing.
     """
     from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.models.checks import require_model
+    from pipeline_lib.models.students.student import load_student
     from pipeline_lib.models.word_importance import as_json as json_of
+    from pipeline_lib.models.word_importance import word_importance
     from pipeline_lib.tables.input_texts import as_examples
 
     require_model(model)
-    from pipeline_lib.models.students.student import load_student
-
     student = load_student(model)
     console, explained = SafeConsole(), []
     _check_label(model, student, label)
@@ -63,13 +62,14 @@ def explain(
         asked, names = models, student.label_names
         if student.kind == "multilabel":
             asked, names = _of_label(text, models, student, label)
-        importances = _importances(text, asked, student.kind == "regression")
+        importances = {
+            name: word_importance(text, predict, mask, student.kind == "regression")
+            for name, (predict, mask) in asked.items()
+        }
         if as_json:
             explained.append(json_of(text, importances, names))
         else:
             console.print(_heat_map(importances, names))
-            for line in _beyond(importances):
-                say(line)
     if as_json:
         say_json(explained, indent=2)
 
@@ -84,7 +84,7 @@ def _check_label(model: Path, student: "Student", label: str | None) -> None:
 
 def _of_label(
     text: "Sentences", models: "dict[str, Explained]", student: "Student", label: str | None
-) -> "tuple[dict[str, Explained], list[str]]":
+) -> tuple["dict[str, Explained]", list[str]]:
     """Return the models as they answer for one label, and what the two answers are called.
 
     :param label: its name; None: the one that the student finds likeliest for the text.
@@ -93,79 +93,8 @@ def _of_label(
 
     names = student.label_names
     number = int(student.logits([text])[0].argmax()) if label is None else names.index(label)
-    asked = {name: replace(one, predict=of_label(one.predict, number)) for name, one in models.items()}
+    asked = {name: (of_label(predict, number), mask) for name, (predict, mask) in models.items()}
     return asked, label_choice(names[number])
-
-
-PART = 32
-"""Variants of a text that are answered between two reports of progress."""
-
-
-@dataclass(frozen=True)
-class Explained:
-    """A model whose prediction is explained.
-
-    :ivar mask: what it reads for a masked word.
-    :ivar read: tells how many characters of each sentence it reads.
-    """
-
-    predict: "Predict"
-    mask: str
-    read: "Callable[[Sentences], tuple[int, ...]]"
-
-
-def _importances(text: "Sentences", models: "dict[str, Explained]", is_regression: bool) -> "dict[str, Importance]":
-    """Mask each word that a model reads, for each model, showing progress."""
-    from pipeline_lib.base.progress import show_progress
-    from pipeline_lib.models.word_importance import word_counts, word_importance
-
-    read = {name: word_counts(text, one.read(text)) for name, one in models.items()}
-    total, done = sum(1 + sum(counts) for counts in read.values()), 0
-    importances = {}
-    shown: AbstractContextManager[Advance] = nullcontext(lambda *_: None)
-    if total > PART:
-        shown = show_progress("explaining", "variants", err=True)
-    with shown as advance:
-        for name, one in models.items():
-            predict = _in_parts(one.predict, advance, done, total)
-            importances[name] = word_importance(text, predict, one.mask, is_regression, read[name])
-            done += 1 + sum(read[name])
-    return importances
-
-
-def _in_parts(predict: "Predict", advance: "Advance", done: int, total: int) -> "Predict":
-    """Return the function, answering some texts at a time and reporting them.
-
-    :param done: of ``total`` texts, how many were answered before.
-    """
-    import numpy as np
-
-    def in_parts(texts: "Sequence[Sentences]") -> "np.ndarray":
-        outputs = []
-        for start in range(0, len(texts), PART):
-            # The first part may be all there is, and needs no report.
-            if done + start:
-                advance(done + start, total)
-            outputs.append(predict(texts[start : start + PART]))
-        return np.concatenate(outputs)
-
-    return in_parts
-
-
-def _beyond(importances: "dict[str, Importance]") -> Iterator[str]:
-    """Yield what to say of words that a model does not read."""
-    sentences = next(iter(importances.values())).words
-    for side, words in enumerate(sentences):
-        counts = {name: importance.read[side] for name, importance in importances.items()}
-        which = ("first", "second")[side] + " " if len(sentences) > 1 else ""
-        if min(counts.values()) < len(words):
-            read = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-            yield f"The {which}text has {len(words):,} words. Of these are read by: {read}."
-        if (most := max(counts.values())) < len(words):
-            yield (
-                f"Nobody reads the last {len(words) - most:,} words of the {which}text, which "
-                f"begin with {words[most]!r:.80}."
-            )
 
 
 def _models(
@@ -184,18 +113,10 @@ def _models(
         baseline = baseline or serving.baseline_of(model, loaded)
     if teacher is not None:
         opened, predict = serving.open_teacher(teacher, student.label_names, length)
-        pieces, longest = opened.pieces, serving.longest_of(opened, teacher, length)
-        read = partial(pieces.characters_read, limit=longest)
-        yield f"teacher {teacher.name}", Explained(predict, pieces.mask_sign, read)
-    yield _name(model), _explained(model, student)
+        yield f"teacher {teacher.name}", (predict, opened.pieces.mask_sign)
+    yield _name(model), serving.student_in_use(model, student)
     if baseline is not None:
-        yield _name(baseline), _explained(baseline, load_student(baseline))
-
-
-def _explained(folder: Path, student: "Student") -> "Explained":
-    from pipeline_lib.models.serving import student_in_use
-
-    return Explained(*student_in_use(folder, student), student.reader.characters_read)
+        yield _name(baseline), serving.student_in_use(baseline, load_student(baseline))
 
 
 def _name(folder: Path) -> str:
@@ -218,16 +139,13 @@ def _heat_map(importances: dict[str, "Importance"], names: list[str]) -> "Table"
         "" if importance.is_regression else f"{importance.entropy:.3f} bits" for importance in importances.values()
     )
     table.add_row("", *entropies, end_section=True)
-    changes = [abs(change) for one in importances.values() for change in one.changes]
-    most = max((change for change in changes if change == change), default=0.0) or 1.0
+    most = max(abs(change) for one in importances.values() for change in one.changes) or 1.0
     i = 0
-    for side, words in enumerate(next(iter(importances.values())).words):
-        # Words that nobody reads are counted below the table.
-        shown = max(importance.read[side] for importance in importances.values())
-        for number, word in enumerate(words[:shown]):
+    for words in next(iter(importances.values())).words:
+        for number, word in enumerate(words):
             cells = (_cell(one, i + number, most, names) for one in importances.values())
             # A line parts the sentences of a pair.
-            table.add_row(Text(printable(word)), *cells, end_section=number == shown - 1)
+            table.add_row(Text(printable(word)), *cells, end_section=number == len(words) - 1)
         i += len(words)
     return table
 
@@ -241,8 +159,6 @@ def _cell(importance: "Importance", word: int, most: float, names: list[str]) ->
     from rich.text import Text
 
     change, answer = float(importance.changes[word]), int(importance.masked[word].argmax())
-    if change != change:
-        return Text("not read", "dim")
     other = "" if answer == int(importance.answer.argmax()) else f" {names[answer]}"
     part = abs(change) / most
     colour = WARM if change > 0 else COLD

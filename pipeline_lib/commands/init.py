@@ -14,6 +14,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.terminal import say
 from pipeline_lib.base.workspace import check_pipeline, make_workspace
 from pipeline_lib.commands.options import PARAMS, Encoding, NoScm, Quoted, WrittenParams, read_options
+from pipeline_lib.onboarding.students import ARCHITECTURES
 
 if TYPE_CHECKING:
     from pipeline_lib.onboarding.findings import Findings
@@ -31,18 +32,7 @@ class Kind(StrEnum):
     multilabel = "multilabel"
 
 
-class Students(StrEnum):
-    """The students of a task: a BiLSTM and a mean of word vectors, or every architecture."""
-
-    small = "small"
-    all = "all"
-
-
-class Purpose(StrEnum):
-    """What a student is for: the fastest architecture, or the one that keeps most of a teacher."""
-
-    speed = "speed"
-    accuracy = "accuracy"
+Students = StrEnum("Students", [*ARCHITECTURES])
 
 
 def init(
@@ -63,18 +53,11 @@ def init(
     quoted: Quoted = None,
     unlabelled: Annotated[list[Path] | None, Option(help="More texts, a file or a folder; repeatable.")] = None,
     teacher: Annotated[str | None, Option(help="A row of `models`, a model folder or a file of answers.")] = None,
-    students: Annotated[Students | None, Option(help="Two architectures, the default, or all of them.")] = None,
-    purpose: Annotated[
-        Purpose | None, Option("--for", help="Just the fastest architecture, or the most accurate one.")
-    ] = None,
+    students: Annotated[
+        Students, Option(help="Two small architectures, or just the fastest or the most accurate one.")
+    ] = Students.small,
     leave_out: Annotated[bool, Option("--leave-out", help="Leave out odd rows, in a copy of the files.")] = False,
     add: Annotated[bool, Option("--add", help="Keep the tasks that params.yaml has, and add this one.")] = False,
-    add_labels: Annotated[
-        bool, Option("--add-labels", help="Add these labelled rows to the task that is there.")
-    ] = False,
-    replace_labels: Annotated[
-        bool, Option("--replace", help="With --add-labels: these labels replace others.")
-    ] = False,
     no_scm: NoScm = False,
     force: Annotated[bool, Option("--force", help="Overwrite files that are in the way.")] = False,
     params: WrittenParams = PARAMS,
@@ -84,31 +67,19 @@ def init(
     The folder becomes a workspace, if it is none: dvc.yaml, params.yaml, data/, git and DVC. A flag
     overrides any guess. On a terminal, you are asked about anything ambiguous; elsewhere it is an
     error that names the flag. Files outside `inputs` are copied there. What differs from the
-    default is written to profiles/NAME.yaml, and params.yaml is generated from it. --add-labels
-    gives a task in this folder more labelled rows, such as a work list that you filled in.
+    default is written to profiles/NAME.yaml, and params.yaml is generated from it.
     """
     from pipeline_lib.base.console import SafeConsole
-    from pipeline_lib.commands import add_labels as adding
     from pipeline_lib.commands.check import checked_summary
     from pipeline_lib.commands.init_findings import language_of, show, show_reading
     from pipeline_lib.commands.profile import find_profile, keep_own_changes, write_params
     from pipeline_lib.onboarding import proposal
     from pipeline_lib.onboarding.copy_files import taken_back
-    from pipeline_lib.onboarding.students import architectures
     from pipeline_lib.onboarding.understanding import Overrides
     from pipeline_lib.params.profiles import read_values
 
     texts = [column for value in text or () for column in _listed(value)]
     options = replace(read_options(encoding=encoding, quoted=quoted), columns=_listed(columns) or None)
-    if replace_labels and not add_labels:
-        raise PotstillError("--replace: it goes with --add-labels. Leave it out.")
-    if add_labels:
-        described = {"--kind": kind, "--labels": labels, "--metrics": metrics, "--dev": dev}
-        described |= {"--positive": positive, "--test": test, "--unlabelled": unlabelled}
-        described |= {"--teacher": teacher, "--leave-out": leave_out, "--add": add}
-        adding.refuse_other_flags(described)
-        adding.add_labels(files, name, texts, label, options, replace_labels, params, _ask)
-        return
     dev_share, dev_file = _share_or_file(dev)
     test_share, test_file = _share_or_file(test)
     overrides = Overrides(texts, label, kind and kind.value, labels, _listed(metrics), positive, dev_share, test_share)
@@ -116,7 +87,7 @@ def init(
         files,
         proposal.name_of(name, files),
         overrides,
-        architectures(students, purpose),
+        ARCHITECTURES[students.value],
         dev_file,
         test_file,
         options,
@@ -132,18 +103,17 @@ def init(
     inspection = proposal.inspect_files(request, base, _ask)
     _check_teacher(inspection.teacher)
     if leave_out:
-        inspection = proposal.leave_out(inspection)
+        inspection = replace(inspection, leaves_out=True)
     show(console, inspection)
     if inspection.findings.stopping and not inspection.leaves_out:
         _ask_to_leave_out(inspection.findings)
-        inspection = proposal.leave_out(inspection)
+        inspection = replace(inspection, leaves_out=True)
     proposed = proposal.propose(request, inspection, base, language_of(inspection))
     show_reading(console, inspection, base | proposed.sections)
     if add:
         profile, sections = _added(params, profile, base, proposed.sections, request.name)
     else:
         sections = proposed.sections
-        adding.keep_labels(params, request.name, sections["tasks"])
     written = _profile_text(profile, sections, default)
     _refuse_other(profile, written, force or add)
     files_written = [*proposed.placement.copies, *proposed.placement.tables]
@@ -260,5 +230,6 @@ def _refuse_other(profile: Path, text: str, force: bool) -> None:
 
 def _say_next(task: str, pair: bool) -> None:
     example = "$'one sentence\\tand another'" if pair else '"a sentence"'
-    say("\nNext:  distill run")
+    say("\nNext:  distill plan    # what will run, and for how long")
+    say("       distill run")
     say(f"       distill predict data/exports/{task} {example}    # the best student, in int8")

@@ -15,7 +15,6 @@ EXAMPLE = "Example: distill results"
 
 def results(
     as_json: Annotated[bool, Option("--json", help="Print all figures as JSON instead.")] = False,
-    published: Annotated[bool, Option("--published", help="Show the papers' figures beside these instead.")] = False,
     params: ParamsFile = PARAMS,
     data: Annotated[Path, Option(help="The folder of all artifacts.")] = Path("data"),
 ) -> None:
@@ -28,9 +27,6 @@ def results(
     number of parameters and, if measured, sentences per second on one core. Further labelled splits have tables of
     their own. Then retrieval and untuned similarity, if params.yaml has rows for them.
 
-    With --published: for each task and row that a paper's table has, the paper's score and gain,
-    ours, and the difference of the gains; each score with its split.
-
     At the end, what the stages took when they last ran here; `distill account` shows each.
     """
     from pipeline_lib.base.console import SafeConsole
@@ -39,13 +35,11 @@ def results(
     from pipeline_lib.results.account import stage_runs, totals
     from pipeline_lib.results.collect import read_finished
     from pipeline_lib.results.headline import headline
-    from pipeline_lib.results.published import compare, published_table, without_counterpart
     from pipeline_lib.results.retrieval_tables import read_measured
     from pipeline_lib.results.terminal import print_headlines, print_result, print_table
 
     loaded, layout = load_params(params), Layout(data)
     finished = read_finished(layout, list(loaded.tasks))
-    compared = compare(finished, loaded) if published else []
     if as_json:
         figures = {
             one.task: {
@@ -55,17 +49,9 @@ def results(
             }
             for one in finished
         }
-        for one in compared:
-            figures[one.task].setdefault("published", []).append(one.model_dump())
         say_json(figures, indent=2)
         return
     console = SafeConsole()
-    if published:
-        if table := published_table(compared, loaded):
-            print_table(console, table)
-        else:
-            console.print(without_counterpart(), markup=False)
-        return
     print_headlines(console, finished)
     for result in finished:
         print_result(console, result, loaded)

@@ -15,7 +15,7 @@ from pipeline_lib.commands.options import Device, Encoding, Index, InputFormat, 
 
 if TYPE_CHECKING:
     from pipeline_lib.models.students.unknown_words import KnownWords
-    from pipeline_lib.retrieval.catalogue import Catalogue
+    from pipeline_lib.retrieval.index import Index as OpenIndex
     from pipeline_lib.retrieval.search import Hit
     from pipeline_lib.retrieval.sentence_rows import Rows
     from pipeline_lib.tables.reader import ReadOptions
@@ -55,14 +55,8 @@ def search(
     quoted: Quoted = None,
     k: Annotated[int, Option(min=1, help="Results per query.")] = 10,
     as_json: Annotated[bool, Option("--json", help="JSON lines: query, its id if any, rank, id, text, score.")] = False,
-    encoder: Annotated[Path | None, Option(help="Encoder of the queries; by default the index's own.")] = None,
-    by: Annotated[
-        By,
-        Option(
-            help="Rank by cosine, or by the comparison of the index's student, which is exact only "
-            "with float32 vectors."
-        ),
-    ] = By.cosine,
+    encoder: Annotated[Path | None, Option(help="The index's encoder, if it was moved.")] = None,
+    by: Annotated[By, Option(help="Rank by cosine, or by the comparison of the index's student.")] = By.cosine,
     precision: Annotated[Precision, Option(help="Number format of --by student.")] = Precision.float32,
     first: Annotated[
         str | None, Option(help="approximate:N: take N candidates from the approximate index first.")
@@ -76,37 +70,36 @@ def search(
 ) -> None:
     """Print the sentences of an index that best match each query.
 
-    Without QUERY and --queries, queries are read from standard input, one per line. An
-    encoder other than the index's own must have been trained on that one's vectors.
+    Without QUERY and --queries, queries are read from standard input, one per line.
 
     Scores are cosines. Those of --by student are the difference of two classes' logits, the log probability of one
     of several classes, or a regression's score; those of --teacher are probabilities, or a regression's scores.
     """
     from pipeline_lib.base.devices import resolve_device
-    from pipeline_lib.retrieval.catalogue import Catalogue
+    from pipeline_lib.retrieval.index import Index as OpenIndex
     from pipeline_lib.retrieval.scoring import CosineScorer
-    from pipeline_lib.retrieval.search import CrossEncoder, QueryEncoder, Search, pair_scorer
+    from pipeline_lib.retrieval.search import CrossEncoder, Search, pair_scorer
 
     options = read_options(reads, encoding, quoted)
     rows = _queries(query or [], input_path(queries), text, ids, options)
-    catalogue, where = Catalogue.open(index), str(resolve_device(device))
-    scorer = CosineScorer(where) if by is By.cosine else pair_scorer(catalogue, encoder, label, where, precision.value)
+    opened, where = OpenIndex.open(index), str(resolve_device(device))
+    scorer = CosineScorer(where) if by is By.cosine else pair_scorer(opened, encoder, label, where, precision.value)
     way = Search(
-        catalogue,
-        QueryEncoder.of(catalogue, encoder, where),
+        opened,
+        opened.encoder.located(encoder).load(where),
         scorer,
         _candidates(first),
         CrossEncoder.of(teacher, label, where) if teacher else None,
         rescore if teacher else 0,
     )
-    unknown = UnknownQueries(way.encoder.embedder.words)
+    unknown = UnknownQueries(way.encoder.words)
     for batch in filter(len, map(unknown.leave_out, _batches(rows))):
         names = batch.ids or [None] * len(batch)
         for asked, name, hits in zip(batch.texts, names, way.find(batch.texts, k), strict=True):
             if as_json:
-                _print_lines(catalogue, asked, name, hits)
+                _print_lines(opened, asked, name, hits)
             else:
-                _print_table(catalogue, asked, name, hits)
+                _print_table(opened, asked, name, hits)
     for line in unknown.lines():
         say(line, err=True)
 
@@ -187,15 +180,15 @@ def _batches(queries: "Iterable[Rows]") -> "Iterator[Rows]":
         raise PotstillError("all queries are empty: give words to look for.")
 
 
-def _print_lines(catalogue: "Catalogue", query: str, name: str | None, hits: "list[Hit]") -> None:
+def _print_lines(index: "OpenIndex", query: str, name: str | None, hits: "list[Hit]") -> None:
     asked = {"query": query} if name is None else {"query": query, "query_id": name}
     for rank, hit in enumerate(hits, 1):
-        sentence = {"id": catalogue.id(hit.row), "text": catalogue.text(hit.row)}
+        sentence = {"id": index.id(hit.row), "text": index.text(hit.row)}
         line = {**asked, "rank": rank, **sentence, "score": round(hit.score, 6)}
         say_json(line)
 
 
-def _print_table(catalogue: "Catalogue", query: str, name: str | None, hits: "list[Hit]") -> None:
+def _print_table(index: "OpenIndex", query: str, name: str | None, hits: "list[Hit]") -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -213,6 +206,6 @@ def _print_table(catalogue: "Catalogue", query: str, name: str | None, hits: "li
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("Text", overflow="fold")
     for rank, hit in enumerate(hits, 1):
-        cells = str(rank), f"{hit.score:.4f}", str(catalogue.id(hit.row)), catalogue.text(hit.row)
+        cells = str(rank), f"{hit.score:.4f}", str(index.id(hit.row)), index.text(hit.row)
         table.add_row(*(Text(printable(cell)) for cell in cells))
     SafeConsole().print(table)

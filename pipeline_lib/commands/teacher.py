@@ -8,7 +8,7 @@ import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.file_formats import format_of as format_of_name
+from pipeline_lib.base.file_formats import format_of
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.options import PARAMS, ParamsFile
@@ -28,9 +28,17 @@ class RequestFormat(StrEnum):
 
     jsonl = "jsonl"
     openai_batch = "openai-batch"
+    anthropic_batch = "anthropic-batch"
+    gemini_batch = "gemini-batch"
 
 
-AnswerFormat = Annotated[RequestFormat, Option("--format", help="Just the rows, or an OpenAI batch.")]
+class VectorFormat(StrEnum):
+    """Formats of the sentences that need a vector."""
+
+    jsonl = "jsonl"
+    openai_batch = "openai-batch"
+
+
 Model = Annotated[str | None, Option("--model", help="The batch's model; by default the one in `provenance`.")]
 
 
@@ -45,37 +53,29 @@ def check(
 
     Shows what the file contains, how well it agrees with the task's labels, and what share of the task's sets it
     answers, or of its own files while there are no sets. If the file is invalid, names the row and exits with status
-    1. Without a task, only the file itself is checked, by the classes that it names. For a file of sentence vectors,
-    with `embedding`, shows what share of the encoders' sentences has one.
+    1. For a file of sentence vectors, with `embedding`, shows what share of the encoders' sentences has one.
     """
-    from pipeline_lib.onboarding.source_texts import source_texts
+    from pipeline_lib.onboarding.input_files import source_texts
     from pipeline_lib.outputs.files.answers import Answers
     from pipeline_lib.outputs.files.describe import answer_lines, vector_lines, vectors_of
-    from pipeline_lib.outputs.files.infer_task import task_of
-    from pipeline_lib.outputs.files.teacher_rows import format_of
     from pipeline_lib.outputs.files.vector_files import Vectors, holds_vectors
     from pipeline_lib.params import load_params
 
     loaded = load_params(params)
     vectors = vectors_of(loaded).settings
-    format = vectors.format if format_of_name(file) is None else None
+    format = vectors.format if format_of(file) is None else None
     if task is None and teacher is None and holds_vectors(file, format):
-        say(f"{file}: {format_of(file, format)}, sentence vectors")
-        kind = Vectors(vectors.model_copy(update={"format": format}))
-        for line in vector_lines([file], kind, loaded):
-            say(f"  {line}")
-        return
-    name = task or (next(iter(loaded.tasks)) if len(loaded.tasks) == 1 else None)
-    settings = _settings(loaded, teacher)
-    spec = task_of(file, settings) if name is None else loaded.task(name)
-    texts = None if name is None else source_texts(loaded, name)
-    lines = answer_lines([file], Answers(settings, spec), name, texts)
-    of_task = "" if name is None else f" for task {name}"
-    say(f"{file}: {format_of(file, settings.format)}, answers{of_task}")
+        say(f"{file}: sentence vectors")
+        lines = vector_lines([file], Vectors(vectors.model_copy(update={"format": format})), loaded)
+    else:
+        name = task or (next(iter(loaded.tasks)) if len(loaded.tasks) == 1 else None)
+        if name is None:
+            raise PotstillError(f"--task: missing, and there are {', '.join(loaded.tasks)}. Name one.")
+        kind = Answers(_settings(loaded, teacher), loaded.task(name))
+        lines = answer_lines([file], kind, name, source_texts(loaded, name))
+        say(f"{file}: answers for task {name}")
     for line in lines:
         say(f"  {line}")
-    if name is None:
-        say(f"  not compared with a task: name one with --task ({', '.join(loaded.tasks)})")
 
 
 @app.command("requests", epilog="Example: distill teacher requests reviews full llm requests.jsonl")
@@ -84,7 +84,7 @@ def requests(
     recipe: Annotated[str, Argument(help="One of its transfer sets or splits: dev, test.")],
     teacher: Annotated[str, Argument(help="A teacher of kind `answers`.")],
     out: Annotated[Path, Argument(help="The JSON lines file to write.")],
-    format: AnswerFormat = RequestFormat.jsonl,
+    format: Annotated[RequestFormat, Option(help="Just the rows, or a batch of a provider's.")] = RequestFormat.jsonl,
     model: Model = None,
     prompt: Annotated[
         Path | None, Option(help="Instructions for a batch's model, with {labels}, or {min} and {max}.")
@@ -94,14 +94,14 @@ def requests(
     """Write the rows of a set that a teacher has not answered yet, each text once.
 
     Rows that the teacher's files already answer are left out, so raising `n_iter` writes only the
-    new ones. In a batch, custom_id is the row's content key, which joins the output to the row.
+    new ones. A batch asks for structured output: JSON with one of the classes, several, or a score. Its ids are the
+    rows' content keys, which join the output to the rows.
     """
     from functools import partial
 
     from pipeline_lib.outputs.files.answers import Answers
-    from pipeline_lib.outputs.files.content_keys import read_texts
-    from pipeline_lib.outputs.files.describe import write_requests
-    from pipeline_lib.outputs.files.llm_batches import answer_tokens, batch_request, instruction
+    from pipeline_lib.outputs.files.keyed_table import read_texts
+    from pipeline_lib.outputs.files.requests import asked_of, request_of, write_requests
     from pipeline_lib.params import load_params
     from pipeline_lib.shards.shard_sets import ShardSet
 
@@ -110,24 +110,22 @@ def requests(
     known = recipe in loaded.recipes_of(task)
     inputs = ShardSet.open(layout.transfer(task, recipe) if known else layout.split(task, recipe))
     request = None
-    if format is RequestFormat.openai_batch:
+    if format is not RequestFormat.jsonl:
         asked = _asked(model, settings.provenance, f"teachers.{teacher}.tuning")
         template = None if prompt is None else prompt.read_text(encoding="utf-8")
-        instructions = instruction(spec, template)
-        tokens = answer_tokens(spec)
-        request = partial(batch_request, model=asked, system_prompt=instructions, max_tokens=tokens)
+        request = partial(request_of, format=format.value, asked=asked_of(asked, spec, template))
     paths = [Path(loaded.inputs) / path for path in settings.paths(task)]
     parts = (read_texts(part, settings.mask) for part in inputs.tables())
     count, note = write_requests(out, parts, paths, Answers(settings, spec), request)
     say(f"{out}: {count:,} rows of {inputs.manifest.rows:,} need an answer{note}")
-    if format is RequestFormat.openai_batch and spec.is_regression and prompt is None:
+    if request is not None and spec.is_regression and prompt is None:
         say("The prompt gives the range of the scores but not their meaning: say it with --prompt.")
 
 
 @app.command("vector-requests", epilog="Example: distill teacher vector-requests sentences.jsonl")
 def vector_requests(
     out: Annotated[Path, Argument(help="The JSON lines file to write.")],
-    format: AnswerFormat = RequestFormat.jsonl,
+    format: Annotated[VectorFormat, Option(help="Just the rows, or an OpenAI batch.")] = VectorFormat.jsonl,
     model: Model = None,
     params: ParamsFile = PARAMS,
 ) -> None:
@@ -139,14 +137,14 @@ def vector_requests(
     """
     from functools import partial
 
-    from pipeline_lib.outputs.files.describe import sentences_to_embed, vectors_of, write_requests
-    from pipeline_lib.outputs.files.llm_batches import embedding_request
+    from pipeline_lib.outputs.files.describe import vectors_of
+    from pipeline_lib.outputs.files.requests import embedding_request, sentences_to_embed, write_requests
     from pipeline_lib.params import load_params
 
     loaded, request = load_params(params), None
     kind = vectors_of(loaded)
     settings = kind.settings
-    if format is RequestFormat.openai_batch:
+    if format is VectorFormat.openai_batch:
         asked = _asked(model, settings.provenance, "sentence_vectors")
         request = partial(embedding_request, model=asked)
     # If a model computes the vectors, there are no files.
@@ -173,7 +171,7 @@ def _settings(params: "Params", teacher: str | None) -> "AnswerFiles":
 
     if teacher is None:
         source = {"files": ["-"], "format": None, "classes": None, "provenance": {}}
-        usual = {"mask": "[MASK]", "smoothing": 0.1, "floor": 1e-4, "min_coverage": 0.5}
+        usual = {"mask": "[MASK]", "smoothing": 0.1, "min_coverage": 0.5}
         return AnswerFiles.model_validate({"kind": "answers", **source, **usual})
     row = params.teachers.get(teacher)
     if row is None or row.tuning.kind != "answers":

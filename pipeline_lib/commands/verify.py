@@ -1,19 +1,20 @@
 """``distill verify``: check everything that stages made and fetched against its digests."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.terminal import say
 
+if TYPE_CHECKING:
+    from pipeline_lib.shards.shard_sets import ShardSet
+
 EXAMPLE = "Example: distill verify data/students data/outputs"
-REMAKE = "Delete the folders named and run `dvc repro`: what the store has whole is not made again."
-REBUILD = (
-    "An index: `distill index add` with any file of sentences builds an approximate index again. "
-    "For other files, run the same `distill index build` again, which keeps intact segments, then "
-    "`distill index add` for what was added since."
+REMEDY = (
+    "Delete the folders named and run `dvc repro`, or, for an index of other sentences, the same `distill index`: "
+    "what the store has whole is not made again."
 )
 
 
@@ -28,14 +29,12 @@ def verify(
     row.  Prints the faults and the remedy, and exits with status 1, if there are any.
     """
     faults: list[str] = []
-    remedies: dict[str, None] = {}
     for record in [path for above in folders or [Path("data")] for path in _records(above)]:
-        new, remedy = _checked(record)
+        new = _checked(record)
         say(f"{'FAULT' if new else 'ok   '} {record.parent}")
         faults += new
-        remedies |= {remedy: None} if new else {}
     if faults:
-        raise PotstillError("\n".join([*faults, *remedies]))
+        raise PotstillError("\n".join([*faults, REMEDY]))
 
 
 def _records(above: Path) -> list[Path]:
@@ -47,20 +46,51 @@ def _records(above: Path) -> list[Path]:
     records += above.rglob(MANIFEST)
     if not records:
         raise PotstillError(
-            f"{above}: nothing here has digests. Name a folder that a stage or `distill index "
-            "build` has written, such as data."
+            f"{above}: nothing here has digests. Name a folder that a stage or `distill index` "
+            "has written, such as data."
         )
     return sorted(records)
 
 
-def _checked(record: Path) -> tuple[list[str], str]:
-    """Return a record's faults, one line each, and the remedy for these."""
+def _checked(record: Path) -> list[str]:
+    """Return a record's faults, one line each."""
     from pipeline_lib.base.seals import RECORDS, faults_of
-    from pipeline_lib.inspection.verification import faults_of_set
-    from pipeline_lib.retrieval.catalogue import faults_of_index, is_index
+    from pipeline_lib.shards.shard_sets import read_manifest
 
+    folder = record.parent
     if record.name in RECORDS:
-        return faults_of(record), REMAKE
-    if is_index(record.parent):
-        return faults_of_index(record.parent), REBUILD
-    return faults_of_set(record.parent), REMAKE
+        return faults_of(record)
+    faults = _faults_of_set(folder)
+    if faults or read_manifest(folder).kind != "index":
+        return faults
+    from pipeline_lib.retrieval.index import faults_of_index
+
+    return faults_of_index(folder)
+
+
+def _faults_of_set(folder: Path) -> list[str]:
+    """Return one line per fault of the set in ``folder``; none if it is sound."""
+    from pipeline_lib.shards.shard_sets import ShardSet
+
+    try:
+        shard_set = ShardSet.open(folder)
+    except PotstillError as error:
+        return [str(error)]
+    return shard_set.verify() + _mixed_up(folder, shard_set)
+
+
+def _mixed_up(folder: Path, outputs: "ShardSet") -> list[str]:
+    """Return the fault of outputs that do not match their inputs; inputs alone have none."""
+    from pipeline_lib.base.layout import pair_of
+    from pipeline_lib.shards.shard_sets import ShardSet, check_answers
+
+    pair = pair_of(folder)
+    if pair is None or pair.outputs != folder:
+        return []
+    if not (pair.inputs / "manifest.json").exists():
+        return [f"{folder}: its inputs {pair.inputs} are missing"]
+    try:
+        check_answers(ShardSet.open(pair.inputs).manifest, outputs.manifest)
+    except PotstillError as error:
+        return [f"{folder}: {error}"]
+    return []

@@ -26,8 +26,6 @@ def settings_by_stage(params: Params) -> dict[str, Settings]:
     by_stage["split_wikipedia"] = {None: {"files": digests.get("wikipedia", {})}}
     for name, settings in by_stage["fetch_data"].items():
         settings["files"] = digests.get(f"tasks.{name}", {})
-    for name, settings in by_stage["retrieve"].items():
-        settings["files"] = digests.get(f"retrieval.{name}", {})
     return by_stage
 
 

@@ -55,7 +55,7 @@ def _answers(row: Method) -> tuple[Any, ...]:
 
 
 def _sentences(row: Method) -> tuple[Any, ...]:
-    return row.data, row.iterations, row.repeat_originals, row.min_confidence
+    return row.data, row.iterations
 
 
 def _decision(row: Method) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from pipeline_lib.base.probabilities import answered, confidence
 from pipeline_lib.evaluation.heldout import Heldout
 from pipeline_lib.evaluation.routing import Routed
 from pipeline_lib.evaluation.systems import System
-from pipeline_lib.params import Evaluate, Task
+from pipeline_lib.params import Task
 from pipeline_lib.results.calibration import best_temperature, detail_samples, details, hits, recall
 from pipeline_lib.results.schema import (
     Detail,
@@ -21,7 +21,7 @@ from pipeline_lib.results.schema import (
     SeedScores,
     TeacherDetails,
 )
-from pipeline_lib.results.significance import Difference, compare_samples, holm
+from pipeline_lib.results.significance import COMPARISON, Difference, compare_samples, holm
 
 
 class DetailScorer:
@@ -30,12 +30,9 @@ class DetailScorer:
     Outputs are divided by the temperature if the row asks for one.
     """
 
-    def __init__(
-        self, task: Task, heldout: Mapping[str, Heldout], evaluate: Evaluate, systems: Mapping[str, System]
-    ) -> None:
+    def __init__(self, task: Task, heldout: Mapping[str, Heldout], systems: Mapping[str, System]) -> None:
         self.task = task
         self.heldout = heldout
-        self.evaluate = evaluate
         self.systems = systems
         self.temperatures = {name: self._temperatures(system) for name, system in systems.items()}
         self.outputs = {name: self._scaled(name, system) for name, system in systems.items()}
@@ -134,7 +131,7 @@ class DetailScorer:
         pair = [list(self.outputs[one][split].values()) for one in (name, baseline)]
         samples = detail_samples(labels, np.stack([*pair[0], *pair[1]]), self.task.kind)
         return {
-            detail: compare_samples(scores, len(labels), (len(pair[0]), len(pair[1])), **self.evaluate.model_dump())
+            detail: compare_samples(scores, len(labels), (len(pair[0]), len(pair[1])), **COMPARISON)
             for detail, scores in samples.items()
         }
 

@@ -53,7 +53,6 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
             for name, teacher in teachers.items()
         },
         systems,
-        params.evaluate,
         shared_texts(layout, task),
         [name for name in teachers if _is_by_loss(layout.teacher(task, name))],
     )

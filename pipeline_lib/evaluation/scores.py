@@ -13,7 +13,7 @@ from pipeline_lib.evaluation.ablation_steps import previous
 from pipeline_lib.evaluation.calibration_scores import DetailScorer
 from pipeline_lib.evaluation.heldout import Heldout
 from pipeline_lib.evaluation.systems import System
-from pipeline_lib.params import Evaluate, Task
+from pipeline_lib.params import Task
 from pipeline_lib.results.metrics import agreement, decide, score
 from pipeline_lib.results.schema import (
     Floor,
@@ -26,7 +26,7 @@ from pipeline_lib.results.schema import (
     TaskScores,
     TeacherScores,
 )
-from pipeline_lib.results.significance import Difference, compare, holm
+from pipeline_lib.results.significance import COMPARISON, Difference, compare, holm
 
 SELECTION = (
     "Each run's best evaluation, and a teacher's best epoch and learning rate, were chosen on "
@@ -41,7 +41,6 @@ def task_scores(
     train_labels: np.ndarray,
     teachers: dict[str, ParameterCounts | None],
     systems: dict[str, System],
-    evaluate: Evaluate,
     shared_texts: dict[str, dict[str, dict[str, int]]],
     by_loss: Sequence[str],
 ) -> TaskScores:
@@ -53,14 +52,13 @@ def task_scores(
     :param systems: by method name, in the order of params.yaml.
     :param by_loss: the teachers whose epoch and rate were chosen by the loss on dev.
     """
-    scorer = _Scorer(task, heldout, evaluate, DetailScorer(task, heldout, evaluate, systems))
+    scorer = _Scorer(task, heldout, DetailScorer(task, heldout, systems))
     return TaskScores(
         metrics=task.metrics,
         f1_label=task.f1_label,
         labels=task.label_names,
         rows={"train": train_rows} | {s: len(part.texts) for s, part in heldout.items()},
         selection=_selection(task, by_loss, systems),
-        evaluate=evaluate,
         floor=scorer.floor(train_labels),
         teachers={name: scorer.teacher(name, counts) for name, counts in teachers.items()},
         methods=scorer.methods(systems, teachers),
@@ -87,7 +85,6 @@ class _Scorer:
 
     task: Task
     heldout: dict[str, Heldout]
-    evaluate: Evaluate
     details: DetailScorer
 
     def floor(self, train_labels: np.ndarray) -> Floor:
@@ -240,7 +237,7 @@ class _Scorer:
             self.task.metrics[0],
             len(self.task.label_names),
             self.task.positive_class,
-            **self.evaluate.model_dump(),
+            **COMPARISON,
         )
 
     def _answers(self, system: System, split: str) -> np.ndarray:

@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from pipeline_lib.base.devices import resolve_batch_tokens, single_thread
+from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.files import sha256_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import Kind, answered, probabilities
 from pipeline_lib.base.text import Text
-from pipeline_lib.models.serving import student_in_use
+from pipeline_lib.models.serving import open_teacher, student_in_use
 from pipeline_lib.models.students.folders import Predict, temperature_of
 from pipeline_lib.models.students.student import load_student
-from pipeline_lib.models.teacher import load_teacher
 from pipeline_lib.models.word_importance import (
     Importance,
     as_json,
@@ -219,6 +218,5 @@ def _student(folder: Path) -> tuple[Predict, str]:
 
 def _teacher(folder: Path, max_length: int) -> tuple[Predict, str]:
     # On the CPU in float32, as students are scored: the same everywhere but for the last digits.
-    teacher = load_teacher(folder, "cpu", "float32")
-    tokens = resolve_batch_tokens(None, teacher.device)
-    return lambda inputs: teacher.predict(inputs, max_length, tokens), teacher.pieces.mask_sign
+    teacher, predict = open_teacher(folder, None, max_length, "cpu", "float32")
+    return predict, teacher.pieces.mask_sign

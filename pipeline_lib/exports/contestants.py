@@ -4,6 +4,7 @@ The best student on dev is exported to ONNX int8, which is kept.  Of the other a
 student each is timed in torch.  A teacher is timed in torch and in ONNX.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from pipeline_lib.base.files import sha256_folder, sha256_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.base.seals import write_seal
-from pipeline_lib.evaluation.timing import Predict
+from pipeline_lib.base.text import Text
+from pipeline_lib.evaluation.timing import Predict, same_answers
 from pipeline_lib.exports.onnx.exporter import export_onnx_int8
 from pipeline_lib.exports.onnx.student import require_packages
 from pipeline_lib.exports.onnx.teacher import OnnxTeacher, export_teacher
@@ -24,6 +26,8 @@ from pipeline_lib.models.students.student import load_student
 from pipeline_lib.params import Params
 
 INT8 = "onnx-int8"
+MIN_AGREEMENT = 0.98
+"""A form that answers alike less often than this is not taken to be the system in torch."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,17 @@ def add_onnx(teacher: System, pair: bool, out: Path) -> None:
     else:
         forms = (replace(in_torch, form=form, folder=one) for form, one in folders.items())
         teacher.forms.extend(forms)
+
+
+def leave_out_deviating(system: System, texts: Sequence[Text]) -> None:
+    """Time no form whose answers are not those in torch, and note why."""
+    in_torch, *others = system.forms
+    answers = in_torch.load("cpu")(texts) if others else None
+    for other in others:
+        agreement = same_answers(answers, other.load("cpu")(texts), other.kind)
+        if agreement < MIN_AGREEMENT:
+            system.forms.remove(other)
+            system.not_timed[other.form] = f"answers as in torch only by {agreement:.1%} on {len(texts)} texts"
 
 
 def _precision(device: str) -> str:

@@ -4,11 +4,7 @@ Each has a process of its own: libraries decide how many threads they use when t
 thread keeps its cores.
 """
 
-import resource
-import subprocess
-import sys
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -20,25 +16,26 @@ from typing import Any
 import torch
 
 from pipeline_lib.base.devices import resolve_device
-from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import fresh_folder, sha256_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name, usable_cores
 from pipeline_lib.base.text import Text
-from pipeline_lib.evaluation.timing import latency, same_answers, spread, time_in_turns, use_cores
-from pipeline_lib.exports.contestants import INT8, Contestant, System, add_onnx, students_of, teachers_of
-from pipeline_lib.params import Params, Speed
+from pipeline_lib.evaluation.timing import latency, spread, time_in_turns, use_cores
+from pipeline_lib.exports.contestants import Contestant, System, add_onnx, leave_out_deviating, students_of, teachers_of
+from pipeline_lib.params import Params
 from pipeline_lib.results.schema import TaskScores
-from pipeline_lib.results.speed import ColdStart, Form, Place, Rate, TaskSpeed, Timed, folder_bytes
+from pipeline_lib.results.speed import Form, Place, Rate, TaskSpeed, Timed, folder_bytes
 from pipeline_lib.shards.columns import texts
 from pipeline_lib.shards.fingerprint import code_fingerprint
 from pipeline_lib.shards.kept import kept_together
 from pipeline_lib.shards.shard_sets import ShardSet
 
+SECONDS, REPEATS = 1.0, 3
+"""The least duration of a turn, and how many turns each form has."""
 MAX_SENTENCES = 4096
 """How many different sentences are read at most."""
 ANSWERS = 256
-"""On how many sentences the answers of a system's forms are compared."""
+"""On how many sentences a system's forms must answer alike."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +43,13 @@ class Job:
     """What one process measures.
 
     :ivar systems: the forms of each, the one in torch first; :ivar sentences: sorted by length.
-    :ivar latency, agreement: whether these are measured too.
+    :ivar latency: whether it is measured too.
     """
 
     systems: list[list[Contestant]]
     device: str
     sentences: list[Text]
-    speed: Speed
     latency: bool = False
-    agreement: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,7 +58,6 @@ class Measured:
 
     rate: Rate
     latency_ms: float | None
-    agreement: float | None
 
 
 Timings = Mapping[Place, Mapping[Contestant, Measured]]
@@ -88,8 +82,8 @@ def measure_task(params: Params, task: str, layout: Layout) -> TaskSpeed:
         "accelerator": _accelerator(device),
         "torch": torch.__version__,
         "onnxruntime": _installed("onnxruntime"),
-        "seconds": params.speed.seconds,
-        "repeats": params.speed.repeats,
+        "seconds": SECONDS,
+        "repeats": REPEATS,
     }
     systems = {f"teacher {name}": one for name, one in teachers.items()}
     systems |= {f"student {name}": one for name, one in students.items()}
@@ -100,10 +94,10 @@ def measure_task(params: Params, task: str, layout: Layout) -> TaskSpeed:
             for number, system in enumerate(timed):
                 if system.method is None:
                     add_onnx(system, settings.is_pair, Path(scratch, str(number)))
-            timings = _in_processes(timed, sentences, params.speed, device)
+                leave_out_deviating(system, spread(sentences, ANSWERS))
+            timings = _in_processes(timed, sentences, device)
             return {
-                name: _timed(system, timings, settings.is_pair).model_dump(mode="json")
-                for name, system in zip(names, timed, strict=True)
+                name: _timed(system, timings).model_dump(mode="json") for name, system in zip(names, timed, strict=True)
             }
 
     # Without onnx a teacher has no ONNX form; once it is installed, there is one to time.
@@ -148,18 +142,16 @@ def _length(text: Text) -> int:
     return len(text) if isinstance(text, str) else sum(map(len, text))
 
 
-def _in_processes(systems: Sequence[System], sentences: list[Text], speed: Speed, device: str) -> Timings:
+def _in_processes(systems: Sequence[System], sentences: list[Text], device: str) -> Timings:
     """Time all systems on one core, on all, and on the accelerator if there is one."""
     cores = usable_cores()
     forms = [system.forms for system in systems]
-    jobs: dict[Place, tuple[int, Job]] = {
-        "one_core": (1, Job(forms, "cpu", sentences, speed, latency=True, agreement=cores == 1))
-    }
+    jobs: dict[Place, tuple[int, Job]] = {"one_core": (1, Job(forms, "cpu", sentences, latency=True))}
     if cores > 1:
-        jobs["all_cores"] = cores, Job(forms, "cpu", sentences, speed, agreement=True)
+        jobs["all_cores"] = cores, Job(forms, "cpu", sentences)
     if device != "cpu":
         accelerated = [system.accelerated for system in systems]
-        jobs["accelerator"] = cores, Job(accelerated, device, sentences, speed)
+        jobs["accelerator"] = cores, Job(accelerated, device, sentences)
     timings = {}
     for hardware, (count, job) in jobs.items():
         # A forked process would share the threads and the settings of this one.
@@ -172,56 +164,23 @@ def _in_processes(systems: Sequence[System], sentences: list[Text], speed: Speed
 def measure(job: Job) -> dict[Contestant, Measured]:
     """Time contestants in turns, in this process."""
     systems = {one: one.load(job.device) for forms in job.systems for one in forms}
-    rates = time_in_turns(systems, job.sentences, job.speed.seconds, job.speed.repeats)
-    agreements: dict[Contestant, float] = {}
-    some = spread(job.sentences, ANSWERS)
-    for in_torch, *others in job.systems if job.agreement else []:
-        answers = systems[in_torch](some) if others else None
-        agreements |= {one: same_answers(answers, systems[one](some), in_torch.kind) for one in others}
+    rates = time_in_turns(systems, job.sentences, SECONDS, REPEATS)
     return {
-        one: Measured(
-            rates[one], latency(predict, job.sentences, job.speed.seconds) if job.latency else None, agreements.get(one)
-        )
+        one: Measured(rates[one], latency(predict, job.sentences, SECONDS) if job.latency else None)
         for one, predict in systems.items()
     }
 
 
-def cold_start(folder: Path, pair: bool) -> ColdStart:
-    """Time ``distill predict``, from the start of its process to the end, with one sentence."""
-    text = "A quiet triumph.\tIt is a joy." if pair else "A quiet triumph."
-    command = [sys.executable, "-m", "pipeline_lib.cli", "predict", str(folder), text]
-    processor, wall = _processor_seconds(), time.perf_counter()
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    if run.returncode:
-        raise PotstillError(f"{folder}: `distill predict` fails on it: {run.stderr.strip()}")
-    return ColdStart(wall=time.perf_counter() - wall, processor=_processor_seconds() - processor)
-
-
-def _processor_seconds() -> float:
-    """Return the processor time of all child processes that have ended."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
-def _timed(system: System, timings: Timings, pair: bool) -> Timed:
-    forms = {
-        one.form: _form(one, timings, pair, system.method is not None and one.form == INT8)
-        for one in [*system.forms, *system.accelerated]
-    }
+def _timed(system: System, timings: Timings) -> Timed:
+    forms = {one.form: _form(one, timings) for one in [*system.forms, *system.accelerated]}
     return Timed(method=system.method, forms=forms, not_timed=system.not_timed)
 
 
-def _form(one: Contestant, timings: Timings, pair: bool, cold: bool) -> Form:
-    measured = {hardware: part[one] for hardware, part in timings.items() if one in part}
+def _form(one: Contestant, timings: Timings) -> Form:
+    measured = {hardware: by_form[one] for hardware, by_form in timings.items() if one in by_form}
+    latencies = [result.latency_ms for result in measured.values() if result.latency_ms is not None]
     return Form(
         bytes=folder_bytes(one.folder),
         rates={hardware: result.rate for hardware, result in measured.items()},
-        latency_ms=_known(result.latency_ms for result in measured.values()),
-        agreement=_known(result.agreement for result in measured.values()),
-        cold_start=cold_start(one.folder, pair) if cold else None,
+        latency_ms=latencies[0] if latencies else None,
     )
-
-
-def _known(values: Iterable[float | None]) -> float | None:
-    """Return the first value that was measured."""
-    return next((value for value in values if value is not None), None)

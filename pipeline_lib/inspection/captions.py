@@ -1,6 +1,6 @@
 """Titles and explanations of the work lists."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
 NEXT: Final = "label-next"
@@ -53,13 +53,13 @@ CLASSES: dict[ListName, Caption] = {
     ),
     NEXT: Caption(
         "To label next",
-        "Unlabelled texts that the student is unsure of, and that differ from one another: each "
-        "is drawn by how far the gradient that its label would have is from those of the texts "
-        "above (Ash et al. 2020). The first rows of the list are a good choice, however many.",
+        "Unlabelled texts that the student is unsure of, and that differ from one another: of the texts it is least "
+        "sure of, each is the furthest from those above it.",
         "1 - probability of the student's answer",
         "Every text has a label.",
     ),
 }
+_DISTANCE = "distance of the scores"
 SCORES: dict[ListName, Caption] = {
     "uncertain": Caption(
         "Most uncertain",
@@ -68,28 +68,22 @@ SCORES: dict[ListName, Caption] = {
         SCORES_SPREAD,
         "No answers of several seeds are known.",
     ),
-    "labels": Caption(
-        "Teacher against gold",
-        "Rows whose label the teacher's score misses by most: likely label errors, or what the "
+    "labels": replace(
+        CLASSES["labels"],
+        explanation="Rows whose label the teacher's score misses by most: likely label errors, or what the "
         "teacher gets wrong. It may have memorised the scores of train.",
-        "distance of the scores",
-        CLASSES["labels"].missing,
+        measure=_DISTANCE,
     ),
-    "student": Caption(
-        "Student against teacher", CLASSES["student"].explanation, "distance of the scores", CLASSES["student"].missing
+    "student": replace(CLASSES["student"], measure=_DISTANCE),
+    "augmentation": replace(
+        CLASSES["augmentation"],
+        explanation="Synthetic rows for which the teacher's score is furthest from its score of the original.",
+        measure=_DISTANCE,
     ),
-    "augmentation": Caption(
-        "Most changed by augmentation",
-        "Synthetic rows for which the teacher's score is furthest from its score of the original.",
-        "distance of the scores",
-        CLASSES["augmentation"].missing,
-    ),
-    NEXT: Caption(
-        CLASSES[NEXT].title,
-        "Unlabelled texts on whose score the student's seeds differ, and that differ from one "
-        "another: each is drawn by how far the gradient that its label would have is from those of "
-        "the texts above (Ash et al. 2020), with the seeds' spread for the unknown error.",
-        SCORES_SPREAD,
-        CLASSES[NEXT].missing,
+    NEXT: replace(
+        CLASSES[NEXT],
+        explanation="Unlabelled texts on whose score the student's seeds differ most, and that differ from one "
+        "another: each is the furthest from those above it.",
+        measure=SCORES_SPREAD,
     ),
 }

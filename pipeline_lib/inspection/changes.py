@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeline_lib.shards.columns import FIRST, MASKED, REPLACED, SECOND, SUBSTITUTED
+from pipeline_lib.shards.columns import FIRST, MASKED, REPLACED, SECOND
 
-RuleName = Literal["mask", "replace", "substitute", "ngram", "original"]
-WORD_RULES: dict[int, RuleName] = {MASKED: "mask", REPLACED: "replace", SUBSTITUTED: "substitute"}
+RuleName = Literal["mask", "replace", "ngram", "original"]
+WORD_RULES: dict[int, RuleName] = {MASKED: "mask", REPLACED: "replace"}
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,8 @@ def in_words(sentence: Sentence) -> str:
     """Describe what was changed in a sentence."""
     masked = sum(span.rule == "mask" for span in sentence.spans)
     parts = [f"masked {masked}"] if masked else []
-    for rule, done in (("replace", "replaced"), ("substitute", "substituted")):
-        if new := [sentence.text[s.start : s.end] for s in sentence.spans if s.rule == rule]:
-            parts.append(f"{done} {len(new)} ({', '.join(new)})")
+    if new := [sentence.text[s.start : s.end] for s in sentence.spans if s.rule == "replace"]:
+        parts.append(f"replaced {len(new)} ({', '.join(new)})")
     if sentence.ngram:
         first, last = sentence.ngram
         parts.append(f"n-gram: words {first}–{last} of the source")

@@ -1,11 +1,15 @@
-"""How unsure an answer is, and how far apart two answers are, row by row.
+"""How unsure an answer is, how far apart two answers are, row by row, and how many labels are likely wrong.
 
 Rows without an answer, or without a label, are NaN.
 """
 
 import numpy as np
 
-from pipeline_lib.base.probabilities import Kind, answered, entropy_bits, probabilities, sigmoid
+from pipeline_lib.base.probabilities import Kind, answered, entropy_bits, probabilities, sigmoid, softmax
+from pipeline_lib.inspection.joined import RowBatch
+
+CLOSE = 1e-6
+"""A probability below the threshold by no more than this reaches it."""
 
 
 def entropies(logits: np.ndarray, kind: Kind = "classification") -> np.ndarray:
@@ -56,3 +60,44 @@ def self_confidence(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray
     classes = np.where(known, labels, 0).astype(np.int64)
     confidences = np.take_along_axis(probabilities, classes[:, None], axis=1)[:, 0]
     return np.where(known, confidences, np.nan)
+
+
+class LabelErrors:
+    """Counts likely label errors in two passes: learn from all batches, then count in all.
+
+    By confident learning (Northcutt et al. 2021, section 3.1): a class's threshold is the mean probability that the
+    teacher gives it on rows with that label; a row whose answer is another class, with at least that class's
+    threshold as its probability, counts as an error.
+    """
+
+    def __init__(self, classes: int) -> None:
+        self._sums, self._rows, self._errors = np.zeros(classes), np.zeros(classes, np.int64), 0
+
+    def learn(self, batch: RowBatch) -> None:
+        """Learn from a batch how sure the teacher is of each class on rows with that label."""
+        labels, shares = _labelled(batch)
+        confidences = np.take_along_axis(shares, labels[:, None], axis=1)[:, 0]
+        self._sums += np.bincount(labels, confidences, len(self._sums))
+        self._rows += np.bincount(labels, minlength=len(self._rows))
+
+    def count(self, batch: RowBatch) -> None:
+        """Count a batch's likely errors."""
+        labels, shares = _labelled(batch)
+        thresholds = self._sums / np.maximum(self._rows, 1)
+        answers = shares.argmax(axis=1)
+        sure = shares.max(axis=1) >= thresholds[answers] - CLOSE
+        self._errors += int((sure & (answers != labels)).sum())
+
+    def summary(self) -> str:
+        """Say how the rows are ranked, and how many labels are likely wrong."""
+        return (
+            "Ranked by self-confidence; confident learning estimates that about "
+            f"{self._errors:,} of {int(self._rows.sum()):,} labels are wrong."
+        )
+
+
+def _labelled(batch: RowBatch) -> tuple[np.ndarray, np.ndarray]:
+    """Return the labels, int64, and the teacher's probabilities, for rows that have both."""
+    labels = batch.labels
+    known = ~np.isnan(labels) & answered(batch.logits)
+    return labels[known].astype(np.int64), softmax(batch.logits[known])

@@ -20,13 +20,12 @@ class Filter:
     """Rows made by ``rule`` (None: by any or none) with the class ``label``.
 
     :ivar label: a class number, NaN for rows without a label, or None for all rows.
-    :ivar shard: the number of the only shard to take rows from; :ivar synthetic: no originals.
+    :ivar shard: the number of the only shard to take rows from.
     """
 
     rule: RuleName | None = None
     label: float | None = None
     shard: int | None = None
-    synthetic: bool = False
 
     @classmethod
     def of(cls, rows: JoinedRows, names: Names, rule: RuleName | None, label: str | None) -> Self:
@@ -56,10 +55,8 @@ class Filter:
     def wants(self, batch: RowBatch) -> np.ndarray:
         """Return which rows of a batch are selected, bool (rows,)."""
         wanted = np.full(len(batch), self.shard in (None, batch.shard))
-        if self.synthetic:
-            wanted &= batch.is_synthetic
         if self.rule is not None:
-            wanted &= made_by(batch)[self.rule] > 0
+            wanted &= made_by(batch)[self.rule]
         if self.label is not None and batch.kind == "multilabel" and not np.isnan(self.label):
             wanted &= batch.marks[:, int(self.label)] == 1
         elif self.label is not None:
@@ -69,19 +66,17 @@ class Filter:
 
 
 def made_by(batch: RowBatch) -> dict[RuleName, np.ndarray]:
-    """Return, for each rule, how many changes it made to each row of a batch, int64 (rows,).
+    """Return, for each rule, which rows of a batch it changed, bool (rows,); ``original``: those that no rule made.
 
-    Changes are words, or sentences that an n-gram was cut from; ``original`` is 1 for a row that no
-    rule made.  Empty unless the batch is from a transfer set.
+    Empty unless the batch is from a transfer set.
     """
     if "rules" not in batch.table.column_names:
         return {}
     sides = column_suffixes(batch.table)
-    changes: dict[RuleName, np.ndarray] = {"original": (~batch.is_synthetic).astype(np.int64)}
+    changes: dict[RuleName, np.ndarray] = {"original": ~batch.is_synthetic}
     for number, name in WORD_RULES.items():
-        changes[name] = np.sum([_words_under(batch, side, number) for side in sides], axis=0)
-    lengths = [batch.table[f"ngram_length{side}"].to_numpy() for side in sides]
-    changes["ngram"] = np.sum([length > 0 for length in lengths], axis=0)
+        changes[name] = np.any([_words_under(batch, side, number) > 0 for side in sides], axis=0)
+    changes["ngram"] = np.any([batch.table[f"ngram_length{side}"].to_numpy() > 0 for side in sides], axis=0)
     return changes
 
 

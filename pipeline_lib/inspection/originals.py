@@ -10,32 +10,31 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.shards.columns import matrix
 
-WINDOW = 8192
-"""How many originals are searched at once."""
-
 
 class Originals:
-    """Finds originals by the column ``example``.
-
-    The rows of each shard are in the order of the originals that they were made from, so a search
-    continues where the last one ended and holds only one window of originals.
-    """
+    """Finds originals by the column ``example``."""
 
     def __init__(self, rows: JoinedRows) -> None:
         self._set = rows
         names = [shard.name for shard in rows.inputs.manifest.shards]
         numbers = {name: number for number, name in enumerate(names)}
         # Shards are named by block and iteration; the originals are iteration 0.
+        self._order: tuple[int, np.ndarray] | None = None
         self._of = [numbers.get(f"{name.partition('-i')[0]}-i000.arrow") for name in names]
-        self._shard: int | None = None
-        self._at = 0
 
     def logits(self, batch: RowBatch) -> np.ndarray:
         """Return the teacher's answers to the originals of a batch's rows, (rows, classes)."""
         number = self._number(batch.shard)
-        if self._shard != batch.shard:
-            self._shard, self._at = batch.shard, 0
-        positions = self._find(self._set.column(number, "key").to_numpy(), batch)
+        keys, examples = self._set.column(number, "key").to_numpy(), batch.table["example"]
+        if not len(keys):
+            raise self._lost(batch, examples[0])
+        if self._order is None or self._order[0] != number:
+            self._order = number, np.argsort(keys, kind="stable")
+        order = self._order[1]
+        places = np.searchsorted(keys, examples.to_numpy(), sorter=order)
+        positions = order[np.minimum(places, len(keys) - 1)]
+        if len(missing := np.flatnonzero(keys[positions] != examples.to_numpy())):
+            raise self._lost(batch, examples[int(missing[0])])
         outputs = self._set.holder("logits")
         column = outputs.read(outputs.manifest.shards[number])["logits"]
         return matrix(column)[positions]
@@ -61,36 +60,8 @@ class Originals:
             )
         return number
 
-    def _find(self, keys: np.ndarray, batch: RowBatch) -> np.ndarray:
-        """Return the row numbers of the examples of a batch among the keys, int64 (rows,)."""
-        wanted = batch.table["example"].to_numpy()
-        positions, done, at, turned = np.empty(len(wanted), np.int64), 0, self._at, False
-        while done < len(wanted):
-            hits = _hits(keys[at : at + WINDOW], wanted[done:])
-            positions[done : done + len(hits)] = at + hits
-            done += len(hits)
-            self._at, turned = at, turned and not len(hits)
-            if done < len(wanted):
-                at += WINDOW
-                if at >= len(keys):
-                    if turned:
-                        raise self._lost(batch, batch.table["example"][done])
-                    at, turned = 0, True
-        return positions
-
     def _lost(self, batch: RowBatch, key: pa.Scalar) -> PotstillError:
         return PotstillError(
             f"{self._set.name}: {self._set.place(batch.shard, batch.start)}: its original "
             f"{key.as_py():016x} is not in the set. Run `dvc repro`."
         )
-
-
-def _hits(window: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return the positions in the window of the first wanted keys, up to one that is missing."""
-    if not len(window):
-        return np.empty(0, np.int64)
-    order = np.argsort(window, kind="stable")
-    places = np.searchsorted(window, wanted, sorter=order)
-    places = order[np.minimum(places, len(window) - 1)]
-    missing = window[places] != wanted
-    return places[: int(missing.argmax()) if missing.any() else len(wanted)]

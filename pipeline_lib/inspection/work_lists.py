@@ -5,7 +5,7 @@ where does the student contradict it, and where did augmentation change its answ
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,14 +13,12 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.inspection.answers import ChosenStudent, StoredAnswers, chosen_student
 from pipeline_lib.inspection.captions import CLASSES, LISTS, SCORES, ListName
-from pipeline_lib.inspection.distances import entropies, moved, self_confidence, set_confidence
+from pipeline_lib.inspection.distances import LabelErrors, entropies, moved, self_confidence, set_confidence
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
-from pipeline_lib.inspection.label_errors import LabelErrors
 from pipeline_lib.inspection.originals import Originals
 from pipeline_lib.inspection.rows import Answering, InspectedRow, Names, read_row
-from pipeline_lib.inspection.top_k import Top
+from pipeline_lib.inspection.sampling import Top
 from pipeline_lib.params import Params
-from pipeline_lib.shards.training_texts import is_unlabelled, labelled_later
 
 
 @dataclass(frozen=True)
@@ -50,32 +48,16 @@ class ListPart:
 
     :ivar originals: whether to include rows that no rule changed.
     :ivar spread: how far apart the answers of the student's seeds are, (rows,) of a batch.
-    :ivar later: the keys of texts that were labelled later, uint64: their unlabelled rows, and what
-        was made of these, stand beside the labelled ones.
     """
 
     rows: JoinedRows
     originals: bool = True
     student: Answering | None = None
     spread: Answering | None = None
-    later: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint64))
-
-    def repeats(self, batch: RowBatch) -> np.ndarray:
-        """Return which rows of a batch stand elsewhere too, with a label, bool (rows,)."""
-        shard = self.rows.inputs.manifest.shards[batch.shard].name
-        if not len(self.later) or not is_unlabelled(shard):
-            return np.zeros(len(batch), bool)
-        return np.isin(batch.table["example"].to_numpy(), self.later)
 
 
 def work_lists(
-    layout: Layout,
-    params: Params,
-    task: str,
-    limit: int,
-    method: str | None = None,
-    wanted: Sequence[ListName] = LISTS,
-    cleanlab: bool = False,
+    layout: Layout, params: Params, task: str, limit: int, method: str | None = None, wanted: Sequence[ListName] = LISTS
 ) -> list[WorkList]:
     """Return a task's work lists of at most ``limit`` rows each; one without rows says why.
 
@@ -84,15 +66,13 @@ def work_lists(
 
     :param method: the row whose student is compared with the teacher; by default the best on dev.
     :param wanted: which lists.
-    :param cleanlab: whether cleanlab counts label errors if it is installed, with the same result;
-        leave it off for output that must be the same on every machine.
     """
     settings = params.task(task)
     student = chosen_student(layout, params, task, method)
     parts = task_parts(layout, params, task, student)
     names = None if settings.is_regression else settings.label_names
     student_name = student and student.name
-    return lists_of(parts, names, limit, settings.is_regression, student_name, wanted, cleanlab)
+    return lists_of(parts, names, limit, settings.is_regression, student_name, wanted)
 
 
 def task_parts(layout: Layout, params: Params, task: str, student: ChosenStudent | None) -> list[ListPart]:
@@ -105,9 +85,8 @@ def task_parts(layout: Layout, params: Params, task: str, student: ChosenStudent
     changing = [name for name in recipes if not params.recipe(name).changes_nothing]
     pairs = [(layout.transfer(task, name), layout.outputs(task, teacher, name)) for name in changing or recipes[:1]]
     pairs = [(inputs, outputs) for inputs, outputs in pairs if (outputs / "manifest.json").exists()]
-    later = labelled_later(layout.split(task, "train"))
     parts = [
-        ListPart(JoinedRows.open(inputs, outputs), originals=not number, later=later)
+        ListPart(JoinedRows.open(inputs, outputs), originals=not number)
         for number, (inputs, outputs) in enumerate(pairs)
     ]
     splits = layout.heldout_splits(task) if layout.task(task).exists() else []
@@ -136,17 +115,16 @@ def lists_of(
     regression: bool,
     student: str | None = None,
     wanted: Sequence[ListName] = LISTS,
-    cleanlab: bool = False,
 ) -> list[WorkList]:
     """Return the work lists of some sets, in two passes over them.
 
     :param student: the name of the student that answers besides the teacher.
-    :param wanted: which lists; :param cleanlab: see :func:`work_lists`.
+    :param wanted: which lists.
     """
     errors = None
     several = any(part.rows.kind == "multilabel" for part in parts)
     if "labels" in wanted and not regression and not several:
-        errors = LabelErrors(max((part.rows.classes or 0 for part in parts), default=0), cleanlab)
+        errors = LabelErrors(max((part.rows.classes or 0 for part in parts), default=0))
         for _, batch in _answered(parts):
             errors.learn(batch)
     top = {name: Top(limit) for name in wanted}
@@ -155,7 +133,6 @@ def lists_of(
         for name, kept in top.items():
             scores = _scores(name, parts[number], batch, originals[number], regression)
             if scores is not None:
-                scores = np.where(parts[number].repeats(batch), np.nan, scores)
                 kept.add(scores, number, batch.shard, batch.start)
         if errors is not None:
             errors.count(batch)

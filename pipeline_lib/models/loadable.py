@@ -7,7 +7,6 @@ from pathlib import Path
 
 from pipeline_lib.base.errors import faults_of
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.models.masked_lm import load_masked_lm
 from pipeline_lib.models.teacher import load_classifier, load_pretrained
 from pipeline_lib.models.vector_model import load_vector_model
 from pipeline_lib.params import Finished, Params, SentenceVectors
@@ -51,9 +50,6 @@ def base_faults(folder: Path) -> list[str]:
 def _faults(key: str, params: Params, name: str, folder: Path) -> list[str]:
     """Load a row of ``models`` in each way in which it is used."""
     vectors, faults = params.sentence_vectors, []
-    rules = [recipe.substitution for recipe in params.transfer.values() if recipe.substitution]
-    if any(rule.model == name for rule in rules):
-        faults += faults_of(load_masked_lm, folder, "cpu", "float32", 1)
     if any(teacher.model == name for teacher in params.teachers.values()):
         faults += base_faults(folder)
     elif isinstance(vectors, SentenceVectors) and vectors.model == name:

@@ -116,14 +116,10 @@ def open_teacher(
     teacher = load_teacher(folder, where, resolve_precision(precision, where))
     if names is not None:
         check_names(folder, teacher.label_names, names)
-    length, tokens = longest_of(teacher, folder, max_length), resolve_batch_tokens(None, where)
-    return teacher, finite(folder, lambda texts: teacher.predict(texts, length, tokens))
-
-
-def longest_of(teacher: Teacher, folder: Path, max_length: int | None) -> int:
-    """Return a teacher's word-piece limit; see :func:`open_teacher`."""
     positions = position_count(teacher.model.config.to_dict()) or MAX_PIECES
-    return max_length or tuned_length(folder) or min(positions, MAX_PIECES)
+    length = max_length or tuned_length(folder) or min(positions, MAX_PIECES)
+    tokens = resolve_batch_tokens(None, where)
+    return teacher, finite(folder, lambda texts: teacher.predict(texts, length, tokens))
 
 
 def _place(folder: Path, option: str) -> StudentPlace:

@@ -26,7 +26,7 @@ class Importance:
     :ivar words: of the sentence, or of each sentence of a pair.
     :ivar answer: to the text as it is, float64: probabilities (classes,), or the score (1,).
     :ivar masked: to the text with each word masked, float64 (words, classes or 1): the words of the
-        first sentence, then those of the second; NaN for words that the model does not read.
+        first sentence, then those of the second.
     :ivar is_regression: whether the answer is a score.
     """
 
@@ -47,12 +47,6 @@ class Importance:
             return self.masked[:, 0] - self.answer[0]
         return entropy_bits(self.masked) - self.entropy
 
-    @property
-    def read(self) -> tuple[int, ...]:
-        """How many words the model reads of each sentence, from its start."""
-        known, counts = ~np.isnan(self.masked[:, 0]), [len(words) for words in self.words]
-        return tuple(int(part.sum()) for part in np.split(known, np.cumsum(counts)[:-1]))
-
 
 def of_label(predict: Predict, number: int) -> Predict:
     """Return the function that answers for one of several labels: the classes "no" and "yes"."""
@@ -64,52 +58,36 @@ def label_choice(name: str) -> list[str]:
     return [f"not {name}", name]
 
 
-def word_counts(text: Text, characters: Sequence[int] | None = None) -> list[int]:
-    """Return how many words can be masked in a sentence, or in each sentence of a pair.
-
-    :param characters: how much of each sentence counts; None: all of it.
-    """
-    sentences = (text,) if isinstance(text, str) else text
-    ends = [len(sentence) for sentence in sentences] if characters is None else characters
-    return [len(split_words(part[:end])[0]) for part, end in zip(sentences, ends, strict=True)]
+def word_counts(text: Text) -> list[int]:
+    """Return how many words can be masked in a sentence, or in each sentence of a pair."""
+    return [len(split_words(sentence)[0]) for sentence in ((text,) if isinstance(text, str) else text)]
 
 
-def word_importance(
-    text: Text, predict: Predict, mask: str, is_regression: bool, read: Sequence[int] | None = None
-) -> Importance:
+def word_importance(text: Text, predict: Predict, mask: str, is_regression: bool) -> Importance:
     """Mask each word of a text in turn.
 
     :param text: a sentence, or a pair of which the words of both are masked.
     :param predict: texts to logits, float (texts, classes), for a regression to scores (texts, 1).
     :param mask: what the model reads for a masked word.
-    :param read: how many words of each sentence are masked, from its start; None: all of them.
     """
     sentences = (text,) if isinstance(text, str) else text
     words = tuple(split_words(sentence)[0] for sentence in sentences)
     if not any(words):
         raise PotstillError(f"{text!r:.80}: no word to mask.")
-    counts = list(map(len, words)) if read is None else read
     masked = [
         variant if isinstance(text, str) else (*text[:side], variant, *text[side + 1 :])
-        for side, (sentence, count) in enumerate(zip(sentences, counts, strict=True))
-        for variant in masked_variants(sentence, mask, count)
+        for side, sentence in enumerate(sentences)
+        for variant in masked_variants(sentence, mask)
     ]
     outputs = predict([text, *masked])
     answers = outputs.astype(np.float64) if is_regression else softmax(outputs)
-    of_words = np.full((sum(map(len, words)), answers.shape[1]), np.nan, answers.dtype)
-    is_read = np.concatenate([np.arange(len(side)) < count for side, count in zip(words, counts, strict=True)])
-    of_words[is_read] = answers[1:]
-    return Importance(words, answers[0], of_words, is_regression)
+    return Importance(words, answers[0], answers[1:], is_regression)
 
 
-def masked_variants(sentence: str, mask: str, count: int | None = None) -> list[str]:
-    """Return the sentence with each of its words masked, spaces made single.
-
-    :param count: how many of its words, from its start; None: all of them.
-    """
+def masked_variants(sentence: str, mask: str) -> list[str]:
+    """Return the sentence with each of its words masked, spaces made single."""
     words, spaces = split_words(sentence)
-    places = range(len(words))[:count]
-    return [join_words([*words[:i], mask, *words[i + 1 :]], spaces) for i in places]
+    return [join_words([*words[:i], mask, *words[i + 1 :]], spaces) for i in range(len(words))]
 
 
 def as_json(text: Text, importances: Mapping[str, Importance], names: Sequence[str]) -> dict[str, Any]:
@@ -126,20 +104,14 @@ def as_json(text: Text, importances: Mapping[str, Importance], names: Sequence[s
 
 
 def _model_json(importance: Importance, names: Sequence[str]) -> dict[str, Any]:
-    changes = [None if change != change else round(change, 6) for change in importance.changes.tolist()]
-    counts = tuple(len(words) for words in importance.words)
-    cut = {} if importance.read == counts else {"words_read": [*importance.read]}
+    changes = [round(change, 6) for change in importance.changes.tolist()]
     if importance.is_regression:
-        return cut | {"score": round(float(importance.answer[0]), 6), "changes": changes}
-
-    def label(probabilities: np.ndarray) -> str | None:
-        return None if np.isnan(probabilities[0]) else names[int(probabilities.argmax())]
-
+        return {"score": round(float(importance.answer[0]), 6), "changes": changes}
     shares = zip(names, importance.answer.tolist(), strict=True)
-    return cut | {
-        "label": label(importance.answer),
+    return {
+        "label": names[int(importance.answer.argmax())],
         "probabilities": {name: round(share, 6) for name, share in shares},
         "entropy": round(importance.entropy, 6),
         "changes": changes,
-        "masked_labels": [label(one) for one in importance.masked],
+        "masked_labels": [names[number] for number in importance.masked.argmax(axis=1).tolist()],
     }

@@ -1,30 +1,56 @@
-"""Describes columns: words or numbers, few distinct values or many."""
+"""Which columns are texts, which is the label, and whether that is a class or a score.
+
+Only a usual name or the only possible column decides; whatever else is open, the user is asked.
+"""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from shlex import quote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_lib.tables.contents import Content
+from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.onboarding.labels import with_label
+from pipeline_lib.onboarding.questions import Ask, Question
+from pipeline_lib.tables.contents import Content, counts_up
+from pipeline_lib.tables.nested import with_types
 from pipeline_lib.tables.values import finite_number
 
+NONE = "none"
+"""The answer if no column is the label."""
 MAX_CLASSES = 200
-FEW = 20
-"""The most distinct whole numbers that may be classes."""
+_FEW, _MOST_CHOICES = 20, 6
 _SAMPLE = 20_000
 """The most values of a column that are examined one by one, sampled from all of it."""
-NEARLY_ALL = 0.95
+_NEARLY_ALL = 0.95
 """If more values than this share are numbers, the others are faults of single rows."""
-_NOTATIONS = {
-    "decimal commas": (re.compile(r"-?\d+(,\d+)?"), ","),
-    "percent signs": (re.compile(r"-?\d+([.,]\d+)? ?%"), "%"),
-}
-"""Numbers that Python does not read, and the sign that at least one of them has."""
+_TEXTS = frozenset([
+    "text", "sentence", "review", "review_text", "reviewtext", "content", "body", "comment", "message", "tweet",
+    "snippet", "document", "utterance", "input", "post", "description", "query", "question", "phrase",
+])  # fmt: skip
+_CLASSES = frozenset([
+    "label", "labels", "gold_label", "class", "category", "target", "sentiment", "polarity", "intent", "topic", "y",
+    "is_duplicate", "judgement", "spam", "output", "tag", "emotion", "stance", "toxic", "toxicity",
+])  # fmt: skip
+"""Usual names of a label column whose numbers are classes."""
+_SCORES = frozenset([
+    "score", "rating", "stars", "similarity", "similarity_score", "grade", "points", "value", "quality", "relevance",
+    "overall",
+])  # fmt: skip
+_LABEL_END = re.compile(r"(labels?|class|category|sentiment|intent|emotion|score|rating|stars)$", re.IGNORECASE)
+"""The end of longer names of label columns: ``star_rating``, ``airlineSentiment``."""
+_PAIRS = {
+    ("premise", "hypothesis"), ("first", "second"), ("query", "passage"), ("question", "sentence"),
+    ("question", "answer"),
+}  # fmt: skip
+_SIDE = re.compile(r"\d|(?<=[-_ ])[ab]$")
+"""What distinguishes the names of a pair's columns: ``sentence1``, ``text_a``, ``#1 String``."""
+_OTHER_NUMBER = re.compile(r"-?\d+([.,]\d+)? ?%?")
 _EAST_ASIAN = re.compile("[\u2e80-\U0010ffff]")
-"""A character of a script of East Asia."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +85,7 @@ class Column:
             name,
             len(values),
             pc.count_distinct(values).as_py(),
-            numeric or notation(sample) is not None,
+            numeric or is_misspelt(sample),
             numeric and all(value == int(value) for value in numbers),
             sum(len(value.split()) for value in sample) / count,
             sum(len(_EAST_ASIAN.findall(value)) for value in sample) / count,
@@ -78,18 +104,9 @@ class Column:
             return False
         if self.numbers and not self.whole:
             return True
-        if self.numbers and self.distinct > 0.9 * self.filled > FEW:
+        if self.numbers and self.distinct > 0.9 * self.filled > _FEW:
             return False  # numbers that identify rows
         return self.numbers or self.distinct <= min(MAX_CLASSES, max(2, self.filled // 3))
-
-
-def notation(values: Sequence[str]) -> str | None:
-    """Return the name of a notation in which values are numbers that Python does not read."""
-    for name, (pattern, sign) in _NOTATIONS.items():
-        matches = [value for value in values if pattern.fullmatch(value)]
-        if len(matches) > NEARLY_ALL * len(values) and any(sign in value for value in matches):
-            return name
-    return None
 
 
 def _sample(values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -102,7 +119,223 @@ def _sample(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def look_at(contents: dict[str, Content]) -> list[Column]:
-    """Describe the columns of the training file, or of the only file."""
-    content = next(iter(contents.values()))
-    names = (name for name in content.names if name not in content.lists)
-    return [Column.of(name, content.table[name]) for name in names]
+    """Describe the columns of all files, each where it occurs first."""
+    columns: dict[str, Column] = {}
+    for content in contents.values():
+        for name in content.names:
+            if name not in content.lists and name not in columns:
+                columns[name] = Column.of(name, content.table[name])
+    return [*columns.values()]
+
+
+def is_misspelt(values: Sequence[str]) -> bool:
+    """Whether values are numbers that Python does not read, with decimal commas or percent signs."""
+    matches = [value for value in values if _OTHER_NUMBER.fullmatch(value)]
+    return len(matches) > _NEARLY_ALL * len(values) and any("," in value or "%" in value for value in matches)
+
+
+def choose_texts(
+    columns: Sequence[Column],
+    contents: dict[str, Content],
+    named: Sequence[str],
+    label: str | None,
+    ask: Ask,
+    flag: str | None = None,
+) -> list[str]:
+    """Return the text column, or the two of a pair.
+
+    :param named: the columns that the user named; :param label: the label that the user named.
+    :param flag: how a user names them, instead of with ``--text``.
+    """
+    if named:
+        return _named_texts(named, contents)
+    where, first = _where(contents), next(iter(contents.values()))
+    shared = [c for c in columns if c.name != label and all(c.name in other.names for other in contents.values())]
+    words = [column for column in shared if column.filled and not column.numbers]
+    long = [column.name for column in words if column.is_text]
+    usual = [column.name for column in words if says_text(column.name)]
+    pair = pair_of([c.name for c in words if c.is_text or c.name in usual or not c.is_label])
+    if pair and not first.is_nameless and {*pair} & {*long, *usual}:
+        return pair
+    if len(long) == 1 and (not usual or long[0] in usual):
+        return long
+    if not long:
+        _check_common(columns, contents)
+        if len(usual) == 1 or len(columns) == len(words) == 1:
+            return usual or [words[0].name]
+    others = [c.name for c in sorted(words, key=lambda c: -c.distinct) if not says_label(c.name)]
+    choices = [*dict.fromkeys([*usual, *long] or others)][:_MOST_CHOICES]
+    if not choices:
+        flag = flag or "--text, or the columns of a file without a header line with --columns"
+        raise PotstillError(f"{where}: no column can be the text; {_there_are(first)}. Name it with {flag}.")
+    answers = {name: [name] for name in choices} | {",".join(two): [*two] for two in combinations(choices, 2)}
+    reason = "several columns may be the text" if long or usual else "no column reads like text"
+    question = f"{where}: {reason}. Which is it (two are a pair)?"
+    return answers[ask(Question(question, [*answers], flag or f"--text {quote(choices[0])}"))]
+
+
+def _named_texts(named: Sequence[str], contents: dict[str, Content]) -> list[str]:
+    """Return the columns that a user listed with commas; a name may have some itself."""
+    spelled = {name.replace(" ", ""): name for content in contents.values() for name in content.names}
+    whole = ",".join(named).replace(" ", "")
+    if {*named} - {*spelled.values()} and whole in spelled:
+        return [spelled[whole]]
+    for name in named:
+        _check_there(name, contents, "--text")
+    if len(named) > 2:
+        raise PotstillError(f"--text: {len(named)} columns. Name one for texts, or two for pairs.")
+    return [*named]
+
+
+def choose_label(
+    columns: Sequence[Column],
+    contents: dict[str, Content],
+    texts: Sequence[str],
+    named: str | None,
+    needed: bool,
+    ask: Ask,
+) -> str | None:
+    """Return the label column, or None if nothing is labelled.
+
+    :param named: the column that the user named, or :data:`NONE`.
+    :param needed: whether there must be one, because no teacher's answers are given.
+    """
+    if named == NONE:
+        return None
+    if named is not None:
+        if not any(named in content.names for content in contents.values()):
+            _check_there(named, contents, "--label")
+        return named
+    first, others = next(iter(contents.values())), [column for column in columns if column.name not in texts]
+    candidates = [column.name for column in sorted(others, key=lambda c: c.distinct) if column.is_label]
+    if not candidates and not needed:
+        return None
+    file, usual = _where(contents), [name for name in candidates if says_label(name)]
+    usual = usual or [name for name in candidates if _LABEL_END.search(name) or _has_class_names(name, contents)]
+    why = "".join(
+        f" ({column.name}: {column.distinct:,} different value{'s'[: column.distinct != 1]} in {column.filled:,} rows)"
+        for column in others
+        if not usual and (says_label(column.name) or _LABEL_END.search(column.name))
+    )
+    remedy = (
+        f"or if nothing is labelled, give a teacher's answers with --teacher FILE{{}}, or give these texts with "
+        f"--unlabelled {quote(file)} besides labelled ones"
+    )
+    if not candidates:
+        raise PotstillError(
+            f"{file}: no column can be the label; {_there_are(first)}{why}. Name it with --label; {remedy.format('')}."
+        )
+    if len(usual) == 1 or (len(candidates) == 1 and (first.is_nameless or counts_up(first.names))):
+        return (usual or candidates)[0]
+    names = usual or candidates
+    which = "which column is the label?"
+    if len(names) == 1:
+        which = f"is column {names[0]!r}, whose name does not suggest it, the label?"
+    flag = f"--label {quote(names[0])}; {remedy.format(' and --label none')}"
+    answer = ask(Question(f"{file}: {which}{why} ({NONE}: nothing is labelled)", [*names, NONE], flag))
+    return None if answer == NONE else answer
+
+
+def choose_kind(name: str, values: Sequence[str], of_teacher: str | None, ask: Ask) -> str:
+    """Return ``classification`` or ``regression``.
+
+    :param values: the label column's values; :param of_teacher: what a finished teacher answers: numbers may be either.
+    """
+    filled = with_label(values)
+    numbers = [number for number in map(finite_number, filled) if number is not None]
+    if len(numbers) <= _NEARLY_ALL * max(len(filled), 1):
+        if len({*filled}) > MAX_CLASSES:
+            raise PotstillError(
+                f"column {name!r}: {len({*filled}):,} different values are too many for classes. Name another with "
+                "--label, merge them with --labels, or give --kind classification to keep them all."
+            )
+        return "classification"
+    if of_teacher is not None:
+        return of_teacher
+    different = {*numbers}
+    is_whole = all(number.is_integer() for number in different)
+    if len(different) <= 2 or (is_whole and bare(name) in _CLASSES and len(different) <= MAX_CLASSES):
+        return "classification"
+    if not is_whole:
+        return "regression"
+    question = (
+        f"column {name!r}: {len(different)} different whole numbers, {min(different):g} to {max(different):g}. Are "
+        "they classes, or scores on a scale?"
+    )
+    flag = "--kind classification or --kind regression"
+    return ask(Question(question, ["classification", "regression"], flag))
+
+
+def check_notation(name: str, values: Sequence[str], contents: dict[str, Content]) -> None:
+    """Refuse a label column of numbers with decimal commas or percent signs."""
+    if is_misspelt([value for value in values if value]):
+        path = next(content.paths[0] for content in contents.values() if name in content.names)
+        raise PotstillError(
+            f"{path}: column {name!r} has numbers with decimal commas or percent signs. Write 4.5 instead of 4,5, 1234 "
+            "instead of 1,234, and 45 instead of 45%; or if they are classes, give --kind classification."
+        )
+
+
+def bare(name: str) -> str:
+    """Return a name in lower case, and only its last part, as in ``data.text``."""
+    return name.strip().lower().rpartition(".")[2]
+
+
+def says_text(name: str) -> bool:
+    """Whether a name is usual for a text, or one of a pair: ``text``, ``sentence2``, ``text_a``."""
+    return _SIDE.sub("", bare(name)).strip("-_ ") in _TEXTS
+
+
+def says_label(name: str) -> bool:
+    """Whether a name is usual for a label."""
+    return bare(name) in _CLASSES | _SCORES
+
+
+def ends_as_label(name: str) -> bool:
+    """Whether the end of a longer name is usual for a label."""
+    return _LABEL_END.search(name) is not None
+
+
+def pair_of(names: Sequence[str]) -> list[str] | None:
+    """Return the first two columns whose names belong together: but for a number, or as premise and hypothesis."""
+    for two in combinations(names, 2):
+        first, second = (bare(name) for name in two)
+        for pair in ((first, second), (second, first)):
+            if pair in _PAIRS:
+                return [*two] if pair == (first, second) else [two[1], two[0]]
+        stem = _SIDE.sub("", first)
+        if stem.strip() and first != second and stem == _SIDE.sub("", second):
+            return [*two]
+    return None
+
+
+def _has_class_names(name: str, contents: dict[str, Content]) -> bool:
+    return any(name in content.class_names for content in contents.values())
+
+
+def _there_are(content: Content) -> str:
+    """Say which columns a file has, and which do not contain plain values."""
+    others = f"; neither text nor numbers: {with_types(content.others)}" if content.others else ""
+    return f"there are {', '.join(content.names)}{others}"
+
+
+def _check_there(name: str, contents: dict[str, Content], flag: str) -> None:
+    for content in contents.values():
+        if name not in content.names:
+            raise PotstillError(f"{content.paths[0]}: no column {name!r}; {_there_are(content)}. Correct {flag}.")
+
+
+def _check_common(columns: Sequence[Column], contents: dict[str, Content]) -> None:
+    """Check that no file lacks the first one's texts, as CoLA's test set does."""
+    first, *others = contents.values()
+    texts = [column.name for column in columns if column.is_text and column.name in first.names]
+    for other in others:
+        if texts and not {*texts} & {*other.names}:
+            raise PotstillError(
+                f"{other.paths[0]}: no column {texts[0]!r}, as in {first.paths[0]}; {_there_are(other)}. Give it the "
+                "same columns, or leave it out by naming the other files: distill init TRAIN --dev DEV."
+            )
+
+
+def _where(contents: dict[str, Content]) -> str:
+    return str(next(iter(contents.values())).paths[0])

@@ -37,12 +37,12 @@ class Placement:
 
         :param force: whether to overwrite different files that exist.
         """
-        for target, path in self.copies.items():
-            if target.exists() and not force and sha256_file(target) != sha256_file(path):
-                raise _other(target)
-        for target, table in self.tables.items():
-            if target.exists() and not force and not _holds(target, table):
-                raise _other(target)
+        differ = [t for t, path in self.copies.items() if t.exists() and sha256_file(t) != sha256_file(path)]
+        differ += [target for target, table in self.tables.items() if target.exists() and not _holds(target, table)]
+        if differ and not force:
+            raise PotstillError(
+                f"{differ[0]}: a different file is there already. Choose another --name, or overwrite it with --force."
+            )
         for target, path in self.copies.items():
             copy_file(path, target)
         for target, table in self.tables.items():
@@ -58,15 +58,15 @@ def taken_back(paths: Sequence[Path]) -> Iterator[None]:
     """
     folders = {above for path in paths for above in path.parents if not above.exists()}
     with TemporaryDirectory() as folder:
-        kept = {path: Path(folder) / str(n) for n, path in enumerate(paths) if path.exists()}
-        for path, copy in kept.items():
+        copies = {path: Path(folder) / str(n) for n, path in enumerate(paths) if path.exists()}
+        for path, copy in copies.items():
             shutil.copyfile(path, copy)
         try:
             yield
         except BaseException:
             for path in paths:
-                if path in kept:
-                    shutil.copyfile(kept[path], path)
+                if path in copies:
+                    shutil.copyfile(copies[path], path)
                 else:
                     path.unlink(missing_ok=True)
             for made in sorted(folders, reverse=True):
@@ -83,29 +83,23 @@ def place(
     :param contents: by split; :param columns: the task's columns; :param kept: rows to keep of each
         split; :param name: name of the task and of its folder; :param inputs: folder of all inputs.
     """
-    parts = [*contents.values()]
-    whole = all(len(kept[s]) == content.table.num_rows for s, content in contents.items())
-    formats = {(part.format, tuple(part.columns or ())) for part in parts}
-    if not whole or len(formats) > 1 or parts[0].format is None:
-        tables = {
-            inputs / name / f"{split}.parquet": _kept(content, columns, kept[split])
-            for split, content in contents.items()
-        }
-        files = {split: f"{name}/{split}.parquet" for split in contents}
-        return Placement(_source(files, "parquet", None), tables=tables)
-    files, copies = {}, {}
+    first, *others = contents.values()
+    whole = all(len(kept[split]) == content.table.num_rows for split, content in contents.items())
+    alike = all((other.format, other.columns) == (first.format, first.columns) for other in others)
+    is_rewritten = not whole or not alike or first.format is None
+    source = {"kind": "files", "files": {}, "format": first.format, "columns": first.columns}
+    placement = Placement(source | ({"format": "parquet", "columns": None} if is_rewritten else {}))
     for split, content in contents.items():
-        [path] = content.paths
-        if path.resolve().is_relative_to(inputs.resolve()):
-            files[split] = path.resolve().relative_to(inputs.resolve()).as_posix()
-            continue
-        target = inputs / name / f"{split}{suffix_of(path)}"
-        files[split], copies[target] = target.relative_to(inputs).as_posix(), path
-    return Placement(_source(files, parts[0].format, parts[0].columns), copies)
-
-
-def _source(files: dict[str, str], format: str, columns: list[str] | None) -> dict[str, Any]:
-    return {"kind": "files", "files": files, "format": format, "columns": columns}
+        path, target = content.paths[0], inputs / name / f"{split}{suffix_of(content.paths[0])}"
+        if is_rewritten:
+            target = target.with_name(f"{split}.parquet")
+            placement.tables[target] = _kept(content, columns, kept[split])
+        elif path.resolve().is_relative_to(inputs.resolve()):
+            target = inputs / path.resolve().relative_to(inputs.resolve())
+        else:
+            placement.copies[target] = path
+        placement.source["files"][split] = target.relative_to(inputs).as_posix()
+    return placement
 
 
 def _kept(content: Content, columns: Sequence[str], rows: Sequence[int]) -> pa.Table:
@@ -119,9 +113,3 @@ def _holds(path: Path, table: pa.Table) -> bool:
         return pq.read_table(path).equals(table)
     except (pa.ArrowException, OSError):
         return False
-
-
-def _other(path: Path) -> PotstillError:
-    return PotstillError(
-        f"{path}: a different file is there already. Choose another --name, or overwrite it with --force."
-    )

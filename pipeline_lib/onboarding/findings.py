@@ -4,7 +4,7 @@ The rows are read and split as ``prepare`` does it, so that it finds no further 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.tasks.labelled import (
     Example,
     LabelMap,
-    LabelSets,
     Meaning,
     Raw,
     ScoreRange,
@@ -34,8 +33,6 @@ from pipeline_lib.tables.values import finite_number
 
 EMPTY = "with empty text"
 MISSING = "without a label"
-NO_NUMBER = "with a label that is not a number"
-UNKNOWN = "with a label that belongs to no class"
 LONELY = "alone in their class"
 OUTSIDE = "outside the label ranges"
 Place = tuple[Path, int]
@@ -89,8 +86,7 @@ class Findings:
     :ivar rows: rows of each split, once it is drawn; :ivar classes: these rows by class.
     :ivar repeated: rows that repeat a text of the same split; :ivar conflicts: those with another label.
     :ivar lengths: the words of each row's sentences, int64 (rows, 1 or 2).
-    :ivar hidden: test splits without labels; :ivar lonely: classes of one row.
-    :ivar further: unlabelled texts besides the splits.
+    :ivar hidden: test splits without labels; :ivar further: unlabelled texts besides the splits.
     """
 
     rows: dict[str, int]
@@ -101,7 +97,6 @@ class Findings:
     conflicts: int
     lengths: np.ndarray = field(compare=False)
     hidden: list[str] = field(default_factory=list)
-    lonely: list[str] = field(default_factory=list)
     further: Further = field(default_factory=Further)
 
     @property
@@ -122,48 +117,30 @@ def find(understood: TaskGuess, unlabelled: Content | None = None) -> Findings:
     :param unlabelled: texts besides the splits, under the task's column names.
     """
     task = _task(understood)
-    meaning = meaning_of(task)
-    examples: dict[str, list[Example]] = {}
-    numbers: dict[str, list[int]] = {}
-    odd: list[Odd] = []
-    hidden: list[str] = []
-    for split in understood.contents:
-        rows = _Rows(understood, split, task, meaning)
-        odd += rows.odd()
-        hidden += [split] if rows.hidden else []
-        examples[split], numbers[split] = rows.examples, rows.numbers
-    lonely = _lonely(understood, task, examples, numbers)
+    splits = {split: _Rows(content, split, task) for split, content in understood.contents.items()}
+    examples = {split: rows.examples for split, rows in splits.items()}
+    labelled = splits[understood.examples]
+    labelled.check_classes()
     if unlabelled is not None:
-        examples[UNLABELLED] = _texts(unlabelled, task)
-    if not isinstance(meaning, ScoreRange) and task.learns_from_labels:
-        _check_classes(understood, examples, meaning)
+        texts = zip(*(unlabelled.values(name) for name in task.text), strict=True)
+        examples[UNLABELLED] = [Example(text, None) for text in texts if all(text)]
+        if not examples[UNLABELLED]:
+            raise PotstillError(f"{unlabelled.paths[0]}: all texts are empty. Give other files.")
     tables = split_tables(examples, task)
-    odd += lonely
-    texts = tables.pop(UNLABELLED, None)
+    further = tables.pop(UNLABELLED, None)
+    repeats = [_repeats(table) for table in tables.values()]
+    hidden = [split for split, rows in splits.items() if rows.is_hidden]
     return Findings(
         rows={name: table.num_rows for name, table in tables.items()},
         classes={name: _counts(table, task) for name, table in tables.items() if name not in hidden},
-        odd=odd,
-        shared=_shared(understood, tables, numbers),
-        repeated=sum(_repeats(table)[0] for table in tables.values()),
-        conflicts=sum(_repeats(table)[1] for table in tables.values()),
-        lengths=_lengths(tables.values()),
+        odd=[odd for rows in splits.values() for odd in rows.odd()] + labelled.lonely(),
+        shared=_shared(splits, tables),
+        repeated=sum(repeated for repeated, _ in repeats),
+        conflicts=sum(conflicts for _, conflicts in repeats),
+        lengths=np.concatenate([_lengths(table) for table in tables.values()]),
         hidden=hidden,
-        lonely=_names(lonely, understood, task),
-        further=Further() if texts is None else _further(texts, tables, unlabelled),
+        further=Further() if further is None else _further(further, tables, unlabelled),
     )
-
-
-def without_lonely(understood: TaskGuess) -> TaskGuess:
-    """Return it without the classes of one row; their rows then belong to no class."""
-    task = _task(understood)
-    if task.kind != "classification" or task.label_of(understood.examples) is None:
-        return understood
-    meaning = LabelMap.of(task.labels)
-    values = understood.contents[understood.examples].values(task.label_of(understood.examples))
-    counts = Counter(meaning.classify(value) for value in values)
-    names = [name for index, name in enumerate(task.label_names) if counts[index] == 1]
-    return understood.without(names) if len(names) < len(task.label_names) - 1 else understood
 
 
 _TASK: TypeAdapter[Task] = TypeAdapter(Task)
@@ -181,144 +158,111 @@ def _task(understood: TaskGuess) -> Task:
 
 
 class _Rows:
-    """The rows of one split: examples, and what is odd."""
+    """The rows of one split: examples, their numbers in the table, and what is odd."""
 
-    def __init__(self, understood: TaskGuess, split: str, task: Task, meaning: Meaning) -> None:
-        self.split, self.content = split, understood.contents[split]
-        self.meaning, columns = meaning, task.labels_of(split)
-        self.is_test = split.startswith("test")
-        self.given = bool(columns) and {*columns} <= {*self.content.names}
-        texts = list(zip(*(self.content.values(name) for name in task.text), strict=True))
+    def __init__(self, content: Content, split: str, task: Task) -> None:
+        self.split, self.content, self.task = split, content, task
+        self.meaning: Meaning = meaning_of(task)
+        columns = task.labels_of(split)
+        self.has_labels = bool(columns) and {*columns} <= {*content.names}
+        texts = list(zip(*(content.values(name) for name in task.text), strict=True))
         raws: Sequence[Raw] = [""] * len(texts)
-        if self.given:
-            cells = [self.content.values(name) for name in columns]
-            of_columns = isinstance(task.label_of(split), list)
-            raws = list(zip(*cells, strict=True)) if of_columns else cells[0]
+        if self.has_labels:
+            cells = [content.values(name) for name in columns]
+            raws = list(zip(*cells, strict=True)) if isinstance(task.label_of(split), list) else cells[0]
+        labels = [self.meaning.classify(raw) if self.has_labels else None for raw in raws]
         # A test set is scored if all its labels are known, and not at all if none is.
-        known = [raw != "" and meaning.classify(raw) is not None for raw in raws]
-        self.hidden = self.is_test and bool(columns) and not any(known)
-        self.found: dict[str, list[int]] = {}
+        any_label = any(raw != "" and label is not None for raw, label in zip(raws, labels, strict=True))
+        self.is_hidden = split.startswith("test") and bool(columns) and not any_label
+        self.reasons: dict[str, list[int]] = {}
         self.examples: list[Example] = []
         self.numbers: list[int] = []
-        for row, (text, raw) in enumerate(zip(texts, raws, strict=True)):
-            self._add(row, text, raw)
-
-    def _add(self, row: int, texts: tuple[str, ...], raw: Raw) -> None:
-        label = self.meaning.classify(raw) if self.given else None
-        reason = EMPTY if not all(texts) else None
-        if reason is None and label is None and self.given and not self.hidden:
-            reason = self._reason(raw)
-        if reason is not None:
-            self.found.setdefault(reason, []).append(row)
-            return
-        self.examples.append(Example(texts, label))
-        self.numbers.append(row)
+        for row, (text, raw, label) in enumerate(zip(texts, raws, labels, strict=True)):
+            is_odd = label is None and self.has_labels and not self.is_hidden
+            reason = EMPTY if not all(text) else self._reason(raw) if is_odd else None
+            if reason is not None:
+                self.reasons.setdefault(reason, []).append(row)
+            else:
+                self.examples.append(Example(text, label))
+                self.numbers.append(row)
 
     def _reason(self, raw: Raw) -> str:
-        ranges = self.meaning.ranges if isinstance(self.meaning, LabelMap) else []
         if self.meaning.hides(raw):
             return MISSING
-        if ranges and finite_number(raw) is not None:
-            return OUTSIDE
         if not isinstance(self.meaning, ScoreRange):
-            return UNKNOWN
+            ranges = self.meaning.ranges if isinstance(self.meaning, LabelMap) else []
+            outside = ranges and finite_number(raw) is not None
+            return OUTSIDE if outside else "with a label that belongs to no class"
         if finite_number(raw) is None:
-            return NO_NUMBER
-        low, high = self.meaning.low, self.meaning.high
-        return f"with a score outside the range {low:g} to {high:g}"
+            return "with a label that is not a number"
+        return f"with a score outside the range {self.meaning.low:g} to {self.meaning.high:g}"
 
     def odd(self) -> list[Odd]:
         """Return the odd rows by reason."""
         held_out = self.split.startswith(("dev", "test"))
         return [
-            Odd(
-                self.split,
-                reason,
-                rows,
-                [self.content.place(row) for row in rows],
-                stops=reason not in (EMPTY, OUTSIDE) or (reason == EMPTY and held_out),
-            )
-            for reason, rows in self.found.items()
+            self._odd(reason, rows, stops=reason != OUTSIDE and (reason != EMPTY or held_out))
+            for reason, rows in self.reasons.items()
         ]
 
+    def _odd(self, reason: str, rows: list[int], stops: bool) -> Odd:
+        return Odd(self.split, reason, rows, [self.content.place(row) for row in rows], stops)
 
-def _check_classes(understood: TaskGuess, examples: dict[str, list[Example]], labels: LabelMap | LabelSets) -> None:
-    missing = missing_classes(examples[understood.examples], labels)
-    if missing:
-        path = understood.contents[understood.examples].paths[0]
-        raise PotstillError(
-            f"{path}: no row has the label {', '.join(missing)}, so it cannot be learned. Add rows "
-            "of it, or name only the other classes with --labels."
-        )
+    def lonely(self) -> list[Odd]:
+        """Return the rows that are alone in their class: too few to learn it or to score it."""
+        if self.task.kind != "classification" or self.task.label_of(self.split) is None:
+            return []
+        counts = Counter(example.label for example in self.examples)
+        rows = [row for e, row in zip(self.examples, self.numbers, strict=True) if counts[e.label] == 1]
+        return [self._odd(LONELY, rows, stops=False)] if rows else []
 
-
-def _texts(unlabelled: Content, task: Task) -> list[Example]:
-    texts = zip(*(unlabelled.values(name) for name in task.text), strict=True)
-    examples = [Example(text, None) for text in texts if all(text)]
-    if not examples:
-        raise PotstillError(f"{unlabelled.paths[0]}: all texts are empty. Give other files.")
-    return examples
+    def check_classes(self) -> None:
+        """Check that every class has a row to learn it from."""
+        if isinstance(self.meaning, ScoreRange) or not self.task.learns_from_labels:
+            return
+        if missing := missing_classes(self.examples, self.meaning):
+            raise PotstillError(
+                f"{self.content.paths[0]}: no row has the label {', '.join(missing)}, so it cannot be learned. Add "
+                "rows of it, or name only the other classes with --labels."
+            )
 
 
 def _further(texts: pa.Table, splits: dict[str, pa.Table], unlabelled: Content) -> Further:
     try:
-        kept, left_out = texts_of_no_split(texts, splits.values(), UNLABELLED)
+        texts_left, left_out = texts_of_no_split(texts, splits.values(), UNLABELLED)
     except PotstillError as error:
         raise PotstillError(
             f"--unlabelled: all {texts.num_rows:,} texts are among the task's rows already. Give other files."
         ) from error
     empty = unlabelled.table.num_rows - texts.num_rows
-    return Further(kept.num_rows, left_out["in_a_split"], left_out["repeated"], empty)
-
-
-def _lonely(
-    understood: TaskGuess, task: Task, examples: dict[str, list[Example]], numbers: dict[str, list[int]]
-) -> list[Odd]:
-    """Return the rows that are alone in their class: too few to learn it or to score it."""
-    split = understood.examples
-    if task.kind != "classification" or task.label_of(split) is None:
-        return []
-    counts = Counter(example.label for example in examples[split])
-    rows = [row for example, row in zip(examples[split], numbers[split], strict=True) if counts[example.label] == 1]
-    content = understood.contents[split]
-    return [Odd(split, LONELY, rows, [content.place(r) for r in rows], False)] if rows else []
-
-
-def _names(lonely: list[Odd], understood: TaskGuess, task: Task) -> list[str]:
-    if not lonely:
-        return []
-    meaning, names = LabelMap.of(task.labels), []
-    for odd in lonely:
-        values = understood.contents[odd.split].values(task.label_of(odd.split))
-        names += [task.label_names[meaning.classify(values[row])] for row in odd.rows]
-    return names
+    return Further(texts_left.num_rows, left_out["in_a_split"], left_out["repeated"], empty)
 
 
 def _counts(table: pa.Table, task: Task) -> dict[str, int]:
     if task.is_regression:
         return {}
-    known = (label for label in plain_labels(table) if label is not None)
-    counts = Counter(number for label in known for number in numbers_of(label))
+    labels = (label for label in plain_labels(table) if label is not None)
+    counts = Counter(number for label in labels for number in numbers_of(label))
     # Of several labels, it matters which ones no row has, if any has a label.
     every = task.kind == "multilabel" and bool(counts)
-    names = enumerate(task.label_names)
-    return {name: counts[index] for index, name in names if counts[index] or every}
+    return {name: counts[index] for index, name in enumerate(task.label_names) if counts[index] or every}
 
 
-def _shared(understood: TaskGuess, tables: dict[str, pa.Table], numbers: dict[str, list[int]]) -> list[Shared]:
+def _shared(splits: dict[str, _Rows], tables: dict[str, pa.Table]) -> list[Shared]:
     overlaps, order = [], [*tables]
     for index, split in enumerate(order):
         for earlier in order[:index]:
             counts = shared_rows(tables[split], tables[earlier])
             if not counts["rows"]:
                 continue
-            places: list[Place] = []
+            numbered: list[Place] = []
             # Rows of drawn splits have no place of their own, but these share no texts.
-            if split in understood.contents and len(numbers[split]) == tables[split].num_rows:
-                known = np.isin(tables[split]["key"].to_numpy(), tables[earlier]["key"].to_numpy())
-                content = understood.contents[split]
-                places = [content.place(numbers[split][row]) for row in np.flatnonzero(known)]
-            overlaps.append(Shared(split, earlier, counts["rows"], counts["other_label"], places))
+            if split in splits and len(splits[split].numbers) == tables[split].num_rows:
+                is_shared = np.isin(tables[split]["key"].to_numpy(), tables[earlier]["key"].to_numpy())
+                numbered = [
+                    splits[split].content.place(splits[split].numbers[row]) for row in np.flatnonzero(is_shared)
+                ]
+            overlaps.append(Shared(split, earlier, counts["rows"], counts["other_label"], numbered))
     return overlaps
 
 
@@ -327,30 +271,25 @@ def _repeats(table: pa.Table) -> tuple[int, int]:
     first: dict[int, object] = {}
     repeated = conflicts = 0
     for key, label in zip(table["key"].to_pylist(), table["label"].to_pylist(), strict=True):
-        if key in first:
-            repeated += 1
-            conflicts += first[key] != label
-        first.setdefault(key, label)
+        repeated += key in first
+        conflicts += first.setdefault(key, label) != label
     return repeated, conflicts
 
 
-def _lengths(tables: Iterable[pa.Table]) -> np.ndarray:
-    lengths = []
-    for table in tables:
-        sides = [name for name in table.column_names if name.startswith("words")]
-        counted = [pc.list_value_length(table[side]).to_numpy() for side in sides]
-        lengths.append(np.stack(counted, axis=1).astype(np.int64))
-    return np.concatenate(lengths)
+def _lengths(table: pa.Table) -> np.ndarray:
+    """Return the words of each row's sentences, int64 (rows, 1 or 2)."""
+    sides = [table[name] for name in table.column_names if name.startswith("words")]
+    return np.stack([pc.list_value_length(side).to_numpy() for side in sides], axis=1).astype(np.int64)
 
 
 def kept_rows(understood: TaskGuess, findings: Findings | None) -> dict[str, Sequence[int]]:
-    """Return the rows of each split to keep: all, or those that are not odd.
+    """Return the rows of each split to keep: all, or those that the pipeline can use.
 
     :param findings: the odd rows to leave out, or None.
     """
     gone: dict[str, set[int]] = {}
     for odd in findings.odd if findings else ():
-        gone.setdefault(odd.split, set()).update(odd.rows if odd.reason != OUTSIDE else ())
+        gone.setdefault(odd.split, set()).update(odd.rows if odd.reason not in (OUTSIDE, LONELY) else ())
     return {
         split: [n for n in range(content.table.num_rows) if n not in gone.get(split, ())]
         for split, content in understood.contents.items()

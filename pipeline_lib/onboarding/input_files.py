@@ -1,4 +1,4 @@
-"""Which files were given, and which split each of them is.
+"""Which files were given, which split each of them is, and the texts in those that are not labelled.
 
 Users give one file, several whose names tell the split, or a folder: from GLUE (``train.tsv``,
 ``dev.tsv``, ``test.tsv``), from the hub (``data/train-00000-of-00002.parquet``), or written by
@@ -7,32 +7,32 @@ Users give one file, several whose names tell the split, or a folder: from GLUE 
 
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.file_formats import COMPRESSIONS, FORMATS, format_of, suffix_of
-from pipeline_lib.tables.reader import is_hidden
+from pipeline_lib.corpora.tasks.fetching import input_paths
+from pipeline_lib.corpora.tasks.labelled import read_options
+from pipeline_lib.onboarding.columns import choose_texts, look_at
+from pipeline_lib.onboarding.questions import Ask, Question
+from pipeline_lib.params import UNLABELLED, GlueFolder, OwnFiles, Params
+from pipeline_lib.tables.contents import Content, joined, read_content
+from pipeline_lib.tables.reader import ReadOptions, files_in, is_hidden, read_batches
 
 _NAMES = {
-    "train": "train",
-    "training": "train",
-    "dev": "dev",
-    "development": "dev",
-    "valid": "dev",
-    "validation": "dev",
-    "val": "dev",
-    "validate": "dev",
-    "eval": "dev",
-    "evaluation": "dev",
-    "test": "test",
-    "testing": "test",
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("dev", "development", "valid", "validation", "validate", "val", "eval", "evaluation"), "dev"),
+    **dict.fromkeys(("test", "testing"), "test"),
 }
 """Words in file names, and the split that they mean."""
 _HASH = r"[0-9a-f]{8,}(-[0-9a-f]{4,})*"
 _PART = re.compile(rf"[-_]?(\d+(-of-\d+)?(-{_HASH})?|\d+-{_HASH}(-c\d+)?)([._](snappy|gz|zstd))?$|[-_][a-z]$")
 """The end of a file name if several files make up one split: of the hub's shards, with a hash or
 without, of Spark's parts, and of ``train_a``, ``train_b``."""
+_SHOWN = 8
+"""How many faulty files are listed before the rest is only counted."""
 _log = logging.getLogger(__name__)
 
 
@@ -41,22 +41,27 @@ def files_by_split(paths: Sequence[Path], dev: Path | None = None, test: Path | 
 
     :param paths: files and folders; :param dev: the dev file; :param test: the test file.
     """
-    folders = [path for path in paths if path.is_dir()]
     named = [checked(path) for path in paths if not path.is_dir()]
     groups = [(split_of(stem), files) for (_, stem, _), files in _parts(named).items()]
-    groups += [group for folder in folders for group in _groups(folder)]
+    groups += [group for folder in paths if folder.is_dir() for group in _groups(folder)]
     splits: dict[str, list[Path]] = {}
     if len(groups) == 1:
         # Whatever its name, as it is the only one.
         splits["train"] = groups[0][1]
     else:
         for split, files in groups:
-            if split is None or split in splits:
-                _refuse(files[0], split, splits)
+            if split is None:
+                raise PotstillError(
+                    f"{files[0]}: its name does not tell its split (train, dev, test). Name the others with "
+                    "--dev and --test, or give only this file."
+                )
+            if split in splits:
+                raise PotstillError(
+                    f"{files[0]}: {split} is {splits[split][0]} already. Give one of them, or the folder of one data "
+                    "set only."
+                )
             splits[split] = files
-    for split, path in (("dev", dev), ("test", test)):
-        if path is not None:
-            splits[split] = [checked(path)]
+    splits |= {split: [checked(path)] for split, path in (("dev", dev), ("test", test)) if path is not None}
     if set(splits) == {"train"}:
         return {"all": splits["train"]}
     if "train" not in splits:
@@ -80,28 +85,6 @@ def checked(path: Path) -> Path:
     return path
 
 
-def files_of_texts(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """Return files of unlabelled texts, each once, and the other files in their folders.
-
-    :param paths: files, and folders, from which all files of a known format are used.
-    """
-    files: dict[Path, Path] = {}
-    others: list[Path] = []
-    for path in paths:
-        if not path.is_dir():
-            files.setdefault(path.resolve(), checked(path))
-            continue
-        inside = [p for p in sorted(path.rglob("*")) if p.is_file()]
-        inside = [p for p in inside if not is_hidden(p.relative_to(path))]
-        known = [p for p in inside if format_of(p)]
-        if not known:
-            raise _nothing_in(path)
-        for file in known:
-            files.setdefault(file.resolve(), file)
-        others += [file for file in inside if file not in known]
-    return [*files.values()], others
-
-
 def split_of(*names: str) -> str | None:
     """Return the split in the first of these names that contains one, or None.
 
@@ -120,51 +103,109 @@ def _parts(files: Iterable[Path]) -> dict[tuple[Path, str, str], list[Path]]:
     groups: dict[tuple[Path, str, str], list[Path]] = {}
     for file in files:
         # If the folder is the split, the stem of a part is just its number.
-        key = (file.parent, _PART.sub("", _stem(file)), suffix_of(file))
+        suffix = suffix_of(file)
+        key = (file.parent, _PART.sub("", file.name.removesuffix(suffix)), suffix)
         groups.setdefault(key, []).append(file)
     return groups
 
 
 def _groups(folder: Path) -> list[tuple[str | None, list[Path]]]:
     """Return the files in a folder with their split, grouping the parts of one split."""
-    groups = _parts(
-        file
-        for file in sorted(folder.rglob("*"))
-        if format_of(file) not in (None, "lines") and not is_hidden(file.relative_to(folder))
-    )
-    if not groups:
-        raise _nothing_in(folder)
+    tables = [file for file in files_in(folder) if format_of(file) != "lines"]
+    if not tables:
+        raise PotstillError(f"{folder}: only files with a text per line. Give one with labels, such as CSV.")
     candidates = []
-    for (parent, stem, _), files in groups.items():
+    for (parent, stem, _), files in _parts(tables).items():
         inner = () if parent == folder else (parent.name,)
-        candidates.append((split_of(stem, *inner), stem, files))
+        candidates.append((split_of(stem, *inner), stem.lower() in _NAMES, files))
     # MRPC has dev.tsv and dev_ids.tsv; the first is the split.
-    plain = {split for split, stem, _ in candidates if stem.lower() in _NAMES}
-    named = [
-        (split, files) for split, stem, files in candidates if split and (stem.lower() in _NAMES or split not in plain)
-    ]
+    plain = {split for split, is_plain, _ in candidates if is_plain}
+    named = [(split, files) for split, is_plain, files in candidates if split and (is_plain or split not in plain)]
     if not named:
         return [(split, files) for split, _, files in candidates]
-    read = {file for _, files in named for file in files}
-    for file in (file for files in groups.values() for file in files if file not in read):
+    for file in sorted({*tables} - {file for _, files in named for file in files}):
         _log.warning("%s: not read, since others are named as splits and it is not.", file)
     return named
 
 
-def _nothing_in(folder: Path) -> PotstillError:
-    return PotstillError(f"{folder}: no data files in this folder; known suffixes are {', '.join(FORMATS)}.")
+def files_of_texts(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Return files of unlabelled texts, each once, and the other files in their folders.
+
+    :param paths: files, and folders, from which all files of a readable format are used.
+    """
+    files: dict[Path, Path] = {}
+    others: list[Path] = []
+    for path in paths:
+        readable = files_in(path) if path.is_dir() else [checked(path)]
+        for file in readable:
+            files.setdefault(file.resolve(), file)
+        inside = sorted(path.rglob("*")) if path.is_dir() else []
+        others += [p for p in inside if p.is_file() and p not in readable and not is_hidden(p.relative_to(path))]
+    return [*files.values()], others
 
 
-def _stem(path: Path) -> str:
-    return path.name[: len(path.name) - len(suffix_of(path))]
+def read_further(paths: Sequence[Path], text: Sequence[str], options: ReadOptions, ask: Ask) -> Content:
+    """Read files of unlabelled texts, one after the other, under the names of the task's text columns.
+
+    :param text: these columns; :param options: those of the task's files, whose column names may also apply to these.
+    """
+    contents: list[Content] = []
+    faults: list[str] = []
+    answers: dict[tuple[str, ...], str] = {}
+
+    def ask_once(question: Question) -> str:
+        """Ask each question once for all similar files."""
+        key = tuple(question.choices)
+        answers[key] = answers[key] if key in answers else ask(question)
+        return answers[key]
+
+    for path in paths:
+        try:
+            contents.append(_renamed(_read(path, options), text, ask_once))
+        except PotstillError as error:
+            faults.append(str(error))
+    if len(paths) == 1 and faults:
+        raise PotstillError(faults[0])
+    if faults:
+        more = [f"and {len(faults) - _SHOWN:,} more"] if len(faults) > _SHOWN else []
+        shown = "\n".join(f"  {fault}" for fault in [*faults[:_SHOWN], *more])
+        raise PotstillError(f"--unlabelled: {len(faults):,} of {len(paths):,} files cannot be used:\n{shown}")
+    return joined([replace(content, table=content.table.select([*text])) for content in contents])
 
 
-def _refuse(path: Path, split: str | None, splits: dict[str, list[Path]]) -> None:
-    if split is None:
+def _read(path: Path, options: ReadOptions) -> Content:
+    content, columns = read_content([path], replace(options, columns=None)), options.columns
+    if columns is not None and content.is_nameless and len(content.names) == len(columns):
+        return read_content([path], options)
+    return content
+
+
+def _renamed(content: Content, text: Sequence[str], ask: Ask) -> Content:
+    """Return unlabelled texts under the names of the task's text columns."""
+    if set(text) <= set(content.names):
+        return content
+    contents, names = {UNLABELLED: content}, ", ".join(text)
+    columns = choose_texts(look_at(contents), contents, (), None, ask, f"the task's names in this file: {names}")
+    if len(columns) != len(text):
         raise PotstillError(
-            f"{path}: its name does not tell its split (train, dev, test). Name the others with "
-            "--dev and --test, or give only this file."
+            f"{content.paths[0]}: {len(columns)} text columns ({', '.join(columns)}), but the task reads "
+            f"{len(text)}. Give them the task's names: {names}."
         )
-    raise PotstillError(
-        f"{path}: {split} is {splits[split][0]} already. Give one of them, or the folder of one data set only."
+    table = content.table.select(columns).rename_columns([*text])
+    return replace(content, table=table, format=None, columns=None)
+
+
+def source_texts(params: Params, name: str) -> Iterator[list[list[str]]] | None:
+    """Return batches of a task's texts as they are in its files: the first sentences and, for pairs, the second ones.
+
+    None if its source has to be fetched first.
+    """
+    task = params.task(name)
+    if not isinstance(task.source, OwnFiles | GlueFolder):
+        return None
+    paths = input_paths(task.source, Path(params.inputs), f"params.yaml: tasks.{name}.source")
+    return (
+        [batch.texts(column) for column in task.text]
+        for split, path in paths.items()
+        for batch in read_batches(path, task.text, (), read_options(task.source, split))
     )

@@ -1,4 +1,4 @@
-"""Recognises labels of which a row may have several: a column for each, or a column of lists."""
+"""Labels of which a row may have several: a column for each, or a column of lists."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from shlex import quote
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.onboarding.columns import ends_as_label, says_label
 from pipeline_lib.onboarding.labels import Labels, parse_labels
-from pipeline_lib.onboarding.names import ends_as_label, says_label
 from pipeline_lib.onboarding.questions import Ask, Question
 from pipeline_lib.params import NO
 from pipeline_lib.tables.contents import Content
@@ -18,7 +18,7 @@ YES = ("1", "1.0", "true", "yes")
 """What a column of a single label says where a row has it, in lower case."""
 MOST = 200
 """More different entries of lists are no labels."""
-SEVERAL = "all of them, of which a row may have several"
+_SEVERAL = "all of them, of which a row may have several"
 
 
 @dataclass(frozen=True)
@@ -51,81 +51,71 @@ def choose_label_set(
     """
     if kind not in (None, "multilabel"):
         return None
-    content = _labelled(contents, named)
-    columns = _named(content, named, kind) if named is not None else None
+    names = [name.strip() for name in (named or "").split(",")]
+    # Other splits than the first may be without labels.
+    has = (content for content in contents.values() if {named, names[0]} & {*content.names})
+    content = next(has, next(iter(contents.values())))
     if named is None:
         columns = _guessed(content, texts, kind, ask)
-    if columns is None:
-        if kind == "multilabel" and (needed or named is not None):
-            raise PotstillError(
-                f"{content.paths[0]}: no labels of which a row may have several: neither columns "
-                "of 0 and 1, nor one of lists. Name them with --label a,b,c."
-            )
-        return None
+    elif named in content.names:
+        columns = named if kind == "multilabel" or _holds_lists(content, named) else None
+    else:
+        columns = _checked(content, names) if len(names) > 1 else None
     if isinstance(columns, list):
         return _of_marks(content, columns, spec)
-    return LabelSet(columns, _of_lists(contents, columns, spec), [])
+    if columns is not None:
+        return LabelSet(columns, _of_lists(contents, columns, spec), [])
+    if kind == "multilabel" and (needed or named is not None):
+        raise PotstillError(
+            f"{content.paths[0]}: no labels of which a row may have several: neither columns "
+            "of 0 and 1, nor one of lists. Name them with --label a,b,c."
+        )
+    return None
+
+
+def _checked(content: Content, names: list[str]) -> list[str]:
+    """Return columns that the user named, all of which have to say yes or no."""
+    marks = marks_of(content, ())
+    for name in names:
+        if name not in content.names:
+            raise PotstillError(
+                f"{content.paths[0]}: no column {name!r}; there are {', '.join(content.names)}. Correct --label."
+            )
+        if name not in marks:
+            raise PotstillError(
+                f"{content.paths[0]}: column {name!r} holds other values than 0 and 1, or true and false, so it is no "
+                "label of several. Take it out of --label."
+            )
+    return names
 
 
 def marks_of(content: Content, texts: Sequence[str]) -> list[str]:
     """Return the columns that say yes or no, as 0 and 1, or true and false."""
-    known = {*YES, *NO}
     names = [name for name in content.names if name not in texts and name not in content.lists]
-    values = {name: {value.casefold() for value in content.values(name)} for name in names}
-    seen = {name: each - NO_VALUE - MINUS_ONE for name, each in values.items()}
-    return [name for name, each in seen.items() if each and each <= known]
-
-
-def _labelled(contents: dict[str, Content], named: str | None) -> Content:
-    """Return the first split that has the columns, as others may be without labels."""
-    first = next(iter(contents.values()))
-    parts = [part.strip() for part in (named or "").split(",")]
-    has = (content for content in contents.values() if {named, parts[0]} & {*content.names})
-    return next(has, first)
-
-
-def _named(content: Content, named: str, kind: str | None) -> str | list[str] | None:
-    """Return the columns that the user named: several, or one of lists."""
-    if named in content.names:
-        is_list = kind == "multilabel" or _holds_lists(content, named)
-        return named if is_list else None
-    parts = [part.strip() for part in named.split(",")]
-    missing = [part for part in parts if part not in content.names]
-    if len(parts) < 2:
-        return None
-    if missing:
-        raise PotstillError(
-            f"{content.paths[0]}: no column {missing[0]!r}; there are {', '.join(content.names)}. Correct --label."
-        )
-    others = [name for name in parts if name not in marks_of(content, ())]
-    if others:
-        raise PotstillError(
-            f"{content.paths[0]}: column {others[0]!r} holds other values than 0 and 1, or true "
-            "and false, so it is no label of several. Take it out of --label."
-        )
-    return parts
+    values = {name: {value.casefold() for value in content.values(name)} - NO_VALUE - MINUS_ONE for name in names}
+    return [name for name, each in values.items() if each and each <= {*YES, *NO}]
 
 
 def _guessed(content: Content, texts: Sequence[str], kind: str | None, ask: Ask) -> str | list[str] | None:
-    names = [name for name in content.names if name not in texts]
+    """Return the column of lists or the columns of marks; two, and such as may be classes, are asked about."""
     marks = marks_of(content, texts)
-    lists = [name for name in names if name not in marks and _holds_lists(content, name)]
-    usual = [name for name in names if name not in marks and _is_usual(name)]
-    if [*usual, *lists] and {*usual} <= {*lists}:
-        named = usual or lists
-        return named[0] if len(named) == 1 else _asked(content, named, ask)
+    others = [name for name in content.names if name not in (*texts, *marks)]
+    lists = [name for name in others if _holds_lists(content, name)]
+    usual = [name for name in others if says_label(name) or ends_as_label(name)]
+    if lists and {*usual} <= {*lists}:
+        question = f"{content.paths[0]}: several columns hold lists. Which has the labels?"
+        names = usual or lists
+        return names[0] if len(names) == 1 else ask(Question(question, names, f"--label {quote(names[0])}"))
     with_rows = [name for name in marks if _has_rows(content, name)]
     if len(with_rows) < 2 or (usual and kind is None):
         return None
-    if kind is None and (len(with_rows) == 2 or _is_one_each(content, with_rows)):
-        if len(with_rows) == 2 and sum(map(_is_usual, with_rows)) == 1:
-            return None
-        return _asked_marks(content, with_rows, ask)
-    return marks
-
-
-def _is_usual(name: str) -> bool:
-    return says_label(name) or ends_as_label(name)
+    if kind == "multilabel" or (len(with_rows) > 2 and not _is_one_each(content, with_rows)):
+        return marks
+    if len(with_rows) == 2 and sum(map(says_label, with_rows)) == 1:
+        return None
+    question = f"{content.paths[0]}: {len(with_rows)} columns of 0 and 1, {', '.join(with_rows)}. Which are the labels?"
+    flag = f"--kind multilabel for all of them, or --label {quote(with_rows[0])} for one"
+    return marks if ask(Question(question, [_SEVERAL, "one of them"], flag)) == _SEVERAL else None
 
 
 def _has_rows(content: Content, name: str) -> bool:
@@ -136,17 +126,6 @@ def _is_one_each(content: Content, names: Sequence[str]) -> bool:
     """Whether every row has exactly one of the marks, so that they may be classes."""
     rows = zip(*(content.values(name) for name in names), strict=True)
     return all(sum(value.casefold() in YES for value in row) == 1 for row in rows)
-
-
-def _asked(content: Content, names: Sequence[str], ask: Ask) -> str:
-    question = f"{content.paths[0]}: several columns hold lists. Which has the labels?"
-    return ask(Question(question, [*names], f"--label {quote(names[0])}"))
-
-
-def _asked_marks(content: Content, names: Sequence[str], ask: Ask) -> list[str] | None:
-    question = f"{content.paths[0]}: {len(names)} columns of 0 and 1, {', '.join(names)}. Which are the labels?"
-    flag = f"--kind multilabel for all of them, or --label {quote(names[0])} for one"
-    return [*names] if ask(Question(question, [SEVERAL, "one of them"], flag)) == SEVERAL else None
 
 
 def _holds_lists(content: Content, name: str) -> bool:
@@ -160,8 +139,8 @@ def _holds_lists(content: Content, name: str) -> bool:
     if separator in (None, " "):
         return False
     # Names that only ever stand together are a single class.
-    parts = {part for cell in filled for part in split_at(separator, cell)}
-    return len(parts) < len({*filled})
+    names = {name for cell in filled for name in split_at(separator, cell)}
+    return len(names) < len({*filled})
 
 
 def _of_marks(content: Content, columns: list[str], spec: str | None) -> LabelSet:
@@ -169,20 +148,20 @@ def _of_marks(content: Content, columns: list[str], spec: str | None) -> LabelSe
         raise PotstillError(
             f"--labels {spec!r}: labels are named by their columns, {', '.join(columns)}. Leave it out."
         )
-    kept = [name for name in columns if _has_rows(content, name)]
-    labels = {name: sorted({value for value in content.values(name) if value.casefold() in YES}) for name in kept}
-    if len(kept) < 2:
+    with_rows = [name for name in columns if _has_rows(content, name)]
+    if len(with_rows) < 2:
         raise PotstillError(
-            f"{content.paths[0]}: of {', '.join(columns)}, only {', '.join(kept) or 'none'} has a "
+            f"{content.paths[0]}: of {', '.join(columns)}, only {', '.join(with_rows) or 'none'} has a "
             "row that says yes. Name other columns with --label."
         )
-    return LabelSet(kept, labels, [name for name in columns if name not in kept])
+    labels = {name: sorted({value for value in content.values(name) if value.casefold() in YES}) for name in with_rows}
+    return LabelSet(with_rows, labels, [name for name in columns if name not in with_rows])
 
 
 def _of_lists(contents: dict[str, Content], column: str, spec: str | None) -> Labels:
     """Return the labels of a column of lists; spellings that differ only in case are one label."""
-    cells = [v for c in contents.values() if column in c.names for v in c.values(column)]
-    named = next((c.class_names[column] for c in contents.values() if column in c.class_names), None)
+    holders = [content for content in contents.values() if column in content.names]
+    cells = [cell for content in holders for cell in content.values(column)]
     separator = separator_of([cell for cell in cells if cell])
     counts: Counter[str] = Counter()
     for cell in cells:
@@ -197,8 +176,9 @@ def _of_lists(contents: dict[str, Content], column: str, spec: str | None) -> La
             f"column {column!r}: {len(counts):,} different entries of lists cannot be labels. Name "
             "another column with --label, or the labels with --labels 'joy;anger'."
         )
-    if named is not None:
-        return {n: [str(i)] for i, n in enumerate(named) if str(i) in counts}
+    for content in holders:
+        if column in content.class_names:
+            return {n: [str(i)] for i, n in enumerate(content.class_names[column]) if str(i) in counts}
     groups: dict[str, list[str]] = {}
     for entry in sorted(counts):
         groups.setdefault(entry.casefold(), []).append(entry)

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from pipeline_lib.tables.values import MINUS_ONE, NO_VALUE, finite_number
 Labels = dict[str, Any]
 """``labels`` of a task in params.yaml."""
 _WHOLE = re.compile(r"^(-?\d+)\.0+$")
-COMMON = 0.75
+_COMMON = 0.75
 """If one class has more than this share, accuracy says little."""
 
 
@@ -27,9 +28,7 @@ def with_label(values: Sequence[str], names: Sequence[str] | None = None) -> lis
     marks = NO_VALUE - ({"-"} if "+" in values else set())
     filled = [value for value in values if value.casefold() not in marks]
     numbers = {finite_number(value) for value in {*filled} - MINUS_ONE}
-    if None in numbers:
-        return filled if names is None else [v for v in filled if v not in MINUS_ONE]
-    is_class = any(number < 0 for number in numbers) or len(numbers) < 3
+    is_class = None in numbers or any(number < 0 for number in numbers) or len(numbers) < 3
     return filled if is_class and names is None else [v for v in filled if v not in MINUS_ONE]
 
 
@@ -40,17 +39,14 @@ def classes_of(values: Sequence[str], names: Sequence[str] | None) -> Labels:
 
     :param names: the names of 0, 1, 2, …, if the file gives them.
     """
-    values = with_label(values, names)
-    distinct = sorted({*values}, key=_order)
+    counts = Counter(with_label(values, names))
+    distinct = sorted(counts, key=_order)
     if names is not None and all(value.isdecimal() and int(value) < len(names) for value in distinct):
         return {name: [str(index)] for index, name in enumerate(names) if str(index) in distinct}
     groups: dict[str, list[str]] = {}
     for value in distinct:
         groups.setdefault(_folded(value), []).append(value)
-    counted = {value: 0 for value in distinct}
-    for value in values:
-        counted[value] = counted.get(value, 0) + 1
-    return {_WHOLE.sub(r"\1", max(spellings, key=counted.__getitem__)): spellings for spellings in groups.values()}
+    return {_WHOLE.sub(r"\1", max(spellings, key=counts.__getitem__)): spellings for spellings in groups.values()}
 
 
 def parse_labels(spec: str, values: Sequence[str]) -> Labels:
@@ -61,11 +57,10 @@ def parse_labels(spec: str, values: Sequence[str]) -> Labels:
     :param values: the label column's values; a class named without values stands for its own name.
     """
     labels: Labels = {}
-    for part in filter(None, (part.strip() for part in spec.split(";"))):
-        name, sign, meaning = (piece.strip() for piece in part.partition("="))
-        low, dots, high = meaning.partition("..")
-        if dots:
-            labels[name] = {"min": _number(low, part), "max": _number(high, part)}
+    for entry in filter(None, (entry.strip() for entry in spec.split(";"))):
+        name, sign, meaning = (piece.strip() for piece in entry.partition("="))
+        if ".." in meaning:
+            labels[name] = _range(meaning)
         else:
             labels[name] = [v.strip() for v in meaning.split(",")] if sign else [name]
     if len(labels) < 2:
@@ -76,24 +71,11 @@ def parse_labels(spec: str, values: Sequence[str]) -> Labels:
     return _as_ranges(labels, {value for value in values if value})
 
 
-def spelled(labels: Labels) -> str:
-    """Return classes as :func:`parse_labels` reads them."""
-    parts = []
-    for name, meaning in labels.items():
-        if isinstance(meaning, dict):
-            parts.append(f"{name}={meaning['min']:g}..{meaning['max']:g}")
-        else:
-            parts.append(name if meaning == [name] else f"{name}={','.join(meaning)}")
-    return ";".join(parts)
-
-
 def score_range(values: Sequence[str], spec: str | None) -> Labels:
     """Return the range of a regression: the one given as ``0..5``, or the enclosing whole numbers."""
     if spec is not None:
-        low, _, high = spec.partition("..")
-        return {"min": _number(low, spec), "max": _number(high, spec)}
-    parsed = map(finite_number, with_label(values))
-    numbers = [number for number in parsed if number is not None]
+        return _range(spec)
+    numbers = [number for number in map(finite_number, with_label(values)) if number is not None]
     if len(set(numbers)) < 2:
         raise PotstillError("the label column does not have two different numbers. Name another with --label.")
     low, high = min(numbers), max(numbers)
@@ -112,9 +94,8 @@ def metrics_of(kind: str, counts: Sequence[int]) -> tuple[list[str], int | None]
     if kind == "multilabel":
         # The first needs no decisions: it says which student ranks best, whatever the thresholds.
         return ["average_precision", "f1_micro", "f1_macro"], None
-    if sum(counts) and max(counts) > COMMON * sum(counts):
-        rare = min(range(len(counts)), key=counts.__getitem__)
-        return ["f1", "accuracy"], rare if len(counts) == 2 else None
+    if sum(counts) and max(counts) > _COMMON * sum(counts):
+        return ["f1", "accuracy"], counts.index(min(counts)) if len(counts) == 2 else None
     return ["accuracy"], None
 
 
@@ -135,19 +116,17 @@ def _folded(value: str) -> str:
 
 def _as_ranges(labels: Labels, values: set[str]) -> Labels:
     """Return classes of numbers as ranges, if some numbers belong to none of them."""
-    lists = {name: members for name, members in labels.items() if isinstance(members, list)}
-    claimed = {value for members in lists.values() for value in members}
+    claimed = {value for members in labels.values() if isinstance(members, list) for value in members}
     numbers = {value: finite_number(value) for value in values | claimed}
-    if len(lists) < len(labels) or not values - claimed or None in numbers.values():
+    if any(isinstance(m, dict) for m in labels.values()) or not values - claimed or None in numbers.values():
         return labels
-    ranges = {
-        name: {"min": min(numbers[v] for v in members), "max": max(numbers[v] for v in members)}
-        for name, members in lists.items()
-    }
-    for name, bounds in ranges.items():
-        inside = {n for n in numbers.values() if bounds["min"] <= n <= bounds["max"]}
-        if inside - {numbers[value] for value in lists[name]}:
+    ranges = {}
+    for name, members in labels.items():
+        values_of_class = {numbers[value] for value in members}
+        low, high = min(values_of_class), max(values_of_class)
+        if any(low <= number <= high for number in {*numbers.values()} - values_of_class):
             return labels
+        ranges[name] = {"min": low, "max": high}
     return ranges
 
 
@@ -156,8 +135,9 @@ def _order(value: str) -> tuple[float, str, str]:
     return (math.inf if parsed is None else parsed, value.casefold(), value)
 
 
-def _number(value: str, whole: str) -> float:
-    parsed = finite_number(value.strip())
-    if parsed is None:
-        raise PotstillError(f"--labels: {whole!r}: {value!r} is not a number. Write a range such as 0..5.")
-    return parsed
+def _range(spec: str) -> Labels:
+    low, _, high = spec.partition("..")
+    bounds = {"min": finite_number(low.strip()), "max": finite_number(high.strip())}
+    if None in bounds.values():
+        raise PotstillError(f"--labels: {spec!r} is not a range of numbers. Write a range such as 0..5.")
+    return bounds

@@ -4,18 +4,15 @@ import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
-from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.model_config import position_count, read_config
 from pipeline_lib.onboarding.findings import Findings
 from pipeline_lib.onboarding.language import Language
-from pipeline_lib.onboarding.pool import FEW_ROWS, bundled_pool
 from pipeline_lib.onboarding.students import (
     ENCODED,
     ORIGINAL,
@@ -30,8 +27,12 @@ from pipeline_lib.onboarding.students import (
 )
 from pipeline_lib.onboarding.teachers import Chosen, tuning_of
 from pipeline_lib.onboarding.understanding import TaskGuess
-from pipeline_lib.params import ADDED, UNLABELLED
+from pipeline_lib.params import UNLABELLED
 
+FEW_ROWS = 1000
+"""Up to so many labelled rows, a student gains from texts of any kind: benchmarks/results/few_rows.md."""
+_POOL_ROWS = 4000
+_POOL_KINDS = ("movieReviewSnippets", "amazonReviewSnippets", "nytEditorialSnippets", "tweets")
 _PLAIN = re.compile(r"[\w./ -]+")
 """Strings that ruamel quotes where it must; of others, such as ``:)``, it leaves some unquoted."""
 _UNBROKEN = 1_000_000
@@ -134,40 +135,6 @@ def overlay_text(values: Mapping[str, Any], base: str, header: str) -> str:
     return "\n".join(parts)
 
 
-def with_added_labels(text: str, task: str, file: str, path: Path) -> str:
-    """Return the text of a parameter file in which a task names its file of added labels.
-
-    All else stays as it is, comments included.
-
-    :param path: that of the text, for the message.
-    """
-    row = YAML(typ="rt", pure=True).load(text)["tasks"][task]
-    lines = text.splitlines(keepends=True)
-    if row.fa.flow_style():
-        raise PotstillError(
-            f"{path}: tasks.{task} is written in braces. Add `{ADDED}: {file}` to it, and run this again."
-        )
-    first = next(iter(row))
-    number, indent = row.lc.key(ADDED if ADDED in row else first)
-    entry = f"{' ' * indent}{ADDED}: {file}\n"
-    if ADDED in row:
-        lines[number] = entry
-    else:
-        # Above the comment of the first key.
-        while lines[number - 1].lstrip().startswith("#"):
-            number -= 1
-        lines.insert(number, entry)
-    return "".join(lines)
-
-
-def with_command(text: str, command: str) -> str:
-    """Return the text of a profile whose header lists one more command."""
-    lines = text.splitlines(keepends=True)
-    end = next(n for n, line in enumerate(lines) if not line.startswith("#"))
-    lines.insert(end, f"#     {command}\n")
-    return "".join(lines)
-
-
 def _has_spaced_key(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
@@ -210,8 +177,16 @@ def _is_few(wanted: Wanted) -> bool:
 
 
 def _pool(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return ``pool``, for a task of few rows and no further texts."""
-    return bundled_pool(base) if _is_few(wanted) and not wanted.findings.further.texts else None
+    """Return ``pool``, for a task of few rows and no further texts: those of the default's package, without labels."""
+    if not _is_few(wanted) or wanted.findings.further.texts:
+        return None
+    [task] = base["tasks"].values()
+    source = task["source"]
+    folder = source["files"]["all"].rpartition("/")[0]
+    texts = {"files": [f"{folder}/{kind}_GroundTruth.txt" for kind in _POOL_KINDS], "text": "text"}
+    pinned = {name: source[name] for name in ("requirement", "artifact", "sha256")}
+    read = {name: source[name] for name in ("format", "columns")}
+    return {"rows": _POOL_ROWS, "sources": [{"kind": "package", **pinned, **texts, **read}]}
 
 
 def _recipes(wanted: Wanted, has_more: bool) -> dict[str, Any]:

@@ -8,14 +8,13 @@ from typing import Any
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.model_config import check_problem_type, read_config
 from pipeline_lib.onboarding.copy_files import Placement, place
-from pipeline_lib.onboarding.findings import Findings, find, kept_rows, without_lonely
-from pipeline_lib.onboarding.input_files import files_by_split, files_of_texts
+from pipeline_lib.onboarding.findings import Findings, find, kept_rows
+from pipeline_lib.onboarding.input_files import files_by_split, files_of_texts, read_further
 from pipeline_lib.onboarding.language import Language
 from pipeline_lib.onboarding.profile_writer import Wanted, overlay
 from pipeline_lib.onboarding.questions import Ask
-from pipeline_lib.onboarding.teachers import Chosen, choose_teacher, class_order, in_model_order
+from pipeline_lib.onboarding.teachers import Chosen, choose_teacher, class_order, in_model_order, named_classes
 from pipeline_lib.onboarding.understanding import Overrides, TaskGuess, understand
-from pipeline_lib.onboarding.unlabelled_files import read_further
 from pipeline_lib.params import UNLABELLED
 from pipeline_lib.tables.contents import Content, read_content
 from pipeline_lib.tables.reader import ReadOptions
@@ -102,11 +101,10 @@ def inspect_files(request: Request, base: Mapping[str, Any], ask: Ask) -> Inspec
         for split, paths in splits.items()
     }
     [default] = [t["model"] for t in base["teachers"].values() if t["model"] is not None]
-    classes = (request.overrides.labels or "").replace(",", ";").split(";")
-    named = [name.partition("=")[0].strip() for name in classes if name]
-    teacher = choose_teacher(request.teacher, [*base["models"]], default, named)
+    teacher = choose_teacher(request.teacher, [*base["models"]], default)
+    answered = None if teacher.runs else named_classes(teacher.path)
     overrides = replace(request.overrides, teacher_kind=teacher.task_kind)
-    understood = understand(contents, overrides, teacher.hints, ask)
+    understood = understand(contents, overrides, answered, ask)
     if teacher.task_kind not in (None, understood.kind):
         if "multilabel" in (teacher.task_kind, understood.kind):
             check_problem_type(read_config(teacher.path), teacher.path, understood.kind)
@@ -130,13 +128,6 @@ def inspect_files(request: Request, base: Mapping[str, Any], ask: Ask) -> Inspec
     return Inspection(understood, find(understood, unlabelled), teacher, unlabelled, skipped)
 
 
-def leave_out(inspection: Inspection) -> Inspection:
-    """Return it without the odd rows, and without the classes of one row."""
-    understood = without_lonely(inspection.understood)
-    findings = find(understood, inspection.unlabelled)
-    return replace(inspection, understood=understood, findings=findings, leaves_out=True)
-
-
 def propose(request: Request, inspection: Inspection, base: Mapping[str, Any], language: Language) -> Proposal:
     """Return what to write.
 
@@ -155,10 +146,8 @@ def propose(request: Request, inspection: Inspection, base: Mapping[str, Any], l
         stated = {"encoding": request.options.encoding, "quoted": request.options.quoted}
         placement.source |= {name: value for name, value in stated.items() if value is not None}
     teacher = inspection.teacher
-    if teacher.hints is not None and understood.kind == "classification":
-        is_ordered = request.overrides.labels is not None
-        order = class_order(teacher.hints, understood.labels, is_ordered)
-        teacher = replace(teacher, classes=order)
+    if not teacher.runs and understood.kind == "classification":
+        teacher = replace(teacher, classes=class_order(understood.labels, request.overrides.labels is not None))
     path, where = teacher.path, None
     if path is not None:
         inside = path.resolve().is_relative_to(inputs.resolve())

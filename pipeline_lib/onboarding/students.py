@@ -7,13 +7,8 @@ follow from the number of rows.  Nothing here depends on a score.
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline_lib.base.errors import PotstillError
-
-SMALL = ("bilstm", "static")
-ALL = (*SMALL, "cnn", "linear", "biattentive", "transformer", "dse")
-"""Architectures of ``--students``; ``bert`` is for general distillation on Wikipedia."""
-_PURPOSES = {"speed": ("static",), "accuracy": ("transformer",)}
-"""Architectures of ``--for``: a mean of word vectors, and three of the model's layers."""
+ARCHITECTURES = {"small": ("bilstm", "static"), "speed": ("static",), "accuracy": ("transformer",)}
+"""Architectures by choice: the fastest is a mean of word vectors, the most accurate three of the model's layers."""
 ENCODED, ENCODER = "bilstm_sra", "sra"
 """The student of pairs that starts from an encoder, and the encoder's row."""
 _WIKIPEDIA = 6000
@@ -33,21 +28,11 @@ _MAX_ITERATIONS = 20
 """``n_iter`` of Tang et al. 2019, section 4.2, for SST-2."""
 _GROUPS = {
     "": ([2.0e-3, 5.0e-3], ("bilstm", ENCODED)),
-    "slow_": ([1.0e-3, 3.0e-3], ("static", "cnn", "biattentive")),
-    "linear_": ([1.0e-2, 2.0e-2], ("linear",)),
-    "tuning_": ([1.0e-4, 3.0e-4], ("transformer", "dse")),
+    "slow_": ([1.0e-3, 3.0e-3], ("static",)),
+    "tuning_": ([1.0e-4, 3.0e-4], ("transformer",)),
 }
 """Learning rates, and the architectures that try them, by prefix of the optimisers' names."""
-_STARTS = {"linear": "random", "transformer": "model", "dse": "model", ENCODED: ENCODER}
-
-
-def architectures(students: str | None, purpose: str | None) -> tuple[str, ...]:
-    """Return the architectures of ``--students`` or ``--for``."""
-    if students is not None and purpose is not None:
-        raise PotstillError("--students and --for both name the students. Give one of them.")
-    if purpose is not None:
-        return _PURPOSES[purpose]
-    return ALL if students == "all" else SMALL
+_STARTS = {"transformer": "model", ENCODED: ENCODER}
 
 
 def iterations(texts: int) -> int:
@@ -72,19 +57,13 @@ def student_rows(names: tuple[str, ...], words: int, pieces: int, model: str, wi
     :param model: the model whose word pieces and layers they use; :param width: of the sentence
         vectors that encoders are trained on.
     """
-    of_words = {"embeddings": "trained", "dropout": 0.2, "max_words": words}
+    of_words = {"classifier": 200, "embeddings": "trained", "dropout": 0.2, "max_words": words}
     of_pieces = {"model": model, "classifier": 200, "dropout": None, "max_words": pieces}
     known: dict[str, dict[str, Any]] = {
-        "bilstm": {"hidden": 100, "classifier": 200, **of_words},
-        ENCODED: {"hidden": 128, "width": width, "classifier": 200, **of_words},
-        "static": {"classifier": 200, **of_words},
-        "cnn": {"widths": [3, 4, 5], "filters": 100, "classifier": 200, **of_words},
-        "linear": {"ngrams": 2, "buckets": 200_000, "dimensions": 16} | {"dropout": 0.0, "max_words": words},
-        "biattentive": {"tokens": "words", "model": None, "embedding_size": None}
-        | {"feedforward": 128, "hidden": 64, "pools": ["max", "mean", "self"], "shared": 256}
-        | {"classifier": 256, "dropout": 0.1, "max_words": words},
+        "bilstm": {"hidden": 100, **of_words},
+        ENCODED: {"hidden": 128, "width": width, **of_words},
+        "static": of_words,
         "transformer": {"layers": [0, 1, 2], "pool": "mean", **of_pieces},
-        "dse": {"layers": [0, 1, 2], "last": 1, "frozen": False, **of_pieces},
     }
     return {name: {"architecture": name, **known[name]} for name in names}
 

@@ -3,16 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.model_config import check_problem_type, kind_of_model, output_names, read_config
 from pipeline_lib.base.probabilities import Kind
-from pipeline_lib.onboarding.labels import Labels, spelled
-from pipeline_lib.onboarding.understanding import AnswerHints
-from pipeline_lib.outputs.files.answer_files import read_answers
-from pipeline_lib.outputs.files.teacher_rows import BATCHES, format_of
+from pipeline_lib.onboarding.labels import Labels
+from pipeline_lib.outputs.files.answer_rows import read_answers
 from pipeline_lib.tables.label_lists import bracketed
 from pipeline_lib.tables.values import finite_number
 
@@ -29,8 +26,8 @@ class Chosen:
     """A teacher.
 
     :ivar name: the name of its row; :ivar kind: the kind of its tuning; :ivar model: the row of ``models`` that it
-        is tuned from; :ivar path: its folder or file; :ivar hints: what its answers say about the task; :ivar
-        classes: see :func:`class_order`; :ivar outputs: how many a finished model has, one for scores.
+        is tuned from; :ivar path: its folder or file; :ivar classes: see :func:`class_order`; :ivar outputs: how many
+        a finished model has, one for scores.
     :ivar task_kind: the kind of task that a finished model answers; None if it may be any.
     """
 
@@ -38,7 +35,6 @@ class Chosen:
     kind: str
     model: str | None = None
     path: Path | None = None
-    hints: AnswerHints | None = None
     classes: list[str] | None = None
     outputs: int | None = None
     task_kind: Kind | None = None
@@ -49,12 +45,11 @@ class Chosen:
         return self.kind != "answers"
 
 
-def choose_teacher(choice: str | None, models: Sequence[str], default: str, classes: Sequence[str]) -> Chosen:
+def choose_teacher(choice: str | None, models: Sequence[str], default: str) -> Chosen:
     """Return the teacher that a user named.
 
     :param choice: a row of ``models``, a folder, or a file; None for the default.
     :param models: the rows that exist; :param default: the one to tune.
-    :param classes: the task's classes, as far as they are named: a batch's tokens are searched for them.
     """
     if choice is None or choice in models:
         return Chosen(choice or default, "single", choice or default)
@@ -66,7 +61,7 @@ def choose_teacher(choice: str | None, models: Sequence[str], default: str, clas
             f"--teacher {choice}: neither a model of params.yaml ({', '.join(models)}), nor a "
             "model's folder, nor a file of answers. Correct it."
         )
-    return Chosen("answers", "answers", path=path, hints=_hints(path, classes))
+    return Chosen("answers", "answers", path=path)
 
 
 def in_model_order(folder: Path, labels: Labels) -> Labels:
@@ -84,37 +79,29 @@ def in_model_order(folder: Path, labels: Labels) -> Labels:
     return {plain[name]: labels[plain[name]] for name in order}
 
 
-def class_order(hints: AnswerHints, labels: Labels, is_ordered: bool) -> list[str] | None:
-    """Return the order of the classes in a file of answers; None if each answer names its class.
+def class_order(labels: Labels, is_ordered: bool) -> list[str] | None:
+    """Return the order of the classes in a file of answers; None if each answer has to name its class.
 
     A list has one number for each class, and labels that are numbers count the classes from 0.
 
     :param labels: the task's classes; :param is_ordered: whether the user named them in this order.
     """
     names = [*labels]
-    counts = [value for value in hints.numbers if not (isinstance(value, str) and value.strip() in names)]
-    for value in counts:
-        if not _is_place(value, names):
-            raise PotstillError(
-                f"--teacher: label {value} is a number, which counts the classes "
-                f"{', '.join(names)} from 0. Write the classes' names as text."
-            )
-    if not counts and not hints.has_lists:
-        return None
-    if not is_ordered and names != [str(index) for index in range(len(names))]:
-        raise PotstillError(
-            "--teacher: the file does not say which class its numbers are for. Name the classes in "
-            f"their order: --labels {quote(spelled(labels))}."
-        )
-    return names
+    # Classes 1 to 5 cannot be counted from 0, too.
+    is_word = all(finite_number(name) is None for name in names)
+    return names if names == [str(index) for index in range(len(names))] or (is_ordered and is_word) else None
 
 
-def _is_place(value: str | float, names: Sequence[str]) -> bool:
-    """Whether a number counts one of the classes, and is not another one's name."""
-    index = float(value)
-    if index not in range(len(names)):
-        return False
-    return names[int(index)] == f"{index:g}" or f"{index:g}" not in names
+def named_classes(path: Path) -> list[str]:
+    """Return the classes that a file of answers names; none if it has but numbers, or lists of them."""
+    described, rows = read_answers(path, None, [])
+    names: dict[str, None] = {}
+    for _, row in rows:
+        if isinstance(row.value, dict):
+            names |= dict.fromkeys(row.value)
+        elif row.kind == "label" and finite_number(str(row.value)) is None and bracketed(str(row.value)) is None:
+            names[str(row.value)] = None
+    return [*(described.classes or names)]
 
 
 def tuning_of(chosen: Chosen, path: str, rows: int, base: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,7 +114,7 @@ def tuning_of(chosen: Chosen, path: str, rows: int, base: Mapping[str, Any]) -> 
         return {"kind": "finished", "checkpoint": path}
     if chosen.kind == "answers":
         tuning = {"kind": "answers", "files": [path], "format": None, "classes": chosen.classes}
-        tuning |= {"mask": _SIGN, "smoothing": 0.1, "floor": 1.0e-4, "min_coverage": 0.5}
+        tuning |= {"mask": _SIGN, "smoothing": 0.1, "min_coverage": 0.5}
         return tuning | {"provenance": {}}
     size = base["batch_size"]
     while size > _LEAST_BATCH and _MOST_EPOCHS * -(-rows // size) < _STEPS:
@@ -148,39 +135,3 @@ def _model(path: Path) -> Chosen:
         check_problem_type(config, path, kind)
         return Chosen(name, "finished", path=path, outputs=len(outputs), task_kind=kind)
     return Chosen(name, "single", name, path)
-
-
-def _hints(path: Path, classes: Sequence[str]) -> AnswerHints:
-    """Return what answers say about their task: the classes that they name, or scores."""
-    described, rows = read_answers(path, None, [*classes])
-    count = counted = 0
-    names: dict[str, None] = dict.fromkeys(described.classes or ())
-    numbers: dict[str | float, None] = {}
-    is_score = has_lists = several = False
-    for _, row in rows:
-        count += 1
-        entries = bracketed(str(row.value)) if row.kind == "label" else None
-        if entries is not None:
-            several = True
-            names.update(dict.fromkeys(row.value if isinstance(row.value, list) else entries))
-        elif row.kind == "label":
-            is_number = finite_number(str(row.value)) is not None
-            (numbers.setdefault(row.value) if is_number else names.setdefault(str(row.value)))
-            counted += is_number
-        elif isinstance(row.value, dict):
-            names.update(dict.fromkeys(row.value))
-        elif row.kind == "logits" and len(row.value) == 1:
-            is_score = True
-            numbers.setdefault(row.value[0])
-        elif row.kind is not None:
-            has_lists = True
-    if 2 * counted < count and format_of(path, None) in BATCHES:
-        numbers.clear()  # a few replies that are no answers
-    if several:
-        return AnswerHints("multilabel", [*names])
-    if described.classes is not None:
-        # Lists, and numbers as labels, refer to these.
-        return AnswerHints("classification", [*names])
-    if names or has_lists or not numbers:
-        return AnswerHints("classification", [*names], [*numbers], has_lists)
-    return AnswerHints("regression" if is_score else None, numbers=[*numbers])

@@ -1,20 +1,12 @@
-"""Guesses what files are about, unless told: texts, label, classes or scores, splits."""
+"""Works out what files are about: texts, label, classes or scores, splits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.onboarding.columns import look_at
-from pipeline_lib.onboarding.guess_columns import (
-    NONE,
-    check_notation,
-    choose_kind,
-    choose_label,
-    choose_texts,
-    kind_of_numbers,
-)
-from pipeline_lib.onboarding.label_sets import LabelSet, choose_label_set
+from pipeline_lib.onboarding.columns import NONE, check_notation, choose_kind, choose_label, choose_texts, look_at
+from pipeline_lib.onboarding.label_sets import choose_label_set
 from pipeline_lib.onboarding.labels import Labels, classes_of, metrics_of, parse_labels, score_range
 from pipeline_lib.onboarding.questions import Ask
 from pipeline_lib.params import METRICS
@@ -48,22 +40,6 @@ class Overrides:
 
 
 @dataclass(frozen=True)
-class AnswerHints:
-    """What a teacher's answers in a file say about a task.
-
-    :ivar kind: None if its labels are numbers, which may be classes or scores.
-    :ivar classes: the classes that it names; :ivar numbers: the different numbers among its labels,
-        or its scores, as they are in the file; :ivar has_lists: whether it has lists of numbers,
-        and does not say which class is which.
-    """
-
-    kind: str | None
-    classes: list[str] = field(default_factory=list)
-    numbers: list[str | float] = field(default_factory=list)
-    has_lists: bool = False
-
-
-@dataclass(frozen=True)
 class TaskGuess:
     """What files are about.
 
@@ -86,11 +62,6 @@ class TaskGuess:
     def examples(self) -> str:
         """The split that students are trained on, or that splits are drawn from."""
         return "all" if "all" in self.contents else "train"
-
-    @property
-    def rows(self) -> int:
-        """The number of rows of that split."""
-        return self.contents[self.examples].table.num_rows
 
     @property
     def is_labelled(self) -> bool:
@@ -116,11 +87,6 @@ class TaskGuess:
             return None
         return self.positive or [*self.labels][1]
 
-    def without(self, classes: Sequence[str]) -> "TaskGuess":
-        """Return it without some of its classes."""
-        labels = {name: values for name, values in self.labels.items() if name not in classes}
-        return replace(self, labels=labels)
-
     def in_order(self, names: Sequence[str]) -> "TaskGuess":
         """Return it with its labels, and their columns if each has one, in another order."""
         order = [[*self.labels].index(name) for name in names]
@@ -134,7 +100,6 @@ class TaskGuess:
 
     def task(self, source: Mapping[str, Any], n_iter: int) -> dict[str, Any]:
         """Return the task as in params.yaml."""
-        blocks = min(MAX_BLOCKS, max(2, self.rows // 1000))
         return {
             "source": {**source},
             "text": self.text,
@@ -145,45 +110,47 @@ class TaskGuess:
             "positive": self.positive,
             "split": self.split,
             "train_fraction": 1.0,
-            "blocks": blocks,
+            "blocks": min(MAX_BLOCKS, max(2, self.contents[self.examples].table.num_rows // 1000)),
             "lexicon": None,
             "augment": {"n_iter": n_iter, "cap": None},
-            "submission": None,
         }
 
 
-def understand(contents: dict[str, Content], overrides: Overrides, hints: AnswerHints | None, ask: Ask) -> TaskGuess:
+def understand(
+    contents: dict[str, Content], overrides: Overrides, answered: Sequence[str] | None, ask: Ask
+) -> TaskGuess:
     """Work out what files are about.
 
     :param contents: by split, without unlabelled texts.
-    :param hints: what a teacher's answers say, if they are given.
+    :param answered: the classes that a teacher's answers name; None: no answers are given.
     """
-    columns = look_at(contents)
+    columns, needed = look_at(contents), answered is None
     text = choose_texts(columns, contents, overrides.text, overrides.label, ask)
     stated = overrides.label, overrides.kind, overrides.labels
-    several = None
-    if overrides.label != NONE:
-        several = choose_label_set(contents, text, *stated, hints is None, ask)
+    several = None if overrides.label == NONE else choose_label_set(contents, text, *stated, needed, ask)
+    counts: list[int] = []
     if several is not None:
-        return _of_several(contents, text, several, overrides, hints)
-    name = choose_label(columns, contents, text, overrides.label, hints is None, ask)
-    with_label = [split for split, content in contents.items() if name in content.names]
-    values = [v for split in with_label for v in _known(split, contents[split].values(name))]
-    if name is None and hints is None:
-        raise PotstillError(
-            "nothing is labelled, and no teacher's answers are given. Name the label column with --label, or a file of "
-            "answers with --teacher FILE; or give these texts with --unlabelled besides labelled ones."
+        column, kind, labels = several.columns, "multilabel", several.labels
+    else:
+        column = choose_label(columns, contents, text, overrides.label, needed, ask)
+        if column is None and needed:
+            raise PotstillError(
+                "nothing is labelled, and no teacher's answers are given. Name the label column with --label, or a "
+                "file of answers with --teacher FILE; or give these texts with --unlabelled besides labelled ones."
+            )
+        values = [v for split, c in contents.items() if column in c.names for v in _known(split, c.values(column))]
+        kind, labels = (
+            _of_teacher(answered, overrides) if column is None else _of_column(column, values, overrides, ask, contents)
         )
-    kind, labels = (
-        _of_teacher(hints, overrides, ask) if name is None else _of_column(name, values, overrides, ask, contents)
-    )
-    label = name and _by_split(name, name, with_label, hints)
-    if isinstance(labels, dict) and kind == "classification" and len(labels) < 2:
-        [only] = labels
-        if name is None:
-            raise PotstillError(f"--teacher: only one class, {only}. Give another file.")
-        raise PotstillError(f"column {name!r}: only one class, {only}. Name another with --label.")
-    counts = [_count(meaning, values) for meaning in labels.values()] if kind == "classification" else []
+        if kind == "classification" and len(labels) < 2:
+            where, remedy = (
+                ("--teacher", "Give another file")
+                if column is None
+                else (f"column {column!r}", "Name another with --label")
+            )
+            raise PotstillError(f"{where}: only one class, {', '.join(labels)}. {remedy}.")
+        if kind == "classification":
+            counts = [_count(meaning, values) for meaning in labels.values()]
     metrics, rare = metrics_of(kind, counts)
     positive = None if rare is None else [*labels][rare]
     if overrides.metrics:
@@ -191,64 +158,40 @@ def understand(contents: dict[str, Content], overrides: Overrides, hints: Answer
         positive = positive if "f1" in metrics else None
     if overrides.positive is not None:
         positive = _checked_positive(overrides.positive, kind, labels, metrics)
-    split = _split(contents, overrides)
-    return TaskGuess(contents, text, label, kind, labels, metrics, positive, split)
-
-
-def _of_several(
-    contents: dict[str, Content], text: list[str], several: LabelSet, overrides: Overrides, hints: AnswerHints | None
-) -> TaskGuess:
-    """Return the task of rows that may have several labels."""
-    columns = several.columns
-    names = {columns} if isinstance(columns, str) else {*columns}
-    with_label = [split for split, content in contents.items() if names <= {*content.names}]
-    label = _by_split(", ".join(sorted(names)), columns, with_label, hints)
-    metrics = metrics_of("multilabel", [])[0]
-    if overrides.metrics:
-        metrics = _checked_metrics(overrides.metrics, "multilabel")
-    if overrides.positive is not None:
-        raise PotstillError(
-            f"--positive {overrides.positive}: F1 is of all labels, of which a row may have several. Leave it out."
-        )
-    split = _split(contents, overrides)
-    task = contents, text, label, "multilabel", several.labels, metrics, None, split
-    return TaskGuess(*task, several.empty)
+    label, split = _by_split(column, contents, needed), _split(contents, overrides)
+    return TaskGuess(
+        contents, text, label, kind, labels, metrics, positive, split, several.empty if several is not None else []
+    )
 
 
 def _by_split(
-    name: str, label: str | list[str], with_label: list[str], hints: AnswerHints | None
-) -> str | list[str] | dict[str, Any]:
-    """Return the label columns: by split, if the training rows lack them.
-
-    :param name: what messages call them; :param with_label: the splits that have them.
-    """
-    if {"train", "all"} & set(with_label):
-        return label
-    if hints is None:
+    column: str | list[str] | None, contents: dict[str, Content], needed: bool
+) -> str | list[str] | dict[str, Any] | None:
+    """Return the label columns: by split, if the training rows lack them."""
+    names = {column} if isinstance(column, str) else {*(column or ())}
+    having = [split for split, content in contents.items() if names <= {*content.names}]
+    if column is None or {"train", "all"} & {*having}:
+        return column
+    if needed:
         raise PotstillError(
-            f"column {name!r} is only in {', '.join(with_label)}, so nothing can be learned "
+            f"column {', '.join(sorted(names))!r} is only in {', '.join(having)}, so nothing can be learned "
             "from it. Name another with --label, or a file of answers with --teacher FILE."
         )
-    return dict.fromkeys(with_label, label)
+    return dict.fromkeys(having, column)
 
 
-def _of_teacher(hints: AnswerHints, overrides: Overrides, ask: Ask) -> tuple[str, Labels]:
-    numbers = [str(value) for value in hints.numbers]
-    kind = overrides.kind or hints.kind
-    if kind is None and overrides.labels is not None:
-        kind = "classification" if ";" in overrides.labels else "regression"
-    kind = kind or kind_of_numbers("--teacher: labels", [*map(float, numbers)], ask)
-    if kind == "regression":
-        return kind, score_range(numbers, overrides.labels)
-    if overrides.labels is not None:
-        return kind, parse_labels(overrides.labels, ())
-    if hints.kind is None:
-        return kind, {name: [name] for name in classes_of(numbers, None)}
-    if not hints.classes:
+def _of_teacher(answered: Sequence[str], overrides: Overrides) -> tuple[str, Labels]:
+    """Return the kind and the labels of a task whose only labels are a teacher's."""
+    spec = overrides.labels
+    kind = overrides.kind or ("classification" if spec is None or ";" in spec else "regression")
+    if spec is not None:
+        return kind, score_range((), spec) if kind == "regression" else parse_labels(spec, ())
+    if kind != "classification" or not answered:
         raise PotstillError(
-            "--teacher: the file does not name its classes. Name them in their order: --labels 'bad;good'."
+            "--teacher: the file's answers do not say what they are about. Name the classes in their order, "
+            "--labels 'bad;good', or the range of their scores, --labels 0..5."
         )
-    return kind, {name: [name] for name in hints.classes}
+    return kind, {name: [name] for name in answered}
 
 
 def _of_column(
@@ -259,12 +202,10 @@ def _of_column(
     kind = overrides.kind or ("classification" if names or described else None)
     if kind != "classification":
         check_notation(name, values, contents)
-    kind = choose_kind(name, values, kind, overrides.teacher_kind, ask)
+    kind = kind or choose_kind(name, values, overrides.teacher_kind, ask)
     if kind == "regression":
         return kind, score_range(values, overrides.labels)
-    if overrides.labels is not None:
-        return kind, parse_labels(overrides.labels, values)
-    return kind, classes_of(values, names)
+    return kind, classes_of(values, names) if overrides.labels is None else parse_labels(overrides.labels, values)
 
 
 def _known(split: str, values: Sequence[str]) -> Sequence[str]:
@@ -289,12 +230,10 @@ def _checked_metrics(names: Sequence[str], kind: str) -> list[str]:
 
 
 def _checked_positive(positive: str, kind: str, labels: Labels, metrics: Sequence[str]) -> str:
-    if kind == "regression":
-        raise PotstillError(f"--positive {positive}: scores have no classes. Leave it out.")
+    if kind != "classification" or len(labels) != 2:
+        raise PotstillError(f"--positive {positive}: it names one of two classes, and these are not two. Leave it out.")
     if positive not in labels:
         raise PotstillError(f"--positive: no class {positive!r}; there are {', '.join(labels)}. Name one of them.")
-    if len(labels) != 2:
-        raise PotstillError(f"--positive {positive}: of {len(labels)} classes, F1 is the mean over all. Leave it out.")
     if "f1" not in metrics:
         raise PotstillError(
             f"--positive {positive}: F1 is not among the metrics, {', '.join(metrics)}. Add it: "
@@ -310,12 +249,12 @@ def _split(contents: dict[str, Content], overrides: Overrides) -> dict[str, Any]
             if share is not None:
                 raise PotstillError(f"{flag} {share:g}: a dev file is given, so none is drawn.")
         return None
-    rows = next(iter(contents.values())).table.num_rows
     if overrides.dev == 0:
         raise PotstillError(
             "--dev 0: learning rates, steps and thresholds are chosen on dev, so it cannot be "
             "empty. Give a share above 0, or a file."
         )
+    rows = next(iter(contents.values())).table.num_rows
     dev = overrides.dev or (DEV if rows >= FEW_ROWS else 2 * DEV)
     test = 0.0 if "test" in contents else TEST if overrides.test is None else overrides.test
-    return {"dev": dev, "test": test, "seed": 1}
+    return {"dev": dev, "test": test}

@@ -1,17 +1,28 @@
-"""Computing wide outputs (sentence vectors, layer states) and proving their alignment."""
+"""Computing wide outputs (sentence vectors, layer states), or looking outputs up, and proving their alignment."""
 
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pipeline_lib.base.devices import single_thread
-from pipeline_lib.base.files import write_json
-from pipeline_lib.outputs.alignment import proof_key, prove_vectors
+from pipeline_lib.base.files import write_json, write_json_lines
+from pipeline_lib.outputs.alignment import equal_keys, proof_key, prove_vectors
+from pipeline_lib.outputs.averages import AveragePass
+from pipeline_lib.outputs.files.keyed_table import content_keys, read_texts
+from pipeline_lib.outputs.files.lookup_pass import LookupPass
 from pipeline_lib.outputs.teacher_pass import TeacherPass
+from pipeline_lib.shards.columns import FIRST, column_suffixes
 from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.engine.protocol import Engine
 from pipeline_lib.shards.kept import kept_json
 from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.vectors import StoredVectors
+
+UNANSWERED = "unanswered.jsonl"
+"""Next to the outputs: what has no answer, one per line."""
 
 
 def precompute_vectors(inputs: ShardSet, teacher_pass: TeacherPass, folder: Path, engine: Engine, title: str) -> str:
@@ -36,3 +47,49 @@ def precompute_vectors(inputs: ShardSet, teacher_pass: TeacherPass, folder: Path
         f"{manifest.rows:,} rows; {report}; of {figures['recomputed_rows']} run again "
         f"{figures['nearest_to_their_own']:.0%} nearest to their own"
     )
+
+
+def take_outputs(lookup: LookupPass | AveragePass, inputs: ShardSet, folder: Path, engine: Engine) -> str:
+    """Look up the outputs for a shard set into ``folder``, and list what has none.
+
+    That the rows are aligned is written next to the outputs, in alignment.json.
+
+    :returns: a summary: how many rows there are, and how many have no output.
+    """
+    manifest, report = run_pass(lookup, inputs, folder, engine)
+    outputs = ShardSet.open(folder)
+    missing = list_unanswered(inputs, outputs, lookup.mask)
+    figures = {"rows": manifest.rows, "rows_with_equal_key": equal_keys(inputs, outputs)}
+    write_json(folder / "alignment.json", figures | manifest.counts)
+    what = "sentences without a vector" if manifest.kind == "vectors" else "without an answer"
+    note = f", {missing:,} {what}: {folder / UNANSWERED}" if missing else ""
+    return f"{manifest.rows:,} rows; {report}{note}"
+
+
+def list_unanswered(inputs: ShardSet, outputs: ShardSet, mask: str) -> int:
+    """Write what has no answer, if anything, next to the outputs; return how many there are.
+
+    :param mask: what a masked word is replaced by.
+    """
+    count = outputs.manifest.counts.get("unanswered", 0)
+    if count:
+        write_json_lines(outputs.folder / UNANSWERED, _unanswered(inputs, outputs, mask))
+    return count
+
+
+def _unanswered(inputs: ShardSet, outputs: ShardSet, mask: str) -> Iterator[dict[str, Any]]:
+    """Yield ``shard``, ``row``, content ``key``, ``text`` and ``text_pair`` of what has no answer.
+
+    A pair's sentences need separate vectors.
+    """
+    apart = outputs.manifest.kind == "vectors"
+    shards = zip(inputs.manifest.shards, inputs.tables(), outputs.tables(), strict=True)
+    for shard, rows, stored in shards:
+        for number, side in enumerate(column_suffixes(rows) if apart else (FIRST,)):
+            values = StoredVectors([(stored, side)], "vector" if apart else "logits")
+            missing = np.flatnonzero(np.isnan(values[np.arange(len(values))]).any(axis=1))
+            sides = read_texts(rows.take(missing), mask)
+            sides = [sides[number]] if apart else sides
+            for row, key, *texts in zip(missing.tolist(), content_keys(sides), *sides, strict=True):
+                named = dict(zip(("text", "text_pair"), texts, strict=False))
+                yield {"shard": shard.name, "row": row, "key": f"{key:016x}", **named}

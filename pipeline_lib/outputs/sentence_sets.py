@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.outputs.files.content_keys import read_texts
+from pipeline_lib.outputs.files.keyed_table import read_texts
 from pipeline_lib.params import Params
 from pipeline_lib.shards.shard_sets import ShardSet
 

@@ -29,13 +29,15 @@ from pipeline_lib.shards.vectors import StoredVectors, pack
 
 
 @dataclass(frozen=True)
-class ModelPass(ShardPass):
-    """A pass that runs a model: everything that its outputs depend on besides the input shard.
+class TeacherPass(ShardPass):
+    """A pass over a teacher, with outputs for every row, and all that they depend on besides the input shard.
 
+    :cvar column: the column that holds its outputs.
     :ivar folder: the model's folder.
     :ivar digest: of its weights, tokenizer, configuration.
     """
 
+    column: ClassVar[str]
     folder: Path
     digest: str
     device: str
@@ -96,16 +98,6 @@ class ModelPass(ShardPass):
         Meanwhile the next one's texts are tokenised, and the last one's outputs are written.
         """
         return 1 if self.device == "cpu" else 3
-
-
-@dataclass(frozen=True)
-class TeacherPass(ModelPass):
-    """A pass over a teacher, with outputs for every row.
-
-    :cvar column: the column that holds its outputs.
-    """
-
-    column: ClassVar[str]
 
     def sides(self, rows: pa.Table) -> tuple[str, ...]:
         """Return the suffixes of the output columns for ``rows``."""

@@ -15,11 +15,10 @@ from pipeline_lib.params.encoders import (
     SentenceVectors,
 )
 from pipeline_lib.params.file import Params, check_params, load_params
-from pipeline_lib.params.joint import Joint
-from pipeline_lib.params.methods import Evaluate, Method, Objective, Optimiser, Speed, TeacherRuns, register_objective
+from pipeline_lib.params.joint import JOINT_OBJECTIVE, Joint
+from pipeline_lib.params.methods import Method, Objective, Optimiser, TeacherRuns, register_objective
 from pipeline_lib.params.models import (
     AnswerFiles,
-    AnswerFormat,
     Average,
     FineTuning,
     Finished,
@@ -41,7 +40,6 @@ from pipeline_lib.params.models import (
 )
 from pipeline_lib.params.retrieval import (
     EncoderSystem,
-    JudgedFiles,
     ModelSystem,
     RankingSystem,
     RerankedSystem,
@@ -77,7 +75,6 @@ from pipeline_lib.params.task_sources import (
     Split,
 )
 from pipeline_lib.params.tasks import (
-    ADDED,
     CORRELATIONS,
     DECISIONS,
     LABEL_SCORES,
@@ -97,12 +94,11 @@ from pipeline_lib.params.tasks import (
     Task,
     kind_of,
 )
-from pipeline_lib.params.transfer import Recipe, Substitution, Tagger
+from pipeline_lib.params.transfer import Recipe, Tagger
 from pipeline_lib.params.wikipedia import (
     CorpusFiles,
     CorpusSource,
     HubCorpus,
-    Keep,
     PackageCorpus,
     Splitter,
     Validation,

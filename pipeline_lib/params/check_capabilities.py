@@ -21,13 +21,11 @@ def check_demands(params: Params) -> None:
 
 def _check_objectives(params: Params) -> None:
     for task in (name for name, settings in params.tasks.items() if settings.is_regression):
-        rows = {f"methods.{name}": row for name, row in params.methods_of(task).items()}
-        rows |= {f"joint.{name}": row for name, row in params.joint.items() if task in row.tasks}
-        for where, row in rows.items():
+        for name, row in params.methods_of(task).items():
             if "soft_labels" in row.objective.weights:
                 raise ValueError(
-                    f"{where}.objective.soft_labels: task {task} is a regression, whose one output has no "
-                    f"probabilities to learn from. Use logits, or name the other tasks in {where}.tasks"
+                    f"methods.{name}.objective.soft_labels: task {task} is a regression, whose one output has no "
+                    f"probabilities to learn from. Use logits, or name the other tasks in methods.{name}.tasks"
                 )
 
 
@@ -39,10 +37,7 @@ def _check_outputs(params: Params) -> None:
                 _check_answered(params, f"methods.{name}", row, task, row.data)
     for name, row in params.joint.items():
         for task, recipe in row.tasks.items():
-            original = params.transfer[recipe].changes_nothing
-            labelled = original and params.tasks[task].learns_from_labels
-            if row.objective.needs_teacher or not labelled:
-                _check_answered(params, f"joint.{name}", row, task, recipe)
+            _check_answered(params, f"joint.{name}", row, task, recipe)
 
 
 def _check_answered(params: Params, where: str, row: Method | Joint, task: str, recipe: str) -> None:
@@ -146,11 +141,6 @@ def _check_decisions(params: Params) -> None:
     """Reject keys that make no sense for a row's task: scores involve no decision, classes do."""
     for task, settings in params.tasks.items():
         for name, method in params.methods_of(task).items():
-            if method.min_confidence is not None and settings.is_regression:
-                raise ValueError(
-                    f"methods.{name}.min_confidence: {task} is a regression, whose teacher has "
-                    "no confidence. Take it out, or restrict the row by its `tasks`"
-                )
             if method.temperature is not None and settings.is_regression:
                 raise ValueError(
                     f"methods.{name}.temperature: {task} is a regression, which has no "

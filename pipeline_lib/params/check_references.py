@@ -6,9 +6,9 @@ from pipeline_lib.base.layout import HELDOUT, STATES
 from pipeline_lib.params.base import references
 from pipeline_lib.params.check_capabilities import check_demands, check_layers
 from pipeline_lib.params.encoders import STARTS, GeneralEncoder
-from pipeline_lib.params.joint import Joint
+from pipeline_lib.params.joint import JOINT_OBJECTIVE, Joint
 from pipeline_lib.params.measured import check_measured
-from pipeline_lib.params.methods import BESIDE, Method
+from pipeline_lib.params.methods import Method
 from pipeline_lib.params.models import Average, Teacher
 from pipeline_lib.params.schema import Params
 
@@ -156,16 +156,16 @@ def _check_taken(params: Params, name: str, method: Method) -> None:
             f"methods.{name}.optimiser: null takes a joint training's student as it is, and "
             f"{method.start} is not one. Name a row of `joint` as its start, or an optimiser"
         )
-    for key in ("iterations", "repeat_originals", "min_confidence", "threshold"):
+    for key in ("iterations", "threshold"):
         if getattr(method, key) is not None:
             raise ValueError(
                 f"methods.{name}.{key}: without an optimiser the student of {method.start} is "
                 "taken as it is. Set null, or name an optimiser"
             )
-    if method.objective != joint.objective:
+    if method.objective.weights != JOINT_OBJECTIVE:
         raise ValueError(
             f"methods.{name}.objective: without an optimiser the student is that of "
-            f"{method.start}. Give that row's objective, or name an optimiser"
+            f"{method.start}, which learned logits. Give {{logits: 1.0}}, or name an optimiser"
         )
 
 
@@ -267,11 +267,6 @@ def _check_joint(params: Params) -> None:
                     f"joint.{name}.tasks: {task} has no labels (`label`) to choose by on dev. "
                     "Leave it out, or train it by itself"
                 )
-        if joint.objective.needs_states or joint.objective.needs_running_teacher:
-            raise ValueError(
-                f"joint.{name}.objective: only a method's row learns from a teacher's layers; "
-                f"leave out {', '.join(n for n in joint.objective.weights if n in BESIDE)}"
-            )
 
 
 def _check_sets(params: Params, where: str, tasks: Mapping[str, str | None]) -> None:

@@ -11,6 +11,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from pipeline_lib.params.base import Count, Positive, Ref, Section, Seed
 from pipeline_lib.params.methods import RUNNING, Objective, TeacherRuns
+from pipeline_lib.params.models import TeacherFormat
 
 STARTS = ("vectors", "random", "model")
 """What a student can start from besides an encoder: word vectors, random weights, or the layers of
@@ -43,7 +44,7 @@ class SentenceVectorFiles(Section):
     """
 
     files: Annotated[list[str], Field(min_length=1)]
-    format: Literal["parquet", "arrow", "csv", "tsv", "jsonl", "openai-batch"] | None
+    format: TeacherFormat | None
     mask: Annotated[str, Field(min_length=1)]
     provenance: dict[str, str]
     storage: VectorStorage
@@ -117,10 +118,9 @@ AnyEncoder = Annotated[
 class CatalogueRow(Section):
     """Wikipedia's training sentences, embedded by an encoder into a searchable index.
 
-    ``encoder``: a row of ``encoders``.  ``storage``: the number format of the vectors.
+    ``encoder``: a row of ``encoders``.
     ``approximate``: the library of an approximate index beside them, or null.
     """
 
     encoder: Annotated[str, Ref("encoders")]
-    storage: VectorStorage
     approximate: Literal["usearch", "faiss"] | None

@@ -91,7 +91,7 @@ def _explain(fault: Any) -> str:
     key = ".".join(_inner(fault)) or "the file"
     if fault["type"] == "extra_forbidden":
         if instead := instead_of(key):
-            return f"{key}: is gone: {instead}."
+            return f"{key}: this key is gone. Remove it: {instead}."
         return f"{key}: unknown key. Take it out or correct it{_nearest(str(path[-1]))}."
     if fault["type"] == "union_tag_not_found":
         key = f"{key}.{fault['ctx']['discriminator'].strip(chr(39))}"
@@ -108,7 +108,7 @@ def _is_tag(path: list[Any], i: int) -> bool:
         return path[i] in ("classification", "regression", "multilabel")
     if i > 1 and path[i - 2] == "students":
         return path[i] in ARCHITECTURES
-    tags = ("package", "files", "glue", "hub", "neighbours", "path", "model", "file", "task")
+    tags = ("package", "files", "glue", "hub", "neighbours", "path", "model", "file")
     if i > 1 and path[i - 2] == "models":
         return path[i] in ("package", "package_parts", "path", "hub")
     if i > 1 and path[i - 2] == "encoders":

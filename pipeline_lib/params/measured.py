@@ -31,8 +31,7 @@ def check_measured(params: Params) -> None:
 
 
 def _check_retrieval(params: Params, where: str, row: Retrieval) -> None:
-    if isinstance(row.source, TaskPairs):
-        _check_pairs(params, f"{where}.source", row.source)
+    _check_pairs(params, f"{where}.source", row.source)
     for name, system in row.systems.items():
         _check_system(params, f"{where}.systems.{name}", system, row)
     if row.teacher is not None:
@@ -55,12 +54,6 @@ def _check_pairs(params: Params, where: str, source: TaskPairs) -> None:
 def _check_system(params: Params, where: str, system: RankingSystem, row: Retrieval) -> None:
     if system.kind == "student":
         _check_student(params, where, system)
-    elif system.kind == "encoder":
-        if system.documents == "model" and isinstance(params.sentence_vectors, SentenceVectorFiles):
-            raise ValueError(
-                f"{where}.documents: `sentence_vectors` are read from files, and there is no model "
-                "here to embed documents. Set encoder"
-            )
     elif system.kind == "reranked":
         others = [name for name, other in row.systems.items() if other.kind != "reranked"]
         _check_names(f"{where}.first", [system.first], others)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from pipeline_lib.params.base import Count, Fraction, Positive, Ref, Section, Seed, Select, TaskNames, Times
+from pipeline_lib.params.base import Count, Fraction, Positive, Ref, Section, Select, TaskNames, Times
 from pipeline_lib.params.models import TrainingPrecision
 
 
@@ -133,13 +133,12 @@ class Method(Section):
     that have the row (null: all that have its transfer set, its teacher and its start).  ``iterations`` is how many
     of the transfer set's iterations are used (0: only the originals; null: all).
 
-    Six keys can be left out.  ``teacher`` is the row's; a row that reads outputs must name it if its task has more
+    Four keys can be left out.  ``teacher`` is the row's; a row that reads outputs must name it if its task has more
     than one.  ``teacher_runs`` goes with the terms :data:`RUNNING`.  The others have no effect if left out:
-    ``repeat_originals`` says how often every original row is used, ``min_confidence`` leaves out synthetic rows
-    whose class the teacher gives a lower probability, ``threshold`` moves the decision between classes, in every
-    export: ``dev`` between two to where the first metric is best on dev, ``likelihood`` between any number to where
-    their probabilities fit dev's labels best.  ``temperature: dev`` divides the trained student's logits by the
-    value that makes its probabilities fit dev's labels best, which changes no answer.
+    ``threshold`` moves the decision between classes, in every export: ``dev`` between two to where the first metric
+    is best on dev, ``likelihood`` between any number to where their probabilities fit dev's labels best.
+    ``temperature: dev`` divides the trained student's logits by the value that makes its probabilities fit dev's
+    labels best, which changes no answer.
     """
 
     student: Annotated[str, Ref("students")]
@@ -152,22 +151,5 @@ class Method(Section):
     tasks: TaskNames
     teacher: Annotated[str | None, Ref("teachers")] = None
     teacher_runs: TeacherRuns | None = None
-    repeat_originals: Positive | None = None
-    min_confidence: Annotated[float, Field(gt=0, lt=1)] | None = None
     threshold: Literal["dev", "likelihood"] | None = None
     temperature: Literal["dev"] | None = None
-
-
-class Evaluate(Section):
-    """Comparison with the undistilled row: resamples of the evaluation set, and the interval."""
-
-    resamples: Annotated[int, Field(ge=100, le=1_000_000)]
-    confidence: Annotated[float, Field(gt=0, lt=1)]
-    seed: Seed
-
-
-class Speed(Section):
-    """The timing of teacher and students: turns of each, and the least duration of one."""
-
-    seconds: Annotated[float, Field(gt=0, le=3600)]
-    repeats: Times

@@ -6,7 +6,6 @@ from pydantic import Field, model_validator
 
 from pipeline_lib.params.base import (
     Count,
-    Fraction,
     Name,
     PinnedPackage,
     Positive,
@@ -76,9 +75,6 @@ class Tuning(Section):
     learning_rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
     epochs: Times
     batch_size: Positive
-    warmup: Fraction
-    weight_decay: Annotated[float, Field(ge=0)]
-    clip_norm: Annotated[float, Field(gt=0)]
     freeze_embeddings: bool
     # No float16: it would need gradient scaling.
     precision: TrainingPrecision
@@ -95,14 +91,12 @@ class FineTuning(Tuning):
 class Refining(Tuning):
     """A teacher of several tasks at once, one encoder with a head for each (Liu 2020, 4.1.1).
 
-    ``sampling: all`` uses every task's batches once per epoch.  A number a uses as many, drawing
-    the task of each with a probability proportional to (rows of the task) ** a.  ``ranking`` gives,
-    for tasks whose pairs are a question and a candidate answer, the label of correct answers: their
-    rows are compared with those of the same question (MT-DNN, Liu et al. 2019, section 3).
+    Every task's batches are used once per epoch.  ``ranking`` gives, for tasks whose pairs are a question and a
+    candidate answer, the label of correct answers: their rows are compared with those of the same question (MT-DNN,
+    Liu et al. 2019, section 3).
     """
 
     kind: Literal["refined"]
-    sampling: Literal["all"] | Probability
     ranking: dict[Name, str]
 
 
@@ -120,38 +114,27 @@ class Finished(Section):
         return self.checkpoint.replace("{task}", task)
 
 
-AnswerFormat = Literal[
-    "parquet",
-    "arrow",
-    "csv",
-    "tsv",
-    "jsonl",
-    "openai-batch",
-    "anthropic-batch",
-    "gemini-batch",
-    "bedrock-batch",
-    "vllm",
-]
+TeacherFormat = Literal["parquet", "arrow", "csv", "tsv", "jsonl"]
 
 
 class AnswerFiles(Section):
     """A teacher whose answers are read from files: those of an LLM, an ensemble, an API.
 
     ``files`` are below ``inputs``; ``{task}`` in them is replaced by the task.  ``format`` null: by file extension.
+    ``reply`` is the path to the replies in a batch of a provider that is not known, such as ``response.body.text``.
     ``classes`` gives the order of the classes in lists of numbers (null: the files say).  ``mask`` is what the
     files' texts write for a masked word.  ``smoothing`` is the share of a bare label that is spread over all classes
-    (Szegedy et al. 2016, section 7), ``floor`` the lowest probability of a class.  Rows whose probabilities cover
-    less than ``min_coverage`` have no answer.  ``provenance`` is copied into the manifests: model, revision, prompt,
-    licence or terms.
+    (Szegedy et al. 2016, section 7).  Rows whose probabilities cover less than ``min_coverage`` have no answer.
+    ``provenance`` is copied into the manifests: model, revision, prompt, licence or terms.
     """
 
     kind: Literal["answers"]
     files: Annotated[list[str], Field(min_length=1)]
-    format: AnswerFormat | None
+    format: TeacherFormat | None
+    reply: str | None = None
     classes: Annotated[list[str], Field(min_length=1)] | None
     mask: Annotated[str, Field(min_length=1)]
     smoothing: Annotated[float, Field(ge=0.0, lt=1.0)]
-    floor: Annotated[float, Field(gt=0.0, le=0.1)]
     min_coverage: Probability
     provenance: dict[str, str]
 

@@ -1,11 +1,36 @@
-"""Keys that params.yaml had in earlier versions, and what to use instead of each."""
+"""Keys that params.yaml had once: each is refused by name, with what to use instead."""
 
 from fnmatch import fnmatchcase
 
-REMOVED: dict[str, str] = {"engine.per_training": "one process trains each model; remove the key"}
-"""By pattern of the dotted key (``*`` for a row's name): what to use instead."""
+REMOVED: dict[str, str] = {
+    "catalogues.*.storage": "vectors are kept in float16",
+    "engine.per_training": "one process trains each model; remove the key",
+    "evaluate": "there are 1,000 resamples, and the interval is of 95 %",
+    "joint.*.min_count": "every word of the group's training sets is known",
+    "joint.*.objective": "a joint training learns the teachers' logits",
+    "joint.*.sampling": "every batch of every task is used once per epoch",
+    "methods.*.min_confidence": "no synthetic row is left out",
+    "methods.*.repeat_originals": "every row is used once per epoch",
+    "retrieval.*.source.qrels": "give the pairs as a task, or evaluate an exported encoder with sentence-transformers",
+    "retrieval.*.systems.*.dimensions": "vectors are compared whole",
+    "retrieval.*.systems.*.documents": "one encoder embeds both; compare its model by `kind: model`",
+    "retrieval.*.systems.*.storage": "vectors are compared in float32",
+    "speed": "each form is timed three times, for a second",
+    "tasks.*.added_labels": "list the file in `source.files.train`, as in [train.csv, more.csv]",
+    "tasks.*.lexicon": "the words are counted in the training set",
+    "tasks.*.split.seed": "splits are always drawn with the seed 1",
+    "tasks.*.submission": "the files of a GLUE submission are named in benchmarks/papers/submission.py; remove the key",
+    "teachers.*.tuning.clip_norm": "gradients are always clipped to a norm of 1",
+    "teachers.*.tuning.floor": "probabilities below 0.0001 are raised to it; remove the key",
+    "teachers.*.tuning.sampling": "every batch of every task is used once per epoch",
+    "teachers.*.tuning.warmup": "the rate always rises over a tenth of the steps",
+    "teachers.*.tuning.weight_decay": "it is always 0.01",
+    "transfer.*.substitution": "words are masked or replaced by part of speech: use `p_mask` and `p_pos`",
+    "wikipedia.keep": "sentences are always kept by the same rules (docs/wikipedia-and-encoders.md)",
+}
+"""Dotted key, in which ``*`` stands for any name, to what to use instead."""
 
 
 def instead_of(key: str) -> str | None:
-    """Return what to use instead of a dotted key; None if there never was such a key."""
-    return next((instead for pattern, instead in REMOVED.items() if fnmatchcase(key, pattern)), None)
+    """Return what to use instead of a key that is gone; None for one that never was."""
+    return next((use for pattern, use in REMOVED.items() if fnmatchcase(key, pattern)), None)

@@ -24,20 +24,6 @@ class TaskPairs(Section):
     graded: bool
 
 
-class JudgedFiles(Section):
-    """A folder below ``inputs`` in BEIR's layout: corpus.jsonl, queries.jsonl, and judgements.
-
-    ``qrels`` is the file of judgements in it, such as qrels/test.tsv; a document with a score of
-    ``relevant`` or more is an answer.  ``graded``: nDCG's gain is that score, instead of 0 and 1.
-    """
-
-    kind: Literal["files"]
-    folder: str
-    qrels: str
-    relevant: float
-    graded: bool
-
-
 class StudentSystem(Section):
     """A method's students: each sentence's vector, compared by f or by the cosine.
 
@@ -51,29 +37,14 @@ class StudentSystem(Section):
     label: str | None
 
 
-class _Kept(Section):
-    """Two keys that can be left out: how the documents' vectors are stored, as in an index.
-
-    ``dimensions``: how many leading values of their vectors and the queries' are used (null: all).
-    """
-
-    dimensions: Positive | None = None
-    storage: Literal["float32", "float16", "int8"] = "float32"
-
-
-class EncoderSystem(_Kept):
-    """The cosine of a sentence encoder's vectors.
-
-    ``documents``, which can be left out: ``encoder``, or ``model``, where the encoder embeds only
-    the queries, and the documents are embedded by the model that it was trained to match.
-    """
+class EncoderSystem(Section):
+    """The cosine of a sentence encoder's vectors."""
 
     kind: Literal["encoder"]
     encoder: Annotated[str, Ref("encoders")]
-    documents: Literal["encoder", "model"] = "encoder"
 
 
-class ModelSystem(_Kept):
+class ModelSystem(Section):
     """The cosine of a pretrained model's vectors, as ``sentence_vectors`` describes them."""
 
     kind: Literal["model"]
@@ -111,7 +82,7 @@ class Retrieval(Section):
     ``queries``: how many of them are used (null: all).  ``at``: the cutoffs k of the metrics.
     """
 
-    source: Annotated[TaskPairs | JudgedFiles, Field(discriminator="kind")]
+    source: TaskPairs
     queries: Positive | None
     systems: Annotated[dict[Name, RankingSystem], Field(min_length=1)]
     teacher: TeacherOrder | None

@@ -10,13 +10,13 @@ from pipeline_lib.params.base import Name, Positive, Section, Seed
 from pipeline_lib.params.encoders import STARTS, AnyEncoder, AnySentenceVectors, CatalogueRow, Encoder, SentenceVectors
 from pipeline_lib.params.engine import EngineSettings
 from pipeline_lib.params.joint import Joint
-from pipeline_lib.params.methods import Evaluate, Method, Optimiser, Speed
+from pipeline_lib.params.methods import Method, Optimiser
 from pipeline_lib.params.models import ModelSource, Precompute, Teacher, Vocabulary
 from pipeline_lib.params.retrieval import Retrieval, Similarity
 from pipeline_lib.params.sources import MODELS, WIKIPEDIA, InputFile, RunSource, model_folder
 from pipeline_lib.params.students import AnyStudent, holds_students
 from pipeline_lib.params.tasks import Task
-from pipeline_lib.params.transfer import Recipe, Substitution, Tagger
+from pipeline_lib.params.transfer import Recipe, Tagger
 from pipeline_lib.params.wikipedia import Wikipedia
 
 
@@ -44,8 +44,6 @@ class Params(Section):
     joint: dict[Name, Joint]
     methods: Annotated[dict[Name, Method], Field(min_length=1)]
     seeds: Annotated[list[Seed], Field(min_length=1)]
-    evaluate: Evaluate
-    speed: Speed
     retrieval: dict[Name, Retrieval]
     similarity: dict[Name, Similarity]
     wikipedia: Wikipedia | None
@@ -56,7 +54,6 @@ class Params(Section):
         for name, task in self.tasks.items():
             key = f"tasks.{name}"
             sources.append(RunSource(f"task {name}", f"{key}.source", task.source, key, name))
-            sources.append(RunSource(f"lexicon of {name}", key, task, key, name))
             for number, texts in enumerate(task.pool.sources if task.pool else []):
                 what, at = f"pool of {name}, {number}", f"{key}.pool.sources.{number}"
                 sources.append(RunSource(what, at, texts, key, name))
@@ -72,9 +69,6 @@ class Params(Section):
         words, sentences = self.vocabulary.vectors, self.sentence_vectors
         sources.append(RunSource("word vectors", "vocabulary.vectors", words, MODELS))
         sources.append(RunSource("sentence vectors", "sentence_vectors", sentences, MODELS))
-        for name, row in self.retrieval.items():
-            what, key = f"collection of {name}", f"retrieval.{name}"
-            sources.append(RunSource(what, f"{key}.source", row.source, key, name))
         return {source.what: source for source in sources}
 
     def input_files(self) -> list[InputFile]:
@@ -158,11 +152,6 @@ class Params(Section):
             for name, system in retrieval.systems.items()
             if system.kind == "model"
         ]
-        lengths += [
-            (f"transfer.{name}.substitution.max_length", rule.max_length, rule.model)
-            for name, recipe in self.transfer.items()
-            if (rule := recipe.substitution) and rule.model is not None
-        ]
         vectors = self.sentence_vectors
         if isinstance(vectors, SentenceVectors):
             lengths.append(("sentence_vectors.max_length", vectors.max_length, vectors.model))
@@ -205,11 +194,6 @@ class Params(Section):
     def recipes_of(self, task: str) -> list[str]:
         """Return the names of the transfer sets that are made for one task."""
         return [name for name, recipe in self.transfer.items() if recipe.covers(task)]
-
-    def substitutions_of(self, task: str) -> list[Substitution]:
-        """Return the substitution rules of one task's transfer sets."""
-        recipes = (self.transfer[name] for name in self.recipes_of(task))
-        return [recipe.substitution for recipe in recipes if recipe.substitution]
 
     def recipe(self, name: str) -> Recipe:
         """Return one transfer-set recipe; an unknown name raises an error that lists them."""

@@ -16,15 +16,13 @@ from pipeline_lib.params.models import (
     VectorFile,
 )
 from pipeline_lib.params.pool import OwnTexts
-from pipeline_lib.params.retrieval import JudgedFiles
 from pipeline_lib.params.task_sources import GlueFolder, HubDataset, OwnFiles
-from pipeline_lib.params.tasks import ADDED, TaskBase
 from pipeline_lib.params.wikipedia import CorpusFiles, HubCorpus
 
 CONFIG = "config.json"
 """The file that every model's folder has."""
 MODELS, WIKIPEDIA = "models", "wikipedia"
-"""Who reads a file besides a task or a row of `retrieval`: the stages that fetch these."""
+"""Who reads a file besides a task: the stages that fetch these."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class RunSource:
 
     :ivar what: what it is, such as ``task movies``.
     :ivar key: of params.yaml; :ivar settings: what stands there.
-    :ivar reader: who reads its files: ``tasks.<name>``, ``retrieval.<name>``, :data:`MODELS` or :data:`WIKIPEDIA`.
+    :ivar reader: who reads its files: ``tasks.<name>``, :data:`MODELS` or :data:`WIKIPEDIA`.
     :ivar name: that of its row, if it has one; :ivar task: the one that a teacher knows.
     """
 
@@ -89,13 +87,9 @@ class RunSource:
     def paths(self) -> list[tuple[str, str]]:
         """The paths below ``inputs`` that it names, each behind the rest of its key."""
         match self.settings:
-            case OwnFiles(files=files):
-                return [(f"files.{split}", path) for split, path in files.items()]
-            case GlueFolder(folder=folder, files=files):
-                return [(f"files.{split}", Path(folder, path).as_posix()) for split, path in files.items()]
-            case TaskBase(lexicon=lexicon, added_labels=added):
-                named = {"lexicon": lexicon, ADDED: added}
-                return [(key, path) for key, path in named.items() if path is not None]
+            case OwnFiles() | GlueFolder():
+                splits = self.settings.files
+                return [(f"files.{split}", path) for split in splits for path in self.settings.paths_of(split)]
             case LocalModel(path=path) | VectorFile(path=path):
                 return [("path", path)]
             case Finished():
@@ -104,9 +98,6 @@ class RunSource:
                 return _numbered(self.settings.paths(self.task))
             case SentenceVectorFiles(files=files) | CorpusFiles(files=files) | OwnTexts(files=files):
                 return _numbered(files)
-            case JudgedFiles(folder=folder, qrels=qrels):
-                names = (("folder", "corpus.jsonl"), ("folder", "queries.jsonl"), ("qrels", qrels))
-                return [(key, Path(folder, name).as_posix()) for key, name in names]
         return []
 
     def files(self, inputs: Path) -> list[InputFile]:

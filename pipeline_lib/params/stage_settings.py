@@ -98,13 +98,7 @@ def _pooled(task: Task) -> dict[str, Any]:
 def _augmented(params: Params, task: str) -> dict[str, Any]:
     """Return a task's recipes, and what encoders read of the task."""
     recipes = {row.tasks[task] for row in params.sentence_encoders().values() if task in row.tasks}
-    rules, vocabulary = params.substitutions_of(task), params.vocabulary
-    read: dict[str, Any] = {}
-    if rules:
-        read["vectors"] = [_dump(vocabulary.vectors), vocabulary.lowercase]
-    if any(rule.model for rule in rules):
-        read["precompute"] = _dump(params.precompute)
-    return {"recipes": _recipes(params, params.recipes_of(task)), "encoders": sorted(map(str, recipes)), **read}
+    return {"recipes": _recipes(params, params.recipes_of(task)), "encoders": sorted(map(str, recipes))}
 
 
 def _recipes(params: Params, names: list[str]) -> list[dict[str, Any]]:
@@ -135,8 +129,6 @@ def _fetched_models(params: Params) -> dict[str, Any]:
         },
         "vectors": _dump(params.vocabulary.vectors),
         "sentence_vectors": _dump(params.sentence_vectors) if from_files else None,
-        # The digests of what they read are written for each task.
-        "substitutions": {t: [r.model for r in params.substitutions_of(t)] for t in params.tasks},
     }
 
 
@@ -195,9 +187,7 @@ def _joint(params: Params, name: str) -> dict[str, Any]:
         "student": _dump(params.students[row.student]),
         "optimiser": _dump(params.optimisers[row.optimiser]),
         "tasks": [
-            _labels(params, task)
-            | {"task": task, "recipe": recipe, "teacher": params.teacher_of(task, row)}
-            | {"original": params.recipe(recipe).changes_nothing}
+            _labels(params, task) | {"task": task, "recipe": recipe, "teacher": params.teacher_of(task, row)}
             for task, recipe in row.tasks.items()
         ],
     }
@@ -242,7 +232,7 @@ def _scored(params: Params, task: str) -> dict[str, Any]:
 def _retrieved(params: Params, name: str) -> dict[str, Any]:
     """Return what the systems of a row of `retrieval` refer to."""
     row = params.retrieval_row(name)
-    tasks = {row.source.task} if row.source.kind == "task" else set()
+    tasks = {row.source.task}
     tasks |= {system.task for system in row.systems.values() if system.kind == "student"}
     tasks |= {row.teacher.task} if row.teacher else set()
     return {

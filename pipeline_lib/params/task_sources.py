@@ -1,5 +1,6 @@
 """Where a task's text comes from, in params.yaml: packages, the user's files, GLUE, the hub."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -26,16 +27,21 @@ class PackageFiles(PinnedPackage):
 class OwnFiles(Section):
     """The user's own files, below ``inputs``; ``columns`` are the names for a headerless file.
 
-    The files themselves tell their ``encoding``, and whether their cells are ``quoted``; where that
-    is wrong, both may be set.
+    A split is one file, or a list of files with the same columns, which are read one after the other.  The files
+    themselves tell their ``encoding``, and whether their cells are ``quoted``; where that is wrong, both may be set.
     """
 
     kind: Literal["files"]
-    files: dict[Split, str]
+    files: dict[Split, str | list[str]]
     format: Format
     columns: list[str] | None
     encoding: str | None = None
     quoted: bool | None = None
+
+    def paths_of(self, split: str) -> list[str]:
+        """Return the paths of a split's files below ``inputs``."""
+        files = self.files[split]
+        return [files] if isinstance(files, str) else files
 
 
 class GlueFolder(Section):
@@ -45,6 +51,10 @@ class GlueFolder(Section):
     folder: str
     files: dict[Split, str]
     columns: list[str] | None
+
+    def paths_of(self, split: str) -> list[str]:
+        """Return the path of a split's file below ``inputs``."""
+        return [Path(self.folder, self.files[split]).as_posix()]
 
 
 class HubDataset(Section):

@@ -2,20 +2,16 @@
 
 import unicodedata
 from itertools import pairwise
-from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline_lib.base.file_formats import format_of
 from pipeline_lib.base.probabilities import Kind
-from pipeline_lib.params.base import Fraction, Positive, Section, Seed, Times
+from pipeline_lib.params.base import Fraction, Positive, Section, Times
 from pipeline_lib.params.pool import Pool
 from pipeline_lib.params.task_sources import HubDataset, Source, Split
 
 UNLABELLED, POOL = "unlabelled", "pool"
-ADDED = "added_labels"
-"""The rows of a task's file of that key, among its splits until they join the training set."""
 _CONTROLS = {"Cc", "Zl", "Zp"}
 """Unicode's categories of control characters and line separators."""
 Decision = Literal["accuracy", "f1", "matthews_correlation"]
@@ -80,11 +76,10 @@ def _check_ranges(ranges: dict[str, Range]) -> None:
 
 
 class SplitParams(Section):
-    """How one file is split: fractions of its rows, stratified by label, drawn by ``seed``."""
+    """How one file is split: fractions of its rows, stratified by label."""
 
     dev: Annotated[float, Field(gt=0.0, lt=1.0)]
     test: Fraction
-    seed: Seed
 
 
 class AugmentParams(Section):
@@ -104,10 +99,8 @@ class TaskBase(Section):
     ``text`` names one column, or two for a task about sentence pairs; ``label`` names one, or one for each split
     that has labels; null: nothing is labelled.  If the training set has no labels, students can only learn a
     teacher's answers.  The first of ``metrics`` selects on dev and is tested for significance.  ``train_fraction``
-    is the share of the training set that is used; smaller shares are subsets of larger ones.  Two more keys can be
-    left out.  ``pool``: further unlabelled texts.  ``added_labels``: a file below ``inputs``, with the same columns,
-    of rows that were labelled later.  They join the training set, or replace its rows of the same text, and move no
-    row of another split.
+    is the share of the training set that is used; smaller shares are subsets of larger ones.  ``pool`` can be left
+    out: further unlabelled texts.
     """
 
     source: Source
@@ -116,11 +109,8 @@ class TaskBase(Section):
     split: SplitParams | None
     train_fraction: Annotated[float, Field(gt=0.0, le=1.0)]
     blocks: Times
-    lexicon: str | None
     augment: AugmentParams
-    submission: dict[Split, str] | None
     pool: Pool | None = None
-    added_labels: Annotated[str | None, Field(exclude=True)] = None
 
     @model_validator(mode="after")
     def _pooled(self) -> "Task":
@@ -159,19 +149,6 @@ class TaskBase(Section):
             raise ValueError("`split` draws what the source names already; take one of them out")
         return self
 
-    @model_validator(mode="after")
-    def _added(self) -> "Task":
-        if self.added_labels is None:
-            return self
-        if not self.learns_from_labels:
-            raise ValueError("`added_labels`: the training set has no labels; take it out")
-        if format_of(Path(self.added_labels)) in (None, "lines"):
-            raise ValueError(
-                f"`added_labels`: {self.added_labels!r} has no columns. Give a file that ends in "
-                ".csv, .jsonl or .parquet"
-            )
-        return self
-
     @property
     def is_pair(self) -> bool:
         """Whether an example is two sentences."""
@@ -187,7 +164,6 @@ class TaskBase(Section):
         """Return the label column of one split; None: it has no labels."""
         if split == UNLABELLED:
             return None
-        split = "train" if split == ADDED else split
         return self.label.get(split) if isinstance(self.label, dict) else self.label
 
     def labels_of(self, split: str) -> list[str]:
@@ -343,8 +319,6 @@ class Multilabel(TaskBase):
         empty = [name for name, values in self.labels.items() if not values]
         if empty and columns:
             raise ValueError(f"`labels`: {empty[0]} has no values. Name some, or leave it out.")
-        if self.submission is not None:
-            raise ValueError("`submission`: GLUE has no task of several labels. Set null.")
         no = [value for values in self.labels.values() for value in values if value in NO]
         if no and any(isinstance(label, list) for label in columns):
             raise ValueError(f"`labels`: {no[0]!r} in a label's column says that a row lacks it")

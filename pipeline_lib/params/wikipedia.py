@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline_lib.params.base import PinnedPackage, Positive, Probability, Revision, Section
+from pipeline_lib.params.base import PinnedPackage, Positive, Revision, Section
 
 
 class PackageCorpus(PinnedPackage):
@@ -59,23 +59,6 @@ class Splitter(Section):
         return self
 
 
-class Keep(Section):
-    """Which sentences are kept, see :func:`pipeline_lib.corpora.wikipedia.sentences.fault_of`."""
-
-    min_words: Positive
-    max_words: Positive
-    min_letters: Probability
-    min_function_words: Probability
-    max_repeated: Probability
-    fragments: bool
-
-    @model_validator(mode="after")
-    def _not_empty(self) -> "Keep":
-        if self.min_words > self.max_words:
-            raise ValueError("min_words must be at most max_words")
-        return self
-
-
 class Validation(Section):
     """The validation set: its share of the articles, and its number of sentences."""
 
@@ -88,7 +71,6 @@ class Wikipedia(Section):
 
     source: CorpusSource
     splitter: Splitter
-    keep: Keep
     sentences: Positive
     validation: Validation
     shard_rows: Positive

@@ -8,7 +8,7 @@ from pipeline_lib.base.files import read_record
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.splits import shared_line
-from pipeline_lib.results.table_rows import p_value, percent, signed
+from pipeline_lib.results.table import p_value, percent, signed
 
 Check = dict[str, Any]
 """``check``, ``found``, ``wanted`` (what was expected), and ``holds`` (whether it passed)."""

@@ -13,25 +13,19 @@ from pipeline_lib.inspection.work_lists import work_lists
 from pipeline_lib.params import Params
 from pipeline_lib.report.checks import task_checks
 from pipeline_lib.report.provenance import provenance
-from pipeline_lib.results.captions import caption, speed_notes
 from pipeline_lib.results.collect import TaskResult
-from pipeline_lib.results.detail_tables import CHANGED, calibration, notes, routing, speeds, steps
 from pipeline_lib.results.diagrams import confusion_of, label_table, read_outputs, reliability_of
-from pipeline_lib.results.further_tables import further_tables
 from pipeline_lib.results.headline import headline
-from pipeline_lib.results.published import compare, published_table
 from pipeline_lib.results.schema import Gain, TaskScores
 from pipeline_lib.results.speed import Kind, folder_bytes
 from pipeline_lib.results.table import Table
-from pipeline_lib.results.table_rows import QUALITY, TRAINING, rate, scores_table
+from pipeline_lib.results.tables import CHANGED, not_run, rate, task_tables
 from pipeline_lib.results.trainings import encoder_curves, task_curves
 
 FORMAT = 2
 """Version of the layout of ``report.json``."""
 MAX_ROWS = 30
 """The most rows of each work list; `distill shards worklist` shows more."""
-COLUMNS = QUALITY | {"speed": "Sentences/s", "speed_up": "Faster", "parameters": "Parameters (M)", "ratio": "Smaller"}
-"""Keys and heads of the table of scores."""
 
 
 def page_content(
@@ -49,7 +43,6 @@ def page_content(
         "tasks": [_task(params, layout, result) for result in results],
         "encoders": encoder_curves(params, layout),
         "measured": [table.plain() for table in measured],
-        "published": _plain(published_table(compare(results, params), params)),
         "provenance": provenance(params, layout, "dvc repro", flow),
     }
     return _finite(content)
@@ -67,28 +60,23 @@ def _finite(value: Any) -> Any:
 def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
     task, scores, split = result.task, result.scores, result.scores.decisive_split
     outputs = read_outputs(layout, task, scores)
-    several, timed = scores.kind == "multilabel", speed_notes(result)
+    several = scores.kind == "multilabel"
+    tables = {name: table.plain() for name, table in task_tables(result, timed=True).items()}
+    further = [t.plain() for one in scores.further_splits for t in task_tables(result, True, one).values()]
     by_label = f"{task}: F1 by label on {split}"
-    title = f"{task}: {scores.metric}, gain on {split}"
     return {
         "task": task,
         "split": split,
         "kind": scores.kind,
         "is_regression": scores.is_regression,
         "headline": headline(result),
-        "caption": [*caption(result, params), *timed[:1]],
-        "timed": timed[1:],
-        "notes": notes(result, timed=True),
+        "caption": [*tables["scores"]["caption"], *not_run(result, params)],
         "scores": scores.model_dump(),
         "speed": result.speed and result.speed.model_dump(),
         "tables": {
-            "scores": scores_table(result, title, COLUMNS).plain(),
-            "speed": _plain(speeds(result)),
-            "training": scores_table(result, f"{task}: training", TRAINING).plain(),
-            "steps": _plain(steps(result)),
-            "calibration": _plain(calibration(result)),
-            "routing": _plain(routing(result, timed=True)),
-            "further": [table.plain() for table in further_tables(result, timed=True)],
+            **dict.fromkeys(("speed", "steps", "calibration", "routing")),
+            **tables,
+            "further": further,
             "labels": None
             if outputs is None or not several
             else label_table(by_label, *outputs, scores.labels).plain(),
@@ -104,10 +92,6 @@ def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
         "importance": _importance(layout.importance(task)),
         "work_lists": [asdict(one) for one in work_lists(layout, params, task, MAX_ROWS)],
     }
-
-
-def _plain(table: Table | None) -> dict[str, Any] | None:
-    return None if table is None else table.plain()
 
 
 def _systems(result: TaskResult, layout: Layout) -> list[dict[str, Any]]:

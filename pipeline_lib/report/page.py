@@ -26,7 +26,7 @@ from pipeline_lib.report.charts import (
     scatter,
 )
 from pipeline_lib.results.account import reused
-from pipeline_lib.results.detail_tables import HEADS, IN_PERCENT
+from pipeline_lib.results.tables import HEADS, IN_PERCENT
 
 HERE = Path(__file__).parent
 MAX_CHARACTERS = 600

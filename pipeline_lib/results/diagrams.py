@@ -17,8 +17,7 @@ from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.results.calibration import BINS, reliability
 from pipeline_lib.results.metrics import decide, label_array, score
 from pipeline_lib.results.schema import TaskScores
-from pipeline_lib.results.table import Table
-from pipeline_lib.results.table_rows import percent
+from pipeline_lib.results.table import Table, percent
 from pipeline_lib.shards.columns import matrix
 from pipeline_lib.shards.shard_sets import read_shard
 

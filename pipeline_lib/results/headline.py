@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.schema import MethodScores, TaskScores
 from pipeline_lib.results.speed import Form, Place, TaskSpeed
-from pipeline_lib.results.table_rows import megabytes, percent, significant
+from pipeline_lib.results.table import megabytes, percent, significant
 
 METRICS = {
     "accuracy": "an accuracy",

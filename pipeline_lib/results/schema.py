@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field
 
 from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.base.record_files import Record, RecordFile
-from pipeline_lib.params import Evaluate, Metric, kind_of
+from pipeline_lib.params import Metric, kind_of
 
 # + 0.0: a rounded -0.0 would be printed with its sign.
 Rounded = Annotated[float, AfterValidator(lambda value: round(value, 6) + 0.0)]
@@ -237,7 +237,6 @@ class TaskScores(RecordFile):
     labels: list[str]
     rows: dict[str, int]
     selection: str
-    evaluate: Evaluate
     floor: Floor
     teachers: dict[str, TeacherScores]
     methods: dict[str, MethodScores]

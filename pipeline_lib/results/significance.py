@@ -23,6 +23,12 @@ ScoreSamples = Callable[[np.ndarray], np.ndarray]
 """Maps the row numbers of samples, (samples, rows), to each seed's scores, (samples, seeds)."""
 
 
+CONFIDENCE = 0.95
+"""The confidence level of the intervals in pages and tables."""
+COMPARISON = {"resamples": 1000, "confidence": CONFIDENCE, "seed": 1}
+"""How rows are compared with the undistilled one; see :func:`compare`."""
+
+
 @dataclass(frozen=True)
 class Difference:
     """A's mean score minus B's, its confidence interval, and the two-sided p of no difference.

@@ -11,18 +11,14 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field
 
 from pipeline_lib.base.record_files import Record, RecordFile
-from pipeline_lib.results.schema import Rounded
 
 Place = Literal["one_core", "all_cores", "accelerator"]
 """Where a system runs; ``all_cores`` is left out where there is only one."""
 Kind = Literal["teachers", "students"]
 Duration = Annotated[float, Field(gt=0)]
 Milliseconds = Annotated[Duration, AfterValidator(lambda value: round(value, 3))]
-Seconds = Annotated[Duration, AfterValidator(lambda value: round(value, 2))]
 RECORDS = ("training.json", "search.json")
 """The files beside a model that it does not need."""
-MIN_AGREEMENT = 0.98
-"""A form that agrees less with the system in torch is not taken to be that system."""
 
 
 class Rate(Record):
@@ -39,29 +35,17 @@ class Rate(Record):
         return cls(**{name: round(value, 2) for name, value in values.items()})
 
 
-class ColdStart(Record):
-    """The time of a new process from its start to its first answer, in seconds."""
-
-    wall: Seconds
-    processor: Seconds
-
-
 class Form(Record):
     """A system in one form.
 
     :ivar bytes: on disk: the model and what it needs to read text.
     :ivar latency_ms: of a single sentence on one core: the median, in milliseconds; None if it runs
         on an accelerator only.
-    :ivar agreement: with the system in torch on the same device, on some of the sentences: the
-        share of equal answers, or a regression's correlation; None for that system itself.
-    :ivar cold_start: None if it was not measured.
     """
 
     bytes: int
     rates: dict[Place, Rate]
     latency_ms: Milliseconds | None
-    agreement: Rounded | None
-    cold_start: ColdStart | None
 
 
 class Timed(Record):
@@ -76,12 +60,8 @@ class Timed(Record):
     not_timed: dict[str, str]
 
     def fastest(self, hardware: Place = "one_core") -> tuple[str, Form] | None:
-        """Return the name and timings of the fastest form there that answers as torch does."""
-        forms = {
-            name: form
-            for name, form in self.forms.items()
-            if hardware in form.rates and (form.agreement is None or form.agreement >= MIN_AGREEMENT)
-        }
+        """Return the name and timings of the form that is fastest there."""
+        forms = {name: form for name, form in self.forms.items() if hardware in form.rates}
         return max(forms.items(), key=lambda one: one[1].rates[hardware].median, default=None)
 
 

@@ -24,14 +24,10 @@ def prepared_line(task: str, manifests: "Mapping[str, Manifest]") -> str:
         parts.append(f"{total['hidden_label']:,} with a hidden label")
     shared = {name: part.counts.get("shared_with", {}) for name, part in manifests.items()}
     parts.append(shared_line(shared) or "no text is in two splits")
-    if "added_labels" in manifests["train"].counts:
-        parts.append(_added_line(manifests["train"].counts["added_labels"]))
     if "unlabelled" in manifests:
         counts = manifests["unlabelled"].counts
-        later = counts.get("labelled_later")
         parts.append(
-            f"unlabelled texts left out: {counts['in_a_split']:,} that are in a split, "
-            f"{counts['repeated']:,} repeated" + (f", {later:,} labelled later" if later else "")
+            f"unlabelled texts left out: {counts['in_a_split']:,} that are in a split, {counts['repeated']:,} repeated"
         )
     return "; ".join(parts)
 
@@ -50,14 +46,6 @@ def empty_texts_line(task: str, dropped: Mapping[str, Mapping[str, Any]]) -> str
     if not named:
         return None
     return f"warning: {task}: an empty text in {'; '.join(named)}. These rows are kept and answered like any other."
-
-
-def _added_line(counts: Mapping[str, int]) -> str:
-    """Say what became of the rows that were labelled later."""
-    reasons = {"replaced": "replace a training row", "in_a_split": "left out, as in dev or test"}
-    reasons |= {"repeated": "left out, as labelled again below"}
-    more = [f"{counts[name]:,} {words}" for name, words in reasons.items() if counts[name]]
-    return ", ".join([f"labelled later: {counts['rows']:,} rows of train", *more])
 
 
 def shared_line(shared: Mapping[str, Mapping[str, Any]]) -> str:

@@ -1,7 +1,6 @@
-"""What ``distill results`` prints: one wide table, or two if the terminal is narrow."""
+"""What ``distill results`` prints: one wide table, or several if the terminal is narrow."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from rich import box
 from rich.console import Console
@@ -9,23 +8,10 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from pipeline_lib.params import Params
-from pipeline_lib.results.captions import caption, speed_notes
 from pipeline_lib.results.collect import TaskResult
-from pipeline_lib.results.detail_tables import calibration, notes, routing, speeds, steps
-from pipeline_lib.results.further_tables import further_tables
 from pipeline_lib.results.headline import headline
 from pipeline_lib.results.table import Table
-from pipeline_lib.results.table_rows import TRAINING, scores_table
-
-QUALITY = {
-    "dev": "Dev",
-    "test": "Test",
-    "gain_with_interval": "Gain",
-    "to_teacher": "To\nteacher",
-    "agreement": "Agree",
-}
-SIZE = {"parameters": "Params, M\nw/o / with", "ratio": "Smaller\nw/o / with", "speed": "Sent./s", "speed_up": "Faster"}
-"""Fields of a :class:`~pipeline_lib.results.table_rows.TableLine`, and their heads."""
+from pipeline_lib.results.tables import all_tables
 
 
 def print_headlines(console: Console, results: Sequence[TaskResult]) -> None:
@@ -37,18 +23,7 @@ def print_headlines(console: Console, results: Sequence[TaskResult]) -> None:
 
 def print_result(console: Console, result: TaskResult, params: Params) -> None:
     """Print one task's tables and their captions."""
-    split = result.scores.decisive_split
-    quality = QUALITY | {"gain_with_interval": f"Gain ({split})"}
-    title = f"{result.task}: {result.scores.metric}, gain on {split}"
-    print_table(console, scores_table(result, title, quality, SIZE))
-    training = scores_table(result, "", TRAINING)
-    captioned = [*caption(result, params), *speed_notes(result)]
-    print_table(console, replace(training, caption=captioned))
-    for table in (speeds(result), steps(result), calibration(result), routing(result, timed=True)):
-        if table is not None:
-            print_table(console, table)
-    _print_lines(console, notes(result, timed=True))
-    for table in further_tables(result, timed=True):
+    for table in all_tables(result, params, timed=True):
         print_table(console, table)
 
 

@@ -1,13 +1,13 @@
-"""Approximate indexes of a catalogue's vectors: a query's candidates without scanning all rows.
+"""Approximate indexes of vectors: a query's candidates without scanning all rows.
 
 Both kinds are nearest-neighbour graphs (HNSW) by cosine.  They hold the vectors as float16, in
 memory while they are built; a search memory-maps usearch's file.  Both are optional dependencies.
 """
 
-from collections.abc import Iterable
+import importlib
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,153 +15,94 @@ from pipeline_lib.base.errors import PotstillError, install_extra, reason_of
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.shards.vectors import unit
 
-Blocks = Iterable[tuple[int, np.ndarray]]
 LINKS = 32
 """Neighbours per vector in faiss's graph; usearch's default is 16."""
 VISITED = 128
 """Minimum nodes that faiss visits per query: its default of 16 finds too little."""
 
 
-class ApproximateIndex(Protocol):
-    """Finds candidates by cosine."""
-
-    def __len__(self) -> int:
-        """Return the number of vectors."""
-
-    def add(self, first: int, vectors: np.ndarray) -> None:
-        """Add vectors, float32 (rows, width), as rows starting at ``first``."""
-
-    def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:
-        """Return each query's nearest rows, int64, at most ``count``.
-
-        :param queries: float32 (queries, width).
-        """
-
-    def save(self, path: Path) -> None:
-        """Write it to a file."""
+Blocks = Iterable[tuple[int, np.ndarray]]
+"""First row numbers and vectors, float32 (rows, width), in row order."""
+Candidates = Callable[[np.ndarray, int], list[np.ndarray]]
+"""Queries, float32 (queries, width), and a number to each query's nearest rows, int64, at most as many."""
 
 
-class USearchIndex:
-    """A usearch graph, whose file is memory-mapped rather than read."""
-
-    def __init__(self, index: Any) -> None:
-        self._index = index
-
-    @classmethod
-    def new(cls, width: int) -> "USearchIndex":
-        """Return an empty one."""
-        return cls(_library("usearch", "usearch.index").Index(ndim=width, metric="cos", dtype="f16"))
-
-    @classmethod
-    def open(cls, path: Path, to_add: bool) -> "USearchIndex":
-        """Open one to search, or to add to."""
-        index = _library("usearch", "usearch.index").Index.restore(str(path), view=not to_add)
-        if index is None:  # the result for a file without its header
-            raise ValueError("no header")
-        return cls(index)
-
-    def __len__(self) -> int:
-        return len(self._index)
-
-    def add(self, first: int, vectors: np.ndarray) -> None:
-        """Add vectors; see :class:`ApproximateIndex`."""
+def _write_usearch(path: Path, blocks: Blocks, width: int) -> None:
+    index = _library("usearch", "usearch.index").Index(ndim=width, metric="cos", dtype="f16")
+    for first, vectors in blocks:
         keys = np.arange(first, first + len(vectors), dtype=np.uint64)
         # Several threads link some rows so badly that no query finds them, others at each build.
-        self._index.add(keys, vectors, threads=1)
+        index.add(keys, np.ascontiguousarray(vectors), threads=1)
+    index.save(str(path))
 
-    def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:
-        """Return each query's nearest rows; see :class:`ApproximateIndex`."""
-        result = self._index.search(queries, min(count, len(self)))
+
+def _open_usearch(path: Path) -> Candidates:
+    """Map an index into memory, rather than read it."""
+    index = _library("usearch", "usearch.index").Index.restore(str(path), view=True)
+    if index is None:  # the result for a file without its header
+        raise ValueError("no header")
+
+    def candidates(queries: np.ndarray, count: int) -> list[np.ndarray]:
+        result = index.search(queries, min(count, len(index)))
         # For a single query it returns the matches themselves, for several a batch of them.
         per_query = [result] if len(queries) == 1 else [result[row] for row in range(len(queries))]
         return [matches.keys.astype(np.int64) for matches in per_query]
 
-    def save(self, path: Path) -> None:
-        """Write it to a file."""
-        self._index.save(str(path))
+    return candidates
 
 
-class FaissIndex:
-    """A faiss graph over vectors of length 1, whose inner products are cosines."""
+def _write_faiss(path: Path, blocks: Blocks, width: int) -> None:
+    """Index vectors of length 1, whose inner products are cosines."""
+    faiss = _library("faiss", "faiss")
+    index = faiss.index_factory(width, f"HNSW{LINKS}_SQfp16", faiss.METRIC_INNER_PRODUCT)
+    for _, vectors in blocks:
+        vectors = np.ascontiguousarray(unit(vectors).astype(np.float32))
+        if not index.is_trained:
+            index.train(vectors)
+        index.add(vectors)
+    faiss.write_index(index, str(path))
 
-    def __init__(self, index: Any) -> None:
-        self._index = index
 
-    @classmethod
-    def new(cls, width: int) -> "FaissIndex":
-        """Return an empty one."""
-        faiss = _library("faiss", "faiss")
-        return cls(faiss.index_factory(width, f"HNSW{LINKS}_SQfp16", faiss.METRIC_INNER_PRODUCT))
+def _open_faiss(path: Path) -> Candidates:
+    index = _library("faiss", "faiss").read_index(str(path))
 
-    @classmethod
-    def open(cls, path: Path, _: bool) -> "FaissIndex":
-        """Open one."""
-        return cls(_library("faiss", "faiss").read_index(str(path)))
-
-    def __len__(self) -> int:
-        return int(self._index.ntotal)
-
-    def add(self, first: int, vectors: np.ndarray) -> None:
-        """Add vectors, whose row numbers must be consecutive; see :class:`ApproximateIndex`."""
-        vectors = unit(vectors).astype(np.float32)
-        if not self._index.is_trained:
-            self._index.train(vectors)
-        if first != len(self):
-            raise ValueError(f"row {first} cannot follow {len(self)} rows")
-        self._index.add(vectors)
-
-    def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:
-        """Return each query's nearest rows; see :class:`ApproximateIndex`."""
-        self._index.hnsw.efSearch = max(VISITED, count)
-        _, nearest = self._index.search(unit(queries).astype(np.float32), count)
+    def candidates(queries: np.ndarray, count: int) -> list[np.ndarray]:
+        index.hnsw.efSearch = max(VISITED, count)
+        _, nearest = index.search(unit(queries).astype(np.float32), count)
         return [rows[rows >= 0].astype(np.int64) for rows in nearest]
 
-    def save(self, path: Path) -> None:
-        """Write it to a file."""
-        _library("faiss", "faiss").write_index(self._index, str(path))
+    return candidates
 
 
-KINDS: dict[str, Any] = {"usearch": USearchIndex, "faiss": FaissIndex}
+WRITERS = {"usearch": _write_usearch, "faiss": _write_faiss}
+OPENERS = {"usearch": _open_usearch, "faiss": _open_faiss}
 
 
 def require_library(kind: str) -> None:
     """Check that a kind's library is installed."""
-    if kind not in KINDS:
-        raise PotstillError(f"approximate: no kind {kind!r}; there are {', '.join(KINDS)}.")
     _library(kind, kind)
 
 
-def write_approximate(kind: str, path: Path, blocks: Blocks, width: int, old: Path | None = None) -> None:
-    """Write the index of vectors to ``path``, atomically.
-
-    :param blocks: first row numbers and vectors, float32 (rows, width), in row order.
-    :param old: an index of the rows before those of ``blocks``, to add to; None: there are none.
-    """
-    index_class = KINDS[kind]
-    index: ApproximateIndex = index_class.new(width) if old is None else index_class.open(old, True)
-    for first, vectors in blocks:
-        index.add(first, np.ascontiguousarray(vectors))
+def write_approximate(kind: str, path: Path, blocks: Blocks, width: int) -> None:
+    """Write the index of vectors to ``path``, atomically."""
     with atomic_path(path) as temporary:
         try:
-            index.save(temporary)
+            WRITERS[kind](temporary, blocks, width)
         except RuntimeError as error:  # raised by both libraries if the disk is full
             raise OSError(str(error)) from error
 
 
-def open_approximate(kind: str, path: Path) -> ApproximateIndex:
+def open_approximate(kind: str, path: Path) -> Candidates:
     """Open an index to search."""
     try:
-        return KINDS[kind].open(path, False)
+        return OPENERS[kind](path)
     except (OSError, RuntimeError, ValueError) as error:
         raise PotstillError(
-            f"{path}: not an index of {kind} ({reason_of(error)}). `distill index add` "
-            "with any file of sentences builds it again."
+            f"{path}: not an index of {kind} ({reason_of(error)}). Delete it, and run the same `distill index` again."
         ) from error
 
 
 def _library(kind: str, module: str) -> ModuleType:
-    import importlib
-
     try:
         return importlib.import_module(module)
     except ImportError as error:

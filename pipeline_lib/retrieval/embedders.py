@@ -1,42 +1,35 @@
-"""Embedders of a catalogue's sentences and queries: an encoder, a student's encoder, or a model.
+"""What embeds sentences and queries: an encoder, a student's encoder, or a model; and the pass that does so."""
 
-Documents and queries are in one space if one encoder embeds both, or if a model embeds the
-documents and the queries' encoder was trained on that model's vectors (asymmetric search).
-"""
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import pyarrow as pa
 import torch
 
-from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
+from pipeline_lib.base.devices import resolve_batch_tokens, resolve_device, resolve_precision
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.model_config import position_count, read_config
+from pipeline_lib.base.processor import computed_on
 from pipeline_lib.models.checks import check_outputs
-from pipeline_lib.models.students.folders import Predict
+from pipeline_lib.models.students.folders import MODEL_TYPE, Predict
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.tokenise import known_words
 from pipeline_lib.models.students.unknown_words import KnownWords
-from pipeline_lib.models.students.vector_targets import Targets
 from pipeline_lib.models.teacher import digest_model
 from pipeline_lib.models.vector_model import load_vector_model
+from pipeline_lib.params import Params
+from pipeline_lib.shards.columns import list_column
+from pipeline_lib.shards.engine.passes import Output, ShardPass
+from pipeline_lib.shards.fingerprint import TRAINING_LIBRARIES
 
 MAX_LENGTH = 128
-
-
-class Embedder(Protocol):
-    """Turns sentences into vectors."""
-
-    @property
-    def width(self) -> int:
-        """Values per vector."""
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Return each sentence's vector, float32 (texts, width), in their order."""
+Encode = Callable[[list[str]], np.ndarray]
+"""Maps sentences to their vectors, float32 (sentences, width)."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +68,7 @@ class EncoderReference:
     precision: str | None = None
 
     @classmethod
-    def to(cls, folder: Path, pooling: str | None = None, max_length: int | None = None) -> "EncoderReference":
+    def to(cls, folder: Path, pooling: str | None = None, max_length: int | None = None) -> Self:
         """Refer to the encoder, student or model in ``folder``.
 
         :param max_length: None: as :func:`longest` says.
@@ -89,7 +82,7 @@ class EncoderReference:
             max_length = longest(read_config(Path(folder)))
         return cls(Path(folder).as_posix(), digest_model(folder), pooling, max_length)
 
-    def found_in(self, folder: Path | None = None) -> "EncoderReference":
+    def located(self, folder: Path | None = None) -> Self:
         """Return the reference to the same encoder in another folder; None: in the recorded one."""
         path = Path(folder or self.folder)
         if not (path / "config.json").exists():
@@ -97,23 +90,13 @@ class EncoderReference:
                 f"{path}: the encoder of these vectors is no longer there. Give the folder where "
                 "it is now with `--encoder`."
             )
-        reference = EncoderReference.to(path, self.pooling, self.max_length)
-        if reference.digest != self.digest:
+        digest = digest_model(path)
+        if digest != self.digest:
             raise PotstillError(
-                f"{path}: not the encoder of these vectors (its digest is {reference.digest[:12]}, theirs "
+                f"{path}: not the encoder of these vectors (its digest is {digest[:12]}, theirs "
                 f"{self.digest[:12]}). Name that one's folder, or build the index again with this one."
             )
-        return replace(reference, precision=self.precision)
-
-    def in_precision(self, of: "EncoderReference | None", device: str) -> "EncoderReference":
-        """Return the reference with the precision of another one, or, if None, with the device's.
-
-        Vectors of one catalogue are computed in one number format, on whatever machines.
-        """
-        if self.pooling is None:
-            return self
-        precision = of.precision if of else resolve_precision("auto", torch.device(device))
-        return replace(self, precision=precision)
+        return replace(self, folder=path.as_posix())
 
     def load(self, device: str = "cpu") -> LoadedEmbedder:
         """Load it; the process caches the last ones."""
@@ -142,29 +125,76 @@ def _loaded(reference: EncoderReference, device: str) -> LoadedEmbedder:
     return LoadedEmbedder(folder, model.width, lambda texts: model.predict(texts, *limits), words)
 
 
-def targets_in_space(encoder: Path, documents: EncoderReference) -> Targets:
-    """Return an encoder's targets, if they are vectors of these documents' model."""
-    targets = Targets.read(encoder)
-    if targets.pooling is None:
-        raise PotstillError(
-            f"{encoder}: trained on vectors from files. Build the index with `--encoder "
-            f"{encoder}`: it embeds the documents too, or their vectors are given by `--vectors`."
-        )
-    if documents.digest != targets.model:
-        raise PotstillError(
-            f"{encoder}: trained on the vectors of another model ({targets.model[:12]}) than the "
-            f"documents' ({documents.digest[:12]}, {documents.folder}): queries and documents are "
-            "in different spaces. Build the index with that model, or train an encoder on this one."
-        )
-    if documents.pooling != targets.pooling:
-        raise PotstillError(
-            f"{encoder}: trained on the model's vectors with pooling {targets.pooling}, but the documents' pooling is "
-            f"{documents.pooling}. Build the index with `--pooling {targets.pooling}`."
-        )
-    if documents.max_length != targets.max_length:
-        raise PotstillError(
-            f"{encoder}: trained on the model's vectors of up to {targets.max_length} word pieces, "
-            f"but it read up to {documents.max_length} of each document: long ones have another "
-            f"vector. Build the index with `--max-length {targets.max_length}`."
-        )
-    return targets
+@dataclass(frozen=True)
+class IndexPass(ShardPass):
+    """The pass that embeds blocks of sentences: columns ``text`` and, if there are any, ``id``.
+
+    :ivar storage: the number format of the vectors.
+    """
+
+    kind: ClassVar[str] = "index"
+    row_for_row: ClassVar[bool] = False
+    encoder: EncoderReference
+    device: str
+    storage: str
+
+    @classmethod
+    def of(cls, encoder: EncoderReference, device: str = "cpu") -> Self:
+        """Resolve the number formats: float16 for search by cosine loses no neighbour.
+
+        The vectors of a student of pairs stay in float32: its own comparison would notice the rounding.
+        """
+        if encoder.pooling is not None:
+            encoder = replace(encoder, precision=resolve_precision("auto", torch.device(device)))
+        config = read_config(Path(encoder.folder))
+        is_of_pairs = config.get("model_type") == MODEL_TYPE and config.get("pair", False)
+        return cls(encoder, device, "float32" if is_of_pairs else "float16")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What determines the vectors besides the sentences, the code and the libraries."""
+        return {"encoder": asdict(self.encoder) | {"folder": None}, "storage": self.storage}
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The distributions that affect the vectors' bytes."""
+        return TRAINING_LIBRARIES
+
+    @property
+    def computed_on(self) -> str:
+        """The processor or accelerator: floating point differs in the last digits."""
+        return computed_on(self.device)
+
+    def load(self) -> None:
+        """Load the encoder, so that forked workers share it."""
+        self.encoder.load(self.device)
+
+    def outputs(self, rows: pa.Table) -> Iterator[Output]:
+        """Yield the rows with the column ``vector``, and of how many rows the encoder knows no word."""
+        embedder, texts = self.encoder.load(self.device), rows["text"].to_pylist()
+        vectors = list_column(embedder.encode(texts).astype(self.storage))
+        unknown = int(embedder.words.none_in(texts).sum())
+        yield rows.append_column("vector", vectors), {"unknown": unknown}
+
+
+@dataclass(frozen=True)
+class Computing:
+    """Where and how models and teachers run: ``device`` and ``precompute``, resolved."""
+
+    device: str
+    precision: str
+    batch_tokens: int
+
+    @classmethod
+    def of(cls, params: Params) -> Self:
+        """Resolve params on this machine."""
+        device, precompute = resolve_device(params.device), params.precompute
+        precision = resolve_precision(precompute.precision, device)
+        return cls(str(device), precision, resolve_batch_tokens(precompute.batch_tokens, device))
+
+
+def model_encoder(params: Params, layout: Layout, model: str, pooling: str, max_length: int) -> Encode:
+    """Return the embedding function of a row of ``models``; what exceeds ``max_length`` word pieces is truncated."""
+    computing = Computing.of(params)
+    loaded = load_vector_model(layout.model(model), computing.device, computing.precision, pooling)
+    return lambda texts: loaded.predict(texts, max_length, computing.batch_tokens)

@@ -1,18 +1,16 @@
-"""The scores of all pairs of two sets of sentence vectors, in blocks.
+"""The scores of all pairs of two sets of sentence vectors in blocks, and the best candidates for each query.
 
 A siamese student compares its two vectors by f(u, v) = W' ReLU(W [u, v, u ⊙ v, |u − v|] + b) + b' (Tang et al. 2019,
 section 3.1; Barkan et al. 2019, section 3.4).  With W = [W₁, W₂, W₃, W₄] the first layer is
 
     W₁u + b  +  (W₂ + W₃ diag(u)) v  +  W₄ |u − v|.
 
-W₁u + b is computed once for each query, and so is the matrix W₂ + W₃ diag(u), at the cost of a few
-pairs.  That saves u ⊙ v and half of the multiplications: what remains for a pair is one product of
-[v, |u − v|] with a matrix of 2 · width rows.  (Computing W₂v once for each candidate would save
-nothing more: W₃ diag(u) v takes the same product.)
+W₁u + b and the matrix W₂ + W₃ diag(u) are computed once for each query.  What remains for a pair is one product of
+[v, |u − v|] with a matrix of 2 · width rows: half of the multiplications.
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -25,7 +23,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.students.student import Student
 
 QUERY_ROWS, CANDIDATE_ROWS = 256, 1 << 15
-"""Vectors of each side that :func:`score_blocks` processes at a time."""
+"""Vectors of each side to score at a time, if there are many."""
 CACHE_BYTES, MIN_TILE_ROWS = 2 << 20, 256
 """Of the candidates that a core processes at a time: few enough to stay in its cache, but enough to
 amortise the calls."""
@@ -125,7 +123,9 @@ class PairScorer:
             raise PotstillError(
                 "a student of several labels does not rank pairs by one. Use a student of classes or scores."
             )
-        output = _output(output, student.label_names)
+        if output is None and len(student.label_names) > 2:
+            raise PotstillError(f"output: which of {', '.join(student.label_names)} is the score? Name one.")
+        output = len(student.label_names) - 1 if output is None else output
         first, last = _layers(student)
         several = len(student.label_names) > 2
         if len(student.label_names) == 2:
@@ -243,35 +243,54 @@ class Tile:
         return Tile(self.features[:rows], hidden, exact)
 
 
-def score_blocks(scorer: Scorer, first: np.ndarray, second: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
-    """Yield the scores of all pairs in blocks, for matrices that do not fit into memory.
+def best(
+    scorer: Scorer, queries: np.ndarray, blocks: Iterable[tuple[int, np.ndarray]], k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ``k`` best candidates of each query, best first; ties go to the lower row.
 
-    :param first: float32 (first, width); :param second: float32 (second, width).
-    :returns: for each block, its first row in ``first`` and in ``second``, and its scores, float32.
+    Only one block's scores are kept in memory; the blocks may come in any order.
+
+    :param queries: float32 (queries, width).
+    :param blocks: of candidates: the first row's number and the vectors, float32 (rows, width).
+    :returns: scores, float32, and rows, int64, both (queries, k), or as many as there are.
     """
-    for top in range(0, len(first), QUERY_ROWS):
-        prepared = scorer.prepare(first[top : top + QUERY_ROWS])
-        for left in range(0, len(second), CANDIDATE_ROWS):
-            part = scorer.block(prepared, second[left : left + CANDIDATE_ROWS])
-            yield top, left, part.cpu().numpy()
+    if k < 1:
+        raise PotstillError(f"k: {k}, but at least one candidate is required. Set it to 1.")
+    if not len(queries):
+        return np.empty((0, 0), np.float32), np.empty((0, 0), np.int64)
+    prepared = scorer.prepare(queries)
+    kept = [(np.empty(0, np.float32), np.empty(0, np.int64)) for _ in queries]
+    # The score a candidate must reach: after some blocks, few contain one that does.
+    least = torch.full((len(queries),), -torch.inf)
+    for start, candidates in blocks:
+        if not len(candidates):
+            continue
+        scores = scorer.block(prepared, candidates)
+        highest = scores.amax(1).cpu()
+        if highest.isnan().any():
+            raise PotstillError(
+                f"rows {start:,} to {start + len(candidates) - 1:,}: a score is not a number. "
+                "Their vectors or the student's weights are damaged: make them again."
+            )
+        for query in torch.nonzero(highest >= least)[:, 0].tolist():
+            kept[query] = _merge(*kept[query], scores[query].cpu().numpy(), start, k)
+            if len(kept[query][0]) == k:
+                least[query] = float(kept[query][0][-1])
+    scores, rows = zip(*kept, strict=True)
+    return np.array(scores), np.array(rows)
 
 
-def scores(scorer: Scorer, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the scores of all pairs, float32 (first, second); see :func:`score_blocks`."""
-    matrix = np.empty((len(first), len(second)), np.float32)
-    for top, left, part in score_blocks(scorer, first, second):
-        matrix[top : top + part.shape[0], left : left + part.shape[1]] = part
-    return matrix
-
-
-def _output(output: int | None, names: list[str]) -> int:
-    """Return the class that counts."""
-    listed = ", ".join(f"{number} ({name})" for number, name in enumerate(names))
-    if output is None and len(names) > 2:
-        raise PotstillError(f"output: which of the classes {listed} is the score? Name one.")
-    if output is not None and not 0 <= output < len(names):
-        raise PotstillError(f"output: there is no {output}. The student has {listed}.")
-    return len(names) - 1 if output is None else output
+def _merge(
+    scores: np.ndarray, rows: np.ndarray, block: np.ndarray, start: int, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the best of those found so far and those of a block that starts at row ``start``."""
+    least = np.partition(block, -k)[-k] if len(block) > k else -np.inf
+    if len(scores) == k:
+        least = max(least, scores[-1])
+    kept = np.flatnonzero(block >= least)
+    scores, rows = np.append(scores, block[kept]), np.append(rows, kept + start)
+    order = np.lexsort((rows, -scores))[:k]
+    return scores[order], rows[order]
 
 
 def _layers(student: Student) -> tuple[Layer, Layer]:

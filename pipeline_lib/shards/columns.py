@@ -10,7 +10,7 @@ from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.base.text import Text
 
 FIRST, SECOND = "", "_2"
-KEPT, MASKED, REPLACED, SUBSTITUTED = 0, 1, 2, 3
+KEPT, MASKED, REPLACED = 0, 1, 2
 """What was done to a word (column ``rules`` of a transfer set)."""
 
 

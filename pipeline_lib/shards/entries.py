@@ -11,7 +11,7 @@ from pipeline_lib.base.layout import state_folder
 from pipeline_lib.base.seals import SEAL, digests, sealed_files
 from pipeline_lib.shards.store import read_entry
 
-TRAINED = ("students", "teachers", "encoders", "vocabularies", "joint", "catalogues")
+TRAINED = ("students", "teachers", "encoders", "vocabularies", "joint")
 """The folders of :class:`~pipeline_lib.shards.trained.Trained`."""
 
 

@@ -33,6 +33,11 @@ class ModelRecord(RecordFile):
         write_json(path, self.model_dump(exclude_unset=True))
 
 
+TUNED = {"name": "adam", "schedule": "linear", "max_steps": None, "evaluate_every": None}
+TUNED |= {"warmup": 0.1, "weight_decay": 0.01, "clip_norm": 1.0}
+"""How every teacher is tuned (Devlin et al. 2019, appendix A.2; the gradients' norm as in their code)."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """How a model is optimised; ``max_steps`` caps the steps whatever ``epochs`` says."""
@@ -54,8 +59,7 @@ class Settings:
     @classmethod
     def of(cls, optimiser: Optimiser | Tuning, rate: float, precision: str, seed: int) -> "Settings":
         """Return the settings of a run at one of an optimiser's, or a tuning's, learning rates."""
-        tuned = {"name": "adam", "schedule": "linear", "max_steps": None, "evaluate_every": None}
-        values = tuned | {"weight_decay": 0.0} | optimiser.model_dump()
+        values = (TUNED if isinstance(optimiser, Tuning) else {"weight_decay": 0.0}) | optimiser.model_dump()
         values |= {"optimiser": values["name"], "learning_rate": rate}
         values |= {"precision": precision, "seed": seed}
         return cls(**{field.name: values[field.name] for field in fields(cls)})

@@ -10,7 +10,6 @@ from pipeline_lib.params import (
     CorpusFiles,
     Finished,
     GlueFolder,
-    JudgedFiles,
     LocalModel,
     NeighbourPairs,
     OwnFiles,
@@ -43,7 +42,7 @@ def _rows(source: RunSource, inputs: Path, layout: Layout) -> Iterator[SourceRow
         yield _row(source, "made from the run's other data") | {"licence": NONE}
     elif isinstance(settings, CorpusFiles):
         yield _row(source, ", ".join(settings.files))
-    elif not isinstance(settings, TaskBase | JudgedFiles):
+    elif not isinstance(settings, TaskBase):
         licences = declared_licences(source, inputs, layout)
         details = provenance_text(source, layout)
         for key, path in source.paths:

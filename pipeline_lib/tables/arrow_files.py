@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from pipeline_lib.tables.faults import check_once, not_a_table
+from pipeline_lib.tables.nested import LISTS, plain_columns
 
 BATCH_ROWS = 4096
 
@@ -23,8 +25,24 @@ class ArrowTable:
     schema: pa.Schema
     batches: Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 
-    def values(self, name: str) -> Iterator[pa.Array]:
-        """Yield the parts of a column."""
+    def types(self) -> dict[str, str | None]:
+        """Return the types of the columns; None: of plain values, or for the path of such within."""
+        types: dict[str, str | None] = {}
+        for field in self.schema:
+            inner = [*self._plain_paths(field)]
+            types |= dict.fromkeys(inner) if inner else {field.name: _type_name(field.type)}
+        return types
+
+    def _plain_paths(self, field: pa.Field) -> Iterator[str]:
+        """Yield the paths of plain values in a column."""
+        is_list = kinds.is_list(field.type) or kinds.is_large_list(field.type)
+        if is_plain_type(field.type):
+            if not is_bytes_type(field.type) or all(map(_is_utf8, self._values(field.name))):
+                yield field.name
+        elif kinds.is_struct(field.type) or (is_list and all(map(_has_single_values, self._values(field.name)))):
+            yield from plain_columns(field.name, [v for part in self._values(field.name) for v in part.to_pylist()])
+
+    def _values(self, name: str) -> Iterator[pa.Array]:
         return (batch[name] for batch in self.batches([name]))
 
     def class_names(self) -> dict[str, list[str]]:
@@ -101,6 +119,27 @@ def is_plain_type(type_: pa.DataType) -> bool:
     texts = kinds.is_string, kinds.is_large_string, kinds.is_string_view
     others = is_bytes_type, kinds.is_decimal, kinds.is_null
     return any(is_kind(type_) for is_kind in (*texts, *others))
+
+
+def _type_name(type_: pa.DataType) -> str:
+    if kinds.is_list(type_) or kinds.is_large_list(type_):
+        inner = type_.value_type
+        if kinds.is_string(inner) or kinds.is_large_string(inner) or kinds.is_integer(inner):
+            return LISTS
+    return str(type_)
+
+
+def _is_utf8(values: pa.Array) -> bool:
+    try:
+        pc.cast(values, pa.large_string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _has_single_values(lists: pa.Array) -> bool:
+    """Whether lists have at most one value each, which can be told without reading them."""
+    return (pc.max(pc.list_value_length(lists)).as_py() or 0) <= 1
 
 
 def is_bytes_type(type_: pa.DataType) -> bool:

@@ -1,20 +1,18 @@
 """Whole files in memory, for those who do not know them yet: all columns, each as text."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.types as kinds
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.tables.arrow_files import ArrowTable, is_bytes_type, is_plain_type
 from pipeline_lib.tables.faults import check_once, no_rows
-from pipeline_lib.tables.nested import are_lists_of_names, plain_columns, value_at, with_types
-from pipeline_lib.tables.reader import ArrowFile, DelimitedFile, JsonFile, ReadOptions, RowBatch, open_input
+from pipeline_lib.tables.nested import LISTS, with_types
+from pipeline_lib.tables.reader import DelimitedFile, InputFile, ReadOptions, open_input
+from pipeline_lib.tables.values import NO_VALUE, finite_number
 
 _FEW = 50
 """The most distinct values of a column with recurring values."""
@@ -98,143 +96,76 @@ def numbered(columns: int) -> list[str]:
 
 def _read(path: Path, options: ReadOptions) -> Content:
     with open_input(path, options) as source:
-        if isinstance(source, JsonFile):
-            return _json(path, source)
-        if isinstance(source, ArrowFile):
-            return _arrow(path, source)
-        if not isinstance(source, DelimitedFile):
-            return _content(path, source.format, source.batches(source.columns))
-        header = source.header
-    return _delimited(path, header, options)
+        if isinstance(source, DelimitedFile):
+            return _delimited(path, source, options.columns)
+        types = source.types()
+        names = [name for name, type_ in types.items() if type_ is None]
+        others = {name: type_ for name, type_ in types.items() if type_ is not None}
+        if not names and others:
+            raise PotstillError(
+                f"{path}: no columns of plain values, only {with_types(others)}. Write texts and "
+                "labels, one of each per row."
+            )
+        lists = [name for name, type_ in others.items() if type_ == LISTS]
+        others = {name: type_ for name, type_ in others.items() if type_ != LISTS}
+        content = _content(path, source, names + lists, lists)
+        return replace(content, class_names=source.class_names(), others=others)
 
 
-def _json(path: Path, source: JsonFile) -> Content:
-    """Return the keys with plain values in all rows, and nested ones."""
-    rows = [*source.rows()]
-    names: list[str] = []
-    others: dict[str, str] = {}
-    lists: list[str] = []
-    for key in source.columns:
-        cells = [row.get(key) for _, row in rows]
-        inner = [*plain_columns(key, cells)]
-        if not inner and are_lists_of_names(cells):
-            lists.append(key)
-        elif not inner:
-            others[key] = "list or object"
-        names += inner
-    names = _some(path, names, others | dict.fromkeys(lists, "list or object")) + lists
-    numbers = [number for number, _ in rows]
-    values = {name: [value_at(row, name) for _, row in rows] for name in names}
-    batches = [RowBatch(str(path), numbers, values)] if rows else []
-    return replace(_content(path, source.format, batches, lists), others=others)
+def _content(path: Path, source: InputFile, names: Sequence[str], lists: Sequence[str] = ()) -> Content:
+    numbers: list[np.ndarray] = []
+    tables: list[pa.Table] = []
+    for batch in source.batches(names):
+        numbers.append(np.asarray(batch.numbers, np.int64))
+        texts = {n: batch.lists(n) if n in lists else batch.texts(n) for n in batch.columns}
+        tables.append(pa.table({n: pa.array(t, pa.large_string()) for n, t in texts.items()}))
+    if not tables:
+        raise no_rows(str(path))
+    rows = np.concatenate(numbers)
+    files = np.zeros(len(rows), np.int64)
+    return Content([path], pa.concat_tables(tables), rows, files, source.format, lists=frozenset(lists))
 
 
-def _arrow(path: Path, source: ArrowFile) -> Content:
-    """Return the columns of plain values, and those nested in others."""
-    names: list[str] = []
-    others: dict[str, str] = {}
-    lists: list[str] = []
-    for field_ in source.table.schema:
-        inner = [*_inside(source.table, field_)]
-        if not inner and _is_list_of_names(field_.type):
-            lists.append(field_.name)
-        elif not inner:
-            others[field_.name] = str(field_.type)
-        names += inner
-    names = _some(path, names, others | dict.fromkeys(lists, "list")) + lists
-    content = _content(path, source.format, source.batches(names), lists)
-    return replace(content, class_names=source.table.class_names(), others=others)
+def _delimited(path: Path, source: DelimitedFile, columns: Sequence[str] | None) -> Content:
+    """Read a delimited file, and decide whether its first row is a header line.
 
-
-def _inside(table: ArrowTable, column: pa.Field) -> Iterator[str]:
-    """Yield the paths of plain values in a column."""
-    is_list = kinds.is_list(column.type) or kinds.is_large_list(column.type)
-    if is_plain_type(column.type):
-        if not is_bytes_type(column.type) or all(map(_is_utf8, table.values(column.name))):
-            yield column.name
-        return
-    is_struct = kinds.is_struct(column.type)
-    if is_struct or (is_list and all(map(_has_single_values, table.values(column.name)))):
-        parts = table.values(column.name)
-        yield from plain_columns(column.name, [value for part in parts for value in part.to_pylist()])
-
-
-def _is_list_of_names(type_: pa.DataType) -> bool:
-    """Whether a column has lists of texts or whole numbers, of any length."""
-    if not (kinds.is_list(type_) or kinds.is_large_list(type_)):
-        return False
-    inner = type_.value_type
-    return kinds.is_string(inner) or kinds.is_large_string(inner) or kinds.is_integer(inner)
-
-
-def _is_utf8(values: pa.Array) -> bool:
-    try:
-        pc.cast(values, pa.large_string())
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _has_single_values(lists: pa.Array) -> bool:
-    """Whether lists have at most one value each, which can be told without reading them."""
-    return (pc.max(pc.list_value_length(lists)).as_py() or 0) <= 1
-
-
-def _some(path: Path, names: Sequence[str], others: Mapping[str, str]) -> list[str]:
-    """Return the columns, each once."""
-    if not names and others:
-        raise PotstillError(
-            f"{path}: no columns of plain values, only {with_types(others)}. Write texts and "
-            "labels, one of each per row."
-        )
-    return [*dict.fromkeys(names)]
-
-
-def _delimited(path: Path, header: list[str], options: ReadOptions) -> Content:
-    """Read a delimited file, having decided whether its first row is a header line."""
-    columns = options.columns
-    renamed = columns is None or len(columns) != len(header)
+    :param columns: the names that the user gave.
+    """
+    header = source.header
+    source.name_columns(numbered(len(header)))
+    content = _content(path, source, source.columns)
+    # The pipeline completes the rows of a folder of GLUE alone.
+    content = replace(content, format=None if source.short_rows else content.format)
     counts = counts_up(header)
-    is_named = counts or not (any(map(_is_number, header)) or _is_sentences(header))
-    if renamed and is_named:
-        # In a data set without header lines, some files may have one, such as CoLA's test file.
-        names = [name for name in header if name.strip()]
-        check_once(str(path), names)
-        content = _reread(path, names, replace(options, columns=None), None)
-        again = _header_rows(content)
-        if counts or not _repeats_header(content.table, len(again)):
+    is_named = counts or not (any(map(_is_value, header)) or _is_sentences(header))
+    # In a data set without header lines, some files may have one, such as CoLA's test file.
+    if is_named and (columns is None or len(columns) != len(header)):
+        named = _under_header(content, header)
+        again = _header_rows(named)
+        if counts or not _repeats_header(named.table, len(again)):
             if again:
                 raise PotstillError(
                     f"{path}: row {', '.join(map(str, again[:_SHOWN]))} repeats the header line. "
                     "Remove it, so that only the first row has the names of the columns."
                 )
-            return content
+            return named
     names = [*(columns or numbered(len(header)))]
     if len(names) != len(header):
         raise PotstillError(f"{path}: {len(header)} columns, and --columns names {len(names)}. Name them all.")
-    return _reread(path, names, replace(options, columns=names), names)
+    if {*names} <= {*header}:
+        return replace(_under_header(content, header), columns=names)
+    return replace(content, table=content.table.rename_columns(names), columns=names)
 
 
-def _reread(path: Path, names: list[str], options: ReadOptions, columns: list[str] | None) -> Content:
-    with open_input(path, options) as source:
-        content = _content(path, source.format, source.batches(names))
-        # The pipeline completes the rows of a folder of GLUE alone.
-        is_short = isinstance(source, DelimitedFile) and source.short_rows > 0
-    return replace(content, columns=columns, format=None if is_short else content.format)
-
-
-def _content(path: Path, format: str, batches: Iterable[RowBatch], lists: Sequence[str] = ()) -> Content:
-    numbers: list[np.ndarray] = []
-    parts: list[pa.Table] = []
-    for batch in batches:
-        numbers.append(np.asarray(batch.numbers, np.int64))
-        texts = {n: batch.lists(n) if n in lists else batch.texts(n) for n in batch.columns}
-        parts.append(pa.table({n: pa.array(t, pa.large_string()) for n, t in texts.items()}))
-    if not parts:
-        raise no_rows(str(path))
-    rows = np.concatenate(numbers)
-    files = np.zeros(len(rows), np.int64)
-    return Content([path], pa.concat_tables(parts), rows, files, format, lists=frozenset(lists))
+def _under_header(content: Content, header: Sequence[str]) -> Content:
+    """Return rows of which the first one names the columns; those without a name are left out."""
+    named = [number for number, name in enumerate(header) if name.strip()]
+    names = [header[number] for number in named]
+    check_once(str(content.paths[0]), names)
+    if len(content.numbers) == 1:
+        raise no_rows(str(content.paths[0]))
+    table = content.table.select(named).rename_columns(names).slice(1)
+    return replace(content, table=table, numbers=content.numbers[1:], files=content.files[1:])
 
 
 def counts_up(header: Sequence[str]) -> bool:
@@ -246,6 +177,11 @@ def counts_up(header: Sequence[str]) -> bool:
     names = names[1:] if names and names[0] in ("", "Unnamed: 0") else names
     counted = ([str(number + first) for number in range(len(names))] for first in (0, 1))
     return len(names) > 1 and names in counted
+
+
+def _is_value(name: str) -> bool:
+    """Whether an entry of a first line is a number, or stands for a missing one, and so is no name."""
+    return finite_number(name) is not None or name.strip().casefold() in NO_VALUE - {""}
 
 
 def _is_sentences(header: Sequence[str]) -> bool:
@@ -272,11 +208,3 @@ def _repeats_header(table: pa.Table, again: int) -> bool:
         if counts[name] > again and len(counts) <= _FEW:
             return True
     return False
-
-
-def _is_number(value: str) -> bool:
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return True

@@ -43,21 +43,9 @@ _CHUNK = 1 << 16
 _GUESSED = 1 << 16
 """Bytes from which an encoding is guessed."""
 _COMMON = [
-    "cp1252",
-    "cp1251",
-    "cp1250",
-    "cp932",
-    "gb18030",
-    "cp949",
-    "big5",
-    "euc_jp",
-    "cp1254",
-    "cp1253",
-    "cp1255",
-    "cp1256",
-    "cp1257",
-    "koi8_r",
-]
+    "cp1252", "cp1251", "cp1250", "cp932", "gb18030", "cp949", "big5", "euc_jp", "cp1254", "cp1253", "cp1255",
+    "cp1256", "cp1257", "koi8_r",
+]  # fmt: skip
 """Encodings that are guessed, the most usual first: Windows' code pages, and East Asian ones."""
 _ALIKE = 0.1
 """Coherences of two guesses that differ by less say nothing."""

@@ -8,6 +8,8 @@ from typing import Any
 
 from pipeline_lib.tables.values import is_plain
 
+LISTS = "lists of names"
+"""The type of a column of lists of texts or whole numbers, of any length."""
 _DEEPEST = 8
 _MAX_KEYS = 100
 """An object with more keys, over all rows, is not a record but a mapping, such as of counts."""
@@ -44,13 +46,17 @@ def plain_columns(name: str, values: Sequence[Any], depth: int = 0) -> Iterator[
             yield from plain_columns(f"{name}.{key}", [v.get(key) for v in present], depth + 1)
 
 
-def are_lists_of_names(values: Sequence[Any]) -> bool:
-    """Whether a column's values are lists of texts or whole numbers, of any length."""
+def types_within(name: str, values: Sequence[Any]) -> dict[str, str | None]:
+    """Return the type of a column: None for each path of plain values in it, if there are any.
+
+    :param values: of all rows.
+    """
+    if inner := [*plain_columns(name, values)]:
+        return dict.fromkeys(inner)
     present = [value for value in values if value is not None]
-    if not present or not all(isinstance(value, list) for value in present):
-        return False
-    kinds = {type(entry) for value in present for entry in value}
-    return kinds in ({str}, {int})
+    entries = {type(entry) for value in present if isinstance(value, list) for entry in value}
+    are_names = entries in ({str}, {int}) and all(isinstance(value, list) for value in present)
+    return {name: LISTS if are_names else "list or object"}
 
 
 def is_one(values: Sequence[Any]) -> bool:

@@ -8,7 +8,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -126,6 +126,14 @@ class InputFile(ABC):
         :param optional: those of them that may be missing.
         """
 
+    def types(self) -> dict[str, str | None]:
+        """Return the types of the columns in all rows; None: of plain values, or for the path of such within."""
+        return dict.fromkeys(self.columns)
+
+    def class_names(self) -> dict[str, list[str]]:
+        """Return, by column, the names of the classes 0, 1, 2, … that the file gives."""
+        return {}
+
     def _check(self, where: str, names: Sequence[str], optional: Sequence[str]) -> None:
         """Check that columns are there."""
         for name in names:
@@ -205,6 +213,10 @@ class DelimitedFile(TextFile):
         """The names of its columns: those of the options, or its first row."""
         return [*(self._options.columns or self.header)]
 
+    def name_columns(self, names: Sequence[str]) -> None:
+        """Name the columns, so that the first row is one of values."""
+        self._options = replace(self._options, columns=names)
+
     def batches(self, names: Sequence[str], optional: Sequence[str] = ()) -> Iterator[RowBatch]:
         """Yield its rows; see :meth:`InputFile.batches`."""
         if self._first is None:
@@ -259,6 +271,7 @@ class JsonFile(TextFile):
     def __init__(self, lines: Lines, options: ReadOptions) -> None:
         super().__init__(lines, "jsonl", options)
         self._seen: dict[str, None] = {}
+        self._rows: list[tuple[int, dict[str, Any]]] = []
 
     @property
     def columns(self) -> list[str]:
@@ -272,6 +285,16 @@ class JsonFile(TextFile):
                 raise row
             yield number, row
 
+    def types(self) -> dict[str, str | None]:
+        """Return the types of the columns; see :meth:`InputFile.types`.  All rows are held from now on."""
+        from pipeline_lib.tables.nested import types_within
+
+        self._rows = [*self.rows()]
+        types: dict[str, str | None] = {}
+        for key in self.columns:
+            types |= types_within(key, [row.get(key) for _, row in self._rows])
+        return types
+
     def _objects(self) -> Iterator[tuple[int, dict[str, Any] | PotstillError]]:
         for number, row in json_rows(self._lines, self._options.keep_faulty):
             if not isinstance(row, PotstillError):
@@ -284,7 +307,7 @@ class JsonFile(TextFile):
 
         rows = (
             (number, row if isinstance(row, PotstillError) else [value_at(row, n) for n in names])
-            for number, row in self._objects()
+            for number, row in self._rows or self._objects()
         )
         is_checked = False
         for batch in self._batches(rows, names):
@@ -306,6 +329,14 @@ class ArrowFile(InputFile):
     def columns(self) -> list[str]:
         """The names of its columns."""
         return self.table.schema.names
+
+    def types(self) -> dict[str, str | None]:
+        """Return the types of the columns; see :meth:`InputFile.types`."""
+        return self.table.types()
+
+    def class_names(self) -> dict[str, list[str]]:
+        """Return the class names that ``datasets`` wrote; see :meth:`InputFile.class_names`."""
+        return self.table.class_names()
 
     def batches(self, names: Sequence[str], optional: Sequence[str] = ()) -> Iterator[RowBatch]:
         """Yield its rows; see :meth:`InputFile.batches`."""

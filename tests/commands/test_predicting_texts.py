@@ -31,7 +31,7 @@ class TestPredict:
 
         # Without an unknown word it knows everything.
         tokenizer = Tokenizer(WordLevel({"a": 0}, "a"))
-        reader = SimpleNamespace(max_words=9, characters_read=lambda text: (len(text),))
+        reader = SimpleNamespace(max_words=9)
         own = {"label_names": ["negative", "positive"], "is_pair": False}
         own["kind"] = "classification"
         student = SimpleNamespace(logits=logits, tokenizer=tokenizer, reader=reader, **own)
@@ -79,7 +79,7 @@ class TestPredict:
             predict=predict,
             label_names=["negative", "positive"],
             model=SimpleNamespace(config=SimpleNamespace(to_dict=dict)),
-            pieces=SimpleNamespace(mask_sign="<mask>", characters_read=lambda text, limit: (len(text),)),
+            pieces=SimpleNamespace(mask_sign="<mask>"),
         )
         target = "pipeline_lib.models.serving.load_teacher"
         monkeypatch.setattr(target, lambda *_: own)

@@ -14,7 +14,7 @@ from .running import PARAMS, distill, failing, write_params
 LLM = {
     "kind": "answers",
     **{"files": ["{task}.jsonl"], "format": None, "classes": None, "mask": "[MASK]"},
-    **{"smoothing": 0.1, "floor": 1e-4, "min_coverage": 0.5, "provenance": {"model": "m-1"}},
+    **{"smoothing": 0.1, "min_coverage": 0.5, "provenance": {"model": "m-1"}},
 }
 Captured = pytest.CaptureFixture[str]
 
@@ -56,7 +56,7 @@ def test_a_batch_is_one(answers: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     distill("teacher", "requests", "movies", "full", "llm", "out.jsonl", *options)
     line = json.loads(Path("out.jsonl").read_text().splitlines()[0])
     assert set(line) == {"custom_id", "method", "url", "body"} and len(line["custom_id"]) == 16
-    assert line["body"]["model"] == "m-1" and line["body"]["logprobs"] is True
+    assert line["body"]["model"] == "m-1" and line["body"]["response_format"]["type"] == "json_schema"
     assert line["body"]["messages"][0]["content"] == "Say negative, positive."
     Path("prompt.txt").write_text("From {min} on.")
     arguments = "teacher", "requests", "movies", "full", "llm", "out.jsonl"
@@ -69,40 +69,12 @@ def test_a_file_is_tried(answers: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     assert "3 rows, 2 answered, 0 repeated, 1 errors" in said and "error, 1 rows: refused" in said
     assert "classes: negative 1, positive 1" in said and "weights 1 to 2" in said
     assert f"{TRANSFER}: 2 of 4 rows answered (50.0%)" in said
-    said = distill("teacher", "check", str(answers))
-    assert said.startswith(f"{answers}: jsonl, answers\n")
-    assert "classes: positive 1, negative 1" in said and "name one with --task (movies, " in said
+    assert "--task: missing, and there are movies, " in failing(monkeypatch, capsys, "teacher", "check", str(answers))
     arguments = "teacher", "check", str(answers), "--task", "movies", "--teacher", "minilm"
     assert "'minilm' has no answers in files; there are llm" in failing(monkeypatch, capsys, *arguments)
     answers.write_text('{"text": "a", "label": "so so"}\n')
     error = failing(monkeypatch, capsys, "teacher", "check", str(answers), "--task", "movies")
     assert "movies.jsonl: row 1: class 'so so' is unknown; the task's are negative, po" in error
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([{"text": "a", "label": "x"}, {"text": "a", "label": "y"}], "row 2: the same text as"),
-        ([{"text": "a", "probs": {"x": 0.9, "y": 0.4}}], "row 1: [0.9, 0.4] are not probabilities"),
-        ([{"text": "a", "label": float("nan")}], "score, and this row has label nan"),
-        ([{"text": "a", "logits": [1.0, 2.0]}], "nothing says which class is which"),
-        ([{"text": "a", "label": "x"}, {"text": "b", "label": "X "}], "names no class but 'x'"),
-        ([{"text": "a", "label": "x", "text_pair": "b"}, {"text": "b", "label": "y"}], "1 texts, "),
-        ([{"custom_id": "a", "response": {}}], "openai-batch, which is read by the names of"),
-    ],
-)
-def test_a_file_is_tried_without_a_task(
-    monkeypatch: pytest.MonkeyPatch, capsys: Captured, rows: list[dict], message: str
-) -> None:
-    Path("a.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
-    assert message in failing(monkeypatch, capsys, "teacher", "check", "a.jsonl")
-
-
-def test_scores_are_tried_without_a_task() -> None:
-    Path("a.csv").write_text("text,label\na,2.5\nb,4\n")
-    assert "scores 2.5 to 4, mean 3.250" in distill("teacher", "check", "a.csv")
-    Path("a.jsonl").write_text('{"metadata": {"classes": ["x", "y"]}}\n{"text": "a", "label": 1}\n')
-    assert "classes: x 0, y 1" in distill("teacher", "check", "a.jsonl")
 
 
 def test_sentence_vectors(world: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
@@ -137,7 +109,7 @@ def test_sentence_vectors(world: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert json.loads(Path("out.jsonl").read_text())["text"] == "a joy"
     tried = distill("teacher", "check", str(path))
     for told in (
-        "vectors.jsonl: jsonl, sentence vectors\n",
+        "vectors.jsonl: sentence vectors\n",
         "4 rows, 3 answered, 0 repeated, 1 errors\n",
         "error, 1 rows: no\n",
         "5 values each, of length ",

@@ -16,10 +16,9 @@ from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.evaluation.evaluate import evaluate_task
 from pipeline_lib.params import Method, Params, Teacher, load_params, student_settings
-from pipeline_lib.results.captions import caption
 from pipeline_lib.results.collect import TaskResult, metrics
 from pipeline_lib.results.schema import Floor, Ratio, SeedScores, TaskScores, Training
-from pipeline_lib.results.table_rows import rows
+from pipeline_lib.results.tables import scores_table
 from pipeline_lib.shards.columns import list_column, matrix
 from pipeline_lib.shards.shard_sets import Manifest, read_manifest, read_shard, schema_of, write_manifest, write_shard
 from tests.kit.made_up import made_up_teacher, made_up_training
@@ -27,6 +26,12 @@ from tests.tour import TOUR
 
 TEXTS = [f"sentence {i}" for i in range(40)]
 LABELS = [i % 2 for i in range(40)]
+
+
+def cells(scores: TaskScores) -> dict[str, list[str]]:
+    """Return the columns of the table of scores by head."""
+    table = scores_table(TaskResult("movies", scores), timed=False)
+    return dict(zip(table.header, map(list, zip(*table.lines, strict=True)), strict=True))
 
 
 def save(folder: Path, kind: str, table: pa.Table, source: str | None = None) -> str:
@@ -313,13 +318,13 @@ def test_a_task_can_do_without_a_test_split(params: Params, data: Path) -> None:
     shutil.rmtree(data / "tasks/movies/test")
     scores = evaluate_task(params, "movies", Layout(data))
     assert "test" not in scores.methods["plain"].scores
-    assert {row.test for row in rows(TaskResult("movies", scores))} == {"absent"}
+    assert cells(scores)["Test"] == ["absent"] * 4
 
 
 def llm(params: Params) -> Params:
     """Return params whose teacher has answers in files."""
     own = {"kind": "answers", "files": ["a.csv"], "format": None, "classes": None, "mask": "_"}
-    own |= {"smoothing": 0.1, "floor": 1e-4, "min_coverage": 0.5, "provenance": {}}
+    own |= {"smoothing": 0.1, "min_coverage": 0.5, "provenance": {}}
     row = {"model": None, "max_length": None, "tasks": None, "data": None, "tuning": own}
     return params.model_copy(update={"teachers": {"minilm": Teacher.model_validate(row)}})
 
@@ -347,10 +352,10 @@ def test_a_teacher_that_did_not_answer_all_is_compared_where_it_did(params: Para
     assert own.against_teacher == {"dev": 0.0, "test": None}
     assert own.agreement == {"dev": round(13 / 15, 6), "test": None}
     assert own.scores["dev"]["accuracy"].mean == 0.875 and own.ratio is None
-    table = {row.system: row for row in rows(TaskResult("movies", scores))}
-    assert table["teacher minilm"].test == "no answers"
-    assert table["distilled"].ratio == table["distilled"].to_teacher == "–"
-    said = " ".join(caption(TaskResult("movies", scores), params))
+    table = cells(scores)
+    assert dict(zip(table["System"], table["Test"], strict=True))["teacher minilm"] == "no answers"
+    assert not {head for head in table if head.startswith("Smaller")}
+    said = " ".join(scores_table(TaskResult("movies", scores), timed=False).caption)
     assert "minilm did not answer 25 of 40 dev, 40 of 40 test rows" in said
     assert "test" not in metrics([TaskResult("movies", scores)])["movies"]["teachers"]["minilm"]
 
@@ -364,8 +369,8 @@ def test_without_labels_there_is_agreement_and_no_score(params: Params, data: Pa
     result = TaskResult("movies", scores)
     assert scores.scored_splits == [] and scores.floor.answer is None
     assert scores.methods["distilled"].agreement["dev"] == round(1 - 7 / 40, 6)
-    assert {row.test for row in rows(result)} == {"no labels"}
-    assert "agreement with the teacher is not a score" in " ".join(caption(result, bare))
+    assert {*cells(result.scores)["Test"]} == {"no labels"}
+    assert "agreement with the teacher is not a score" in " ".join(scores_table(result, timed=False).caption)
     found = metrics([result])["movies"]["methods"]["distilled"]
     assert found["dev"] == {"agreement": round(1 - 7 / 40, 6)}
 
@@ -379,9 +384,10 @@ def test_labels_of_test_alone_are_scored(params: Params, data: Path) -> None:
     assert (scores.scored_splits, scores.decisive_split) == (["test"], "test")
     distilled = scores.methods["distilled"]
     assert distilled.scores["test"]["accuracy"].mean == 0.875 and distilled.scores["dev"] is None
-    systems = {row.system: row for row in rows(TaskResult("movies", scores))}
-    assert set(systems) == {"teacher minilm", "plain", "distilled"}
-    assert systems["distilled"].dev == "hidden"
+    table = cells(scores)
+    assert dict(zip(table["System"], table["Dev"], strict=True)) == {
+        name: "hidden" for name in ("teacher minilm", "plain", "distilled")
+    }
 
 
 def test_a_missing_student_is_named(params: Params, data: Path) -> None:

@@ -66,9 +66,9 @@ def test_a_student_in_its_place_has_all_that_is_known(workspace: Path) -> None:
     assert (card.data.license, card.data.library_name) == ("unknown", "transformers")
     assert (card.data.pipeline_tag, card.data.base_model) == ("text-classification", None)
     for line in (
-        "| teacher minilm | – | 91.0 | 91.0 | – | – | – |",
-        "| bilstm_kd_ts | teacher | 83.0 ± 0.4 | 83.0 ± 0.4 | +3.1 [+1.2, +5.0], p 0.004 | +0.0 | 92.0 |",
-        "| this file (seed 2) | teacher | 83.1 | 83.1 | – | – | – |",
+        "| teacher minilm | 91.0 | 91.0 | – | – | – | 10.70 / 22.60 |",
+        "| bilstm_kd_ts | 83.0 ± 0.4 | 83.0 ± 0.4 | +3.1 p 0.004 [+1.2, +5.0] | +0.0 | 92.0 |",
+        "- This file is seed 2: dev 83.1, test 83.1.",
         # Recall of the student minus the teacher's, the largest loss first.
         "| positive | 84.5 | 80.0 ± 1.0 | -4.5 | 82.0 |\n| negative | 85.7 | 84.0 ± 1.0 | -1.7 | 86.0 |",
         "- 12,500 sentences per second on one core, 50.0 times the teacher's 250, as potstill runs both. ",
@@ -83,16 +83,14 @@ def test_a_student_in_its_place_has_all_that_is_known(workspace: Path) -> None:
     assert f"SHA-256 of `model.safetensors`: `{sha256_file(workspace / 'model.safetensors')}`" in (card.text)
 
 
-def test_further_splits_have_columns(workspace: Path) -> None:
+def test_further_splits_have_tables(workspace: Path) -> None:
     path = Layout().scores("movies")
     with_split(TaskScores.read(path), "test_b").write(path)
     card = card_of(workspace)
     for line in (
-        "| System | Learned from | Dev | Test | Gain (test) | To teacher | Agreement | test_b | Gain (test_b) |",
-        "| teacher minilm | – | 91.0 | 91.0 | – | – | – | 91.0 | – |",
-        "| bilstm_kd_ts | teacher | 83.0 ± 0.4 | 83.0 ± 0.4 | +3.1 [+1.2, +5.0], p 0.004 | "
-        "+0.0 | 92.0 | 83.0 ± 0.4 | +3.1 [+1.2, +5.0], p 0.004 |",
-        "| this file (seed 2) | teacher | 83.1 | 83.1 | – | – | – | 83.1 | – |",
+        "| System | test_b | Gain (test_b) | To teacher | Agree |",
+        "| bilstm_kd_ts | 83.0 ± 0.4 | +3.1 p 0.004 [+1.2, +5.0] | +0.0 | 92.0 |",
+        "- This file is seed 2: dev 83.1, test 83.1, test_b 83.1.",
     ):
         assert line in card.text, line
     splits = [one.dataset_split for one in card.data.eval_results]
@@ -130,7 +128,7 @@ def test_what_is_on_the_hub_is_named_for_it(workspace: Path) -> None:
 def test_who_made_a_teachers_answers_is_told(workspace: Path) -> None:
     given: dict[str, Any] = YAML(typ="safe").load(PARAMS.read_text())
     answers = {"kind": "answers", "files": ["{task}.csv"], "format": None, "classes": None}
-    answers |= {"mask": "[MASK]", "smoothing": 0.1, "floor": 0.01, "min_coverage": 0.5}
+    answers |= {"mask": "[MASK]", "smoothing": 0.1, "min_coverage": 0.5}
     answers |= {"provenance": {"model": "some_llm", "terms": "no | competitors"}}
     row = {"model": None, "max_length": None, "tasks": None, "data": None}
     given["teachers"]["llm"] = row | {"tuning": answers}

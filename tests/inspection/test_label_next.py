@@ -1,7 +1,6 @@
 """Texts to label next: uncertain ones first, none like another, and only those without a label."""
 
 import csv
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.probabilities import Kind, softmax
 from pipeline_lib.inspection.joined import JoinedRows
-from pipeline_lib.inspection.label_next import diverse, label_next, listed_next, to_label
+from pipeline_lib.inspection.label_next import label_next, listed_next, to_label, unlike
 from pipeline_lib.inspection.work_lists import WorkList
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.params import Params
@@ -50,13 +49,13 @@ def texts_from(start: int, stop: int, pair: bool = False) -> list[Record]:
 
 
 def write_task(layout: Layout, names: list[str], pair: bool = False) -> None:
-    """Write a task of 60 unlabelled texts, 5 of which have a label by now, and its students."""
+    """Write a task of 55 unlabelled texts, and some of a pool, and its students."""
     train, is_regression = layout.split(TASK, "train"), len(names) == 1
-    labelled = [row | {"label": 1} for row in texts_from(55, 65, pair)]
+    labelled = [row | {"label": 1} for row in texts_from(60, 65, pair)]
     write_set(train, {"b000": prepared(labelled, pair, is_regression)})
-    blocks = [texts_from(0, 30, pair), texts_from(30, 60, pair)]
+    blocks = [texts_from(0, 30, pair), texts_from(30, 55, pair)]
     tables = {f"u{n:03d}": prepared(rows, pair, is_regression) for n, rows in enumerate(blocks)}
-    write_set(unlabelled_folder(train), tables)
+    write_set(unlabelled_folder(train), tables | {"p000": prepared(texts_from(55, 60, pair), pair, is_regression)})
     for seed, architecture in ((1, "bilstm"), (2, "cnn")):
         write_student(layout.student(TASK, ROW, seed), architecture, pair, names)
     made_up_scores({ROW: made_up_method(0.9, None)}).write(layout.scores(TASK))
@@ -78,59 +77,23 @@ def texts_of(work_list: WorkList) -> list[str]:
     return [row.sentences[0].text for row in work_list.rows]
 
 
-class TestDiverse:
-    def test_the_longest_first_and_then_what_is_far_from_it(self) -> None:
-        features = np.array([[1, 0], [1, 0], [0, 1], [0.6, 0.8]], np.float32)
-        weights = np.array([[0.4, -0.4], [0.5, -0.5], [0.3, -0.3], [0.0, 0.0]])
-        picked = diverse(weights, features, keys(4), 4)
-        assert picked[0] == 1 and picked[-1] == 3
-        assert sorted(picked) == [0, 1, 2, 3]
+def test_the_most_uncertain_comes_first_and_copies_last() -> None:
+    draw = np.random.default_rng(1)
+    features = np.repeat(draw.normal(size=(20, 6)), 10, axis=0)
+    uncertainty, numbers = draw.uniform(0.2, 0.5, 200), keys(200)
+    chosen = unlike(uncertainty, features, numbers, 60)
+    assert chosen[0] == uncertainty.argmax() and len({*chosen}) == 60
+    assert len({number // 10 for number in chosen[:20]}) == 20
+    # The order of the rows plays no part.
+    order = draw.permutation(200)
+    shuffled = unlike(uncertainty[order], features[order], numbers[order], 60)
+    assert [order[number] for number in shuffled] == chosen
 
-    def test_copies_are_not_picked_beside_each_other(self) -> None:
-        draw = np.random.default_rng(1)
-        distinct = draw.normal(size=(20, 6)).astype(np.float32)
-        features = np.repeat(distinct, 10, axis=0)
-        weights = np.repeat(draw.uniform(0.2, 0.5, (20, 1)), 10, axis=0) * [[1.0, -1.0]]
-        picked = diverse(weights, features, keys(200), 60)
-        assert len({number // 10 for number in picked[:20]}) == 20
-        assert len(set(picked)) == 60
-        lengths = (weights**2).sum(1) * (features**2).sum(1)
-        assert np.all(np.diff(lengths[picked[20:]]) <= 1e-9)
 
-    def test_a_draw_is_by_the_square_of_the_distance(self) -> None:
-        features = np.eye(3, dtype=np.float32)
-        weights = np.array([[9.0], [2.0], [1.0]])
-        draws = [diverse(weights, features, keys(3), 2, seed)[1] for seed in range(4000)]
-        # Their distances from the origin are nearer than those from the first.
-        assert np.mean(np.array(draws) == 1) == pytest.approx(4 / 5, abs=0.02)
-
-    def test_the_order_of_the_rows_plays_no_part(self) -> None:
-        draw = np.random.default_rng(2)
-        features, numbers = draw.normal(size=(300, 8)).astype(np.float32), keys(300)
-        weights = softmax(draw.normal(size=(300, 4))) - np.eye(4)[draw.integers(0, 4, 300)]
-        order = draw.permutation(300)
-        picked = numbers[diverse(weights, features, numbers, 40)]
-        shuffled = numbers[order][diverse(weights[order], features[order], numbers[order], 40)]
-        assert picked.tolist() == shuffled.tolist()
-        # And a longer list begins with the shorter one.
-        assert numbers[diverse(weights, features, numbers, 90)][:40].tolist() == picked.tolist()
-
-    def test_uncertain_rows_are_picked_far_more_often(self) -> None:
-        draw = np.random.default_rng(4)
-        features = draw.normal(size=(2000, 16)).astype(np.float32)
-        features /= np.linalg.norm(features, axis=1, keepdims=True)
-        unsure = np.arange(2000) % 10 == 0
-        weights = np.where(unsure, 0.5, 0.02)[:, None] * [[1.0, -1.0]]
-        picked = diverse(weights, features, keys(2000), 100)
-        assert unsure[picked].mean() > 0.9
-
-    def test_a_hundred_thousand_rows_take_seconds(self) -> None:
-        draw = np.random.default_rng(5)
-        features = draw.normal(size=(100_000, 64)).astype(np.float32)
-        weights = draw.normal(size=(100_000, 2))
-        start = time.process_time()
-        assert len(set(diverse(weights, features, keys(100_000), 20))) == 20
-        assert time.process_time() - start < 20
+def test_what_the_student_is_sure_of_is_not_listed() -> None:
+    features = np.random.default_rng(4).normal(size=(2000, 16))
+    unsure = np.arange(2000) % 10 == 0
+    assert unsure[unlike(np.where(unsure, 0.5, 0.02), features, keys(2000), 20)].all()
 
 
 def test_the_list_holds_texts_without_a_label_by_the_best_student(layout: Layout) -> None:
@@ -145,7 +108,6 @@ def test_the_list_holds_texts_without_a_label_by_the_best_student(layout: Layout
         number = TEXTS.index(row.sentences[0].text)
         assert row.score == pytest.approx(uncertainty[number], abs=2e-6)
         assert row.student.answer in ("negative", "positive") and row.teacher is None
-    assert texts_of(asked(layout, 60))[:10] == texts_of(found)
     assert len(asked(layout, 60).rows) == 55
 
 
@@ -153,7 +115,7 @@ def test_the_teachers_answers_stand_beside_it(layout: Layout) -> None:
     values = params()
     full = values.transfer["full"].model_copy(update={"unlabelled": True})
     values = values.model_copy(update={"transfer": values.transfer | {"full": full}})
-    rows = [row | {"words": row["text"].split()} for row in texts_from(0, 60)]
+    rows = [row | {"words": row["text"].split()} for row in texts_from(0, 55)]
     kept = [r | {"rules": [0] * 3, "ngram_start": 0, "ngram_length": 0} for r in rows]
     folder, outputs = layout.transfer(TASK, "full"), layout.outputs(TASK, TEACHER, "full")
     tables = {"u000-i000": transfer_table(kept)}
@@ -218,14 +180,8 @@ def test_what_is_missing_is_said(layout: Layout) -> None:
         label_next(layout, params(), "other", 3)
 
 
-def test_a_task_without_more_texts_and_one_with_all_labels(tmp_path: Path) -> None:
-    layout = Layout(tmp_path / "data")
-    assert "no unlabelled texts" in asked(layout, 3).missing
-    write_task(layout, ["negative", "positive"])
-    rows = [row | {"label": 0} for row in texts_from(0, 60)]
-    write_set(layout.split(TASK, "train"), {"b000": prepared(rows)})
-    found = asked(layout, 3)
-    assert not found.rows and found.missing == "Every text has a label."
+def test_a_task_without_more_texts_has_no_list(tmp_path: Path) -> None:
+    assert "no unlabelled texts" in asked(Layout(tmp_path / "data"), 3).missing
 
 
 def test_a_column_of_the_tasks_own_is_not_written_over(layout: Layout) -> None:
@@ -244,7 +200,7 @@ def test_the_command_writes_a_file_to_fill_in(layout: Layout, monkeypatch: pytes
     options = ("shards", "worklist", TASK, "--kind", "label-next", "--rows", "7")
     printed = distill(*options, "--to", "next.csv")
     assert "next.csv: 7 of 55 unlabelled texts" in printed
-    assert f"--add-labels next.csv --name {TASK}" in printed
+    assert f"tasks.{TASK}.source.files.train: [..., next.csv]" in printed
     with open("next.csv", newline="") as file:
         rows = [*csv.DictReader(file)]
     assert len(rows) == 7 and {row[column] for row in rows} == {""}

@@ -55,7 +55,7 @@ def test_a_row_shows_its_labels_and_the_teachers(rows: JoinedRows) -> None:
     assert (second.label, second.teacher.answer) == ("(none)", "(none)")
     assert read_row(rows, 1, 0, NAMES).label is None
     sink = io.StringIO()
-    print_stored_row(Console(file=sink, width=200), rows, rows.row(0, 0), NAMES, None)
+    print_stored_row(Console(file=sink, width=200), rows, rows.row(0, 0), NAMES)
     assert "label toxic, threat" in sink.getvalue() and "toxic 0.953" in sink.getvalue()
 
 

@@ -11,11 +11,10 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.changes import Span
 from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.originals import Originals
-from pipeline_lib.inspection.top_k import Top
+from pipeline_lib.inspection.sampling import Top
 from pipeline_lib.inspection.work_lists import ListPart, WorkList, lists_of, work_lists
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.shard_sets import write_shard
-from pipeline_lib.shards.training_texts import unlabelled_folder
 from tests.kit.made_up import made_up_method, made_up_scores
 
 from .made_up import TASK, TEACHER, made_up_transfer, odds, params, sentence, transfer_table, write_set
@@ -92,30 +91,6 @@ def test_every_list_is_there_and_says_why_it_is_empty(layout: Layout) -> None:
     assert not found["student"].rows and "No student" in found["student"].missing
 
 
-def test_a_text_that_was_labelled_later_is_listed_once(tmp_path: Path) -> None:
-    layout = Layout(tmp_path)
-    train = layout.split(TASK, "train")
-    labelled = pa.table({"key": pa.array([1, 2], pa.uint64())})
-    write_set(train, {"b000": labelled})
-    write_set(unlabelled_folder(train), {"u000": pa.table({"key": pa.array([2, 3], pa.uint64())})})
-    made = {"key": 9, "example": 2, "iteration": 1, **sentence("so [MASK]", [0, 1])}
-    known, later, unknown = (
-        {"key": n, "example": n, **sentence(text)} for n, text in ((1, "one"), (2, "so so"), (3, "it"))
-    )
-    tables = {
-        "b000-i000": transfer_table([known | {"label": 0}, later | {"label": 1}]),
-        "b000-i001": transfer_table([made]),
-        "u000-i000": transfer_table([later, unknown]),
-        "u000-i001": transfer_table([made]),
-    }
-    answers = [odds(0.9), odds(0.6), odds(0.1), odds(0.6), odds(0.7), odds(0.1)]
-    write_set(layout.transfer(TASK, "full"), tables, layout.outputs(TASK, TEACHER, "full"), answers)
-    found = {one.name: one for one in work_lists(layout, params(), TASK, 9)}
-    places = [row.place for row in found["uncertain"].rows]
-    assert places == ["b000-i000:1", "u000-i000:1", "b000-i000:0"]
-    assert [row.place for row in found["augmentation"].rows] == ["b000-i001:0"]
-
-
 def test_stored_answers_to_other_rows_are_refused(layout: Layout) -> None:
     table = pa.table({"split": ["test"], "row": [0], "label": [0]})
     write_shard(layout.predictions(TASK), table)
@@ -161,8 +136,7 @@ def test_the_greatest_scores_are_kept_and_the_first_of_equal_ones() -> None:
 
 
 @pytest.mark.parametrize("in_order", [True, False])
-def test_originals_are_found_window_by_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_order: bool) -> None:
-    monkeypatch.setattr("pipeline_lib.inspection.originals.WINDOW", 3)
+def test_originals_are_found(tmp_path: Path, in_order: bool) -> None:
     examples = np.random.default_rng(1).integers(0, 20, 40)
     examples = np.sort(examples) if in_order else examples
     made = [{"key": 100 + n, "example": int(e), "iteration": 1} for n, e in enumerate(examples)]

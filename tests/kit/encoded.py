@@ -12,19 +12,11 @@ from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.distillation.encoded_sets import EncodedInput, EncodingPass
 
 
-def training_sentences(
-    inputs: ShardSet,
-    outputs: ShardSet | None,
-    tokenizer: Tokenizer,
-    max_words: int,
-    repeat_originals: int = 1,
-    min_confidence: float = 0.0,
-) -> Sentences:
+def training_sentences(inputs: ShardSet, outputs: ShardSet | None, tokenizer: Tokenizer, max_words: int) -> Sentences:
     """Return what a student is trained on."""
-    own = {"repeat_originals": repeat_originals, "min_confidence": min_confidence}
     answers = None if outputs is None else SetReference.to(outputs.folder)
     content = EncodedInput(SetReference.to(inputs.folder), answers)
-    return EncodingPass.of(_saved(inputs, tokenizer), max_words, **own).read(content)
+    return EncodingPass.of(_saved(inputs, tokenizer), max_words).read(content)
 
 
 def dev_sentences(prepared: ShardSet, tokenizer: Tokenizer, max_words: int) -> Sentences:

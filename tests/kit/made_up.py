@@ -20,10 +20,8 @@ def made_up_task(**changes: Any) -> Classification:
         "labels": {"no": ["0"], "yes": ["1"]},
         "metrics": ["accuracy"],
         "positive": None,
-        "submission": None,
         "split": None,
         "blocks": 1,
-        "lexicon": None,
         "train_fraction": 1.0,
         "augment": {"n_iter": 1, "cap": None},
     }
@@ -132,7 +130,6 @@ def made_up_scores(methods: dict[str, Any]) -> TaskScores:
             "labels": ["negative", "positive"],
             "rows": {"train": 8000} | dict.fromkeys(SPLITS, 1000),
             "selection": "The best was chosen on dev.",
-            "evaluate": {"resamples": 1000, "confidence": 0.95, "seed": 1},
             "floor": {"answer": "positive", "scores": floor},
             "teachers": {
                 "minilm": {
@@ -179,20 +176,13 @@ def made_up_form(rate: float, size: int, **changes: Any) -> dict[str, Any]:
         for place, factor in (("one_core", 1), ("all_cores", 2))
     }
     values = {"bytes": size, "rates": rates, "latency_ms": 2000 / rate}
-    return values | {"agreement": None, "cold_start": None} | changes
+    return values | changes
 
 
 def made_up_speed(**changes: Any) -> TaskSpeed:
     """Return the timings of a student and its teacher; keyword arguments replace keys."""
-    student = {
-        "torch float32": made_up_form(5000.0, 12_000_000),
-        "onnx-int8": made_up_form(12500.0, 3_000_000, agreement=0.998, cold_start={"wall": 2.5, "processor": 3.1}),
-    }
-    teacher = {
-        "torch float32": made_up_form(200.0, 92_000_000),
-        "onnx": made_up_form(250.0, 92_100_000, agreement=1.0),
-        "onnx-int8": made_up_form(400.0, 24_000_000, agreement=0.97),
-    }
+    student = {"torch float32": made_up_form(5000.0, 12_000_000), "onnx-int8": made_up_form(12500.0, 3_000_000)}
+    teacher = {"torch float32": made_up_form(200.0, 92_000_000), "onnx": made_up_form(250.0, 92_100_000)}
     values = {
         "cpu": "Fast CPU",
         "cores": 2,

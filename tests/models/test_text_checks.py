@@ -16,7 +16,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.text_checks import count_pieces, english_share, other_script
-from pipeline_lib.models.word_importance import as_json, masked_variants, word_counts, word_importance
+from pipeline_lib.models.word_importance import as_json, masked_variants, word_importance
 
 SCRIPTS = {
     "这部电影非常好看": ("Chinese or Japanese", True),
@@ -127,10 +127,6 @@ def test_the_word_that_tells_costs_a_bit() -> None:
     # A text without words is refused.
     with pytest.raises(PotstillError, match="no word to mask"):
         word_importance("  ", reads_good, "[MASK]", False)
-    # Words are counted up to a character.
-    assert word_counts("one two three", [7]) == [2]
-    assert word_counts(("one two", "three"), [0, 9]) == [0, 1]
-    assert word_counts("one two") == [2]
 
 
 def test_the_words_of_both_sentences_of_a_pair_are_masked_in_turn() -> None:
@@ -172,21 +168,3 @@ def test_json_holds_plain_values() -> None:
     assert found.changes.tolist() == [0.0, -3.0, 1.0, 0.0]
     own = as_json("A good dull film", {"a": found}, ["score"])["models"]["a"]
     assert own == {"score": 2.0, "changes": [0.0, -3.0, 1.0, 0.0]}
-
-
-def test_words_that_are_not_read_have_no_number_and_cost_nothing() -> None:
-    asked: list[Text] = []
-
-    def predict(texts: Sequence[Text]) -> np.ndarray:
-        asked.extend(texts)
-        return reads_good(texts)
-
-    found = word_importance("a good film too", predict, "#", False, [2])
-    assert asked == ["a good film too", "# good film too", "a # film too"]
-    assert found.read == (2,)
-    np.testing.assert_allclose(found.changes, [0.0, 1.0, np.nan, np.nan], atol=1e-9)
-    plain = as_json("a good film too", {"a": found}, NAMES)["models"]["a"]
-    assert plain["words_read"] == [2] and plain["changes"][2:] == [None, None]
-    assert plain["masked_labels"][2:] == [None, None]
-    pair = word_importance(("a good", "film too"), predict, "#", False, [0, 1])
-    assert pair.read == (0, 1) and np.isnan(pair.changes).tolist() == [True, True, False, True]

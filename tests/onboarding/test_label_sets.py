@@ -31,59 +31,53 @@ def guess(content: Content, **overrides: str) -> TaskGuess:
     return understand({"all": content}, Overrides(**overrides), None, refuse)
 
 
+def of_classes(classes: int) -> Content:
+    """Return texts with a column for each class, of which every row has one."""
+    columns = {f"is_{k}": [int(n % classes == k) for n in range(60)] for k in range(classes)}
+    return content_of("all.csv", {"text": [review(n) for n in range(60)], **columns})
+
+
 def test_six_columns_of_marks_are_understood_without_a_flag() -> None:
     guessed = guess(marked())
-    assert (guessed.kind, guessed.label) == ("multilabel", NAMES)
+    assert (guessed.kind, guessed.label, guessed.label_columns) == ("multilabel", NAMES, NAMES)
     assert guessed.labels == {name: ["1"] for name in NAMES}
     assert guessed.metrics == ["average_precision", "f1_micro", "f1_macro"]
-    assert guessed.label_columns == NAMES
-    found = find(guessed)
-    assert sum(found.rows.values()) == 120
-    assert {*found.classes["dev"]} == {*NAMES}
+    findings = find(guessed)
+    assert sum(findings.rows.values()) == 120 and {*findings.classes["dev"]} == {*NAMES}
 
 
-def test_one_of_them_can_be_named() -> None:
-    guessed = guess(marked(), label="threat")
-    assert (guessed.kind, guessed.label) == ("classification", "threat")
-    some = guess(marked(), label="threat, insult")
-    assert (some.kind, some.label) == ("multilabel", ["threat", "insult"])
+@pytest.mark.parametrize(
+    ("overrides", "kind", "label"),
+    [
+        ({"label": "short"}, "classification", "short"),
+        ({"label": "rude, odd"}, "multilabel", ["rude", "odd"]),
+        # A label column beside marks is the label.
+        ({}, "classification", "category"),
+        ({"kind": "multilabel"}, "multilabel", ["rude", "short", "odd"]),
+    ],
+)
+def test_a_label_column_and_flags_come_first(overrides: dict[str, str], kind: str, label: str | list[str]) -> None:
+    guessed = guess(marked(["rude", "short", "odd"], category=["a", "b", "c"] * 40), **overrides)
+    assert (guessed.kind, guessed.label) == (kind, label)
 
 
 @pytest.mark.parametrize("marks", [("True", "False"), ("yes", "no"), ("1.0", "0.0")])
 def test_marks_in_words(marks: tuple[str, str]) -> None:
     columns = {f"c{k}": [marks[n % (k + 2) > 0] for n in range(60)] for k in range(3)}
-    texts = [review(n) for n in range(60)]
-    guessed = guess(content_of("all.csv", {"text": texts, **columns}))
-    assert guessed.labels == {name: [marks[0]] for name in columns}
-    assert not find(guessed).odd
-
-
-def test_a_label_column_beside_marks_is_the_label() -> None:
-    content = marked(["rude", "short", "odd"], category=["a", "b", "c"] * 40)
-    guessed = guess(content)
-    assert (guessed.kind, guessed.label) == ("classification", "category")
-    assert guess(content, kind="multilabel").label == ["rude", "short", "odd"]
+    guessed = guess(content_of("all.csv", {"text": [review(n) for n in range(60)], **columns}))
+    assert guessed.labels == {name: [marks[0]] for name in columns} and not find(guessed).odd
 
 
 def test_two_marks_or_one_each_are_asked_about() -> None:
     asked: list[Question] = []
-
-    def all_of_them(question: Question) -> str:
-        asked.append(question)
-        return question.choices[0]
-
-    two = {"all": marked(["polite", "short"])}
-    assert understand(two, Overrides(), None, all_of_them).label == ["polite", "short"]
+    two = marked(["polite", "short"])
+    all_of_them = lambda question: asked.append(question) or question.choices[0]  # noqa: E731
+    assert understand({"all": two}, Overrides(), None, all_of_them).label == ["polite", "short"]
     assert asked[0].flag.startswith("--kind multilabel for all of them, or --label polite")
-    with pytest.raises(PotstillError, match="2 columns of 0 and 1, polite, short"):
-        guess(two["all"])
-    # One column for each of three classes.
-    columns = {f"is_{k}": [int(n % 3 == k) for n in range(60)] for k in range(3)}
-    texts = [review(n) for n in range(60)]
-    one_hot = content_of("all.csv", {"text": texts, **columns})
-    with pytest.raises(PotstillError, match="3 columns of 0 and 1"):
-        guess(one_hot)
-    assert guess(one_hot, kind="multilabel").kind == "multilabel"
+    for content in (two, of_classes(3)):
+        with pytest.raises(PotstillError, match="columns of 0 and 1"):
+            guess(content)
+        assert guess(content, kind="multilabel").kind == "multilabel"
 
 
 def test_labels_that_no_row_has_are_left_out_and_named() -> None:
@@ -92,17 +86,9 @@ def test_labels_that_no_row_has_are_left_out_and_named() -> None:
 
 
 def test_odd_marks_are_listed_by_row() -> None:
-    content = marked(NAMES[:3])
-    cells = ["", "maybe", *content.values("toxic")[2:]]
-    column = pa.chunked_array([pa.array(cells, pa.large_string())])
-    table = content.table.set_column(content.names.index("toxic"), "toxic", column)
-    odd = Content(content.paths, table, content.numbers, content.files, "csv")
     with pytest.raises(PotstillError, match="'toxic' holds other values than 0 and 1"):
-        guess(odd, label=",".join(NAMES[:3]))
-    cells[1] = "0"
-    column = pa.chunked_array([pa.array(cells, pa.large_string())])
-    table = content.table.set_column(content.names.index("toxic"), "toxic", column)
-    [found] = find(guess(Content(content.paths, table, content.numbers, content.files, "csv"))).odd
+        guess(marked(NAMES[:3], toxic=["maybe", *[0, 1] * 59, 0]), label=",".join(NAMES[:3]))
+    [found] = find(guess(marked(NAMES[:3], toxic=["", *[0, 1] * 59, 0]))).odd
     assert (found.reason, found.places) == ("without a label", [(Path("all.csv"), 2)])
 
 
@@ -169,7 +155,7 @@ def test_what_is_said_of_several_labels_that_there_are_not() -> None:
         guess(marked(), label="toxic,odious")
     with pytest.raises(PotstillError, match="'f1' is not a metric of a multilabel"):
         understand({"all": marked()}, Overrides(metrics=["f1"]), None, refuse)
-    with pytest.raises(PotstillError, match="--positive toxic: F1 is of all labels"):
+    with pytest.raises(PotstillError, match="--positive toxic: it names one of two classes"):
         guess(marked(), positive="toxic")
     with pytest.raises(PotstillError, match="labels are named by their columns"):
         guess(marked(), labels="a;b")

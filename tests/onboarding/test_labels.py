@@ -1,103 +1,73 @@
-"""Label columns as people have them: missing labels, numbers of classes, several marks."""
+"""Label columns as people have them: missing labels, names, ranges; and what follows for teachers and profiles."""
 
 import json
-import random
 from pathlib import Path
-from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.onboarding.copy_files import taken_back
-from pipeline_lib.onboarding.labels import classes_of, score_range, with_label
-from pipeline_lib.onboarding.questions import Question, refuse
-from pipeline_lib.onboarding.teachers import in_model_order
-from pipeline_lib.onboarding.understanding import Overrides, TaskGuess, understand
-
-from .made_up import content_of, review
+from pipeline_lib.onboarding.labels import classes_of, parse_labels, score_range, with_label
+from pipeline_lib.onboarding.profile_writer import overlay_text
+from pipeline_lib.onboarding.teachers import Chosen, class_order, in_model_order, named_classes, tuning_of
 
 MARKS = ["", "-", "nan", "NaN", "null", "N/A", "NA", "<NA>", "#N/A"]
-
-
-def guess(column: str, values: list[Any], ask: Any = refuse, **overrides: Any) -> TaskGuess:
-    texts = [review(n) for n in range(len(values))]
-    contents = {"all": content_of("all.csv", {"text": texts, column: values})}
-    return understand(contents, Overrides(**overrides), None, ask)
-
-
-@pytest.mark.parametrize("mark", MARKS)
-def test_a_mark_of_a_missing_label_is_no_class(mark: str) -> None:
-    guessed = guess("label", (["neg", "pos"] * 20) + [mark] * 5)
-    assert guessed.labels == {"neg": ["neg"], "pos": ["pos"]} and guessed.kind == "classification"
+RANGES = {"bad": {"min": 1.0, "max": 2.0}, "good": {"min": 4.0, "max": 5.0}}
+STARS = ["1", "2", "3", "4", "5"]
 
 
 @pytest.mark.parametrize(
     ("values", "names", "labels"),
     [
+        (["neg", *MARKS, "pos"], None, ["neg", "pos"]),
         (["0", "1", "2", "-1"], None, ["0", "1", "2"]),
         (["0.0", "1.0", "2.0", "-1.0"], None, ["0.0", "1.0", "2.0"]),
         (["0", "1", "-1"], ["no", "yes"], ["0", "1"]),
         # Polarity.
-        (["-1", "1"], None, ["-1", "1"]),
         (["-1", "0", "1"], None, ["-1", "0", "1"]),
         (["-2", "-1", "0", "1", "2"], None, ["-2", "-1", "0", "1", "2"]),
         (["-", "+"], None, ["-", "+"]),
         (["-", "a", "b"], None, ["a", "b"]),
     ],
 )
-def test_minus_one_and_minus(values: list[str], names: list[str] | None, labels: list[str]) -> None:
+def test_what_is_no_label(values: list[str], names: list[str] | None, labels: list[str]) -> None:
     assert with_label(values, names) == labels
 
 
-def test_whatever_order_they_come_in() -> None:
-    draw = random.Random(1)
-    for _ in range(200):
-        classes = draw.sample(["a", "B", "0", "1", "yes", "Nein", "+1", "ü"], draw.randint(2, 5))
-        values = [draw.choice(classes + MARKS[2:]) for _ in range(40)] + classes
-        draw.shuffle(values)
-        assert {v for members in classes_of(values, None).values() for v in members} == {*classes}
+def test_classes() -> None:
+    assert classes_of(["bad", "good", "Good", "good"], None) == {"bad": ["bad"], "good": ["Good", "good"]}
+    assert classes_of(["1", "0", "0"], ["neg", "pos"]) == {"neg": ["0"], "pos": ["1"]}
+    assert list(classes_of(["10", "9", ""], None)) == ["9", "10"]
+    # A column with gaps has 1.0 for 1 in many tools.
+    assert classes_of(["0.0", "", "1.0", "1"], None) == {"0": ["0.0"], "1": ["1", "1.0"]}
 
 
-def test_a_missing_score_does_not_widen_the_range() -> None:
+@pytest.mark.parametrize(
+    ("spec", "values", "labels"),
+    [
+        # What no class has lies outside of ranges, and is left out.
+        ("bad=1,2;good=4,5", STARS, RANGES),
+        ("bad=1..2; good=4..5", STARS, RANGES),
+        ("bad=1,2;good=4,5", [f"{star}.0" for star in STARS], RANGES),
+        ("bad=1,2,3;good=4,5", STARS, {"bad": ["1", "2", "3"], "good": ["4", "5"]}),
+        ("no;yes", [], {"no": ["no"], "yes": ["yes"]}),
+        # 3 is within 2 to 4: no range can leave it out.
+        ("odd=1,5;even=2,4", STARS, {"odd": ["1", "5"], "even": ["2", "4"]}),
+    ],
+)
+def test_labels_can_be_merged(spec: str, values: list[str], labels: dict[str, object]) -> None:
+    assert parse_labels(spec, values) == labels
+
+
+def test_ranges_of_scores() -> None:
+    assert score_range(["0.1", "0.9", "x"], None) == {"min": 0.0, "max": 1.0}
     assert score_range(["0.5", "-1", "2.5", "4.5", "nan", ""], None) == {"min": 0.0, "max": 5.0}
     assert score_range(["-1", "-0.5", "1"], None) == {"min": -1.0, "max": 1.0}
-
-
-@pytest.mark.parametrize("name", ["intent_id", "category_id", "class_idx", "labelCode", "label"])
-def test_numbers_of_classes_by_other_names(name: str) -> None:
-    values = [n % 77 for n in range(400)]
-    guessed = guess(name, values, label=name)
-    assert guessed.kind == "classification" and len(guessed.labels) == 77
-
-
-def test_many_whole_numbers_are_asked_about() -> None:
-    asked: list[Question] = []
-
-    def ask(question: Question) -> str:
-        asked.append(question)
-        return "regression"
-
-    values = [n % 30 for n in range(300)]
-    assert guess("kind_of_thing", values, ask, label="kind_of_thing").kind == "regression"
-    assert asked[0].flag == "--kind classification or --kind regression"
-    assert guess("rating", values, label="rating").kind == "regression"
-    with pytest.raises(PotstillError, match="Answer with --kind classification or --kind reg"):
-        guess("kind_of_thing", values, label="kind_of_thing")
-
-
-def test_too_many_classes_say_how_to_keep_them() -> None:
-    values = [f"c{n % 250}" for n in range(1000)]
-    with pytest.raises(PotstillError, match="or give --kind classification to keep them all"):
-        guess("label", values, label="label")
-    assert len(guess("label", values, label="label", kind="classification").labels) == 250
-
-
-def test_a_columns_name_may_have_commas() -> None:
-    name = "What did you like, if anything"
-    texts, labels = [review(n) for n in range(40)], ["a", "b"] * 20
-    contents = {"all": content_of("all.csv", {name: texts, "label": labels})}
-    parts = [part.strip() for part in name.split(",")]
-    assert understand(contents, Overrides(text=parts), None, refuse).text == [name]
+    assert score_range([], "-4..4") == {"min": -4.0, "max": 4.0}
+    for fault, message in (("good=1", "names 1 classes"), ("a=1..x;b", "not a range of numbers")):
+        with pytest.raises(PotstillError, match=message):
+            parse_labels(fault, STARS)
 
 
 def test_classes_stand_in_the_order_of_a_models_outputs(tmp_path: Path) -> None:
@@ -108,19 +78,61 @@ def test_classes_stand_in_the_order_of_a_models_outputs(tmp_path: Path) -> None:
     assert in_model_order(tmp_path, {"a": ["a"], "b": ["b"]}) == {"a": ["a"], "b": ["b"]}
 
 
+@pytest.mark.parametrize(
+    ("names", "is_ordered", "order"),
+    [
+        (["bad", "good"], True, ["bad", "good"]),
+        (["bad", "good"], False, None),
+        (["0", "1"], False, ["0", "1"]),
+        # A number is one of these, and counts none.
+        (["1", "2"], True, None),
+    ],
+)
+def test_the_order_of_classes_in_a_file_of_answers(names: list[str], is_ordered: bool, order: list[str] | None) -> None:
+    assert class_order(dict.fromkeys(names), is_ordered) == order
+
+
+@pytest.mark.parametrize(
+    ("answers", "names"),
+    [
+        ([{"probs": {"bad": 0.2, "good": 0.8}}], ["bad", "good"]),
+        ([{"label": "good"}, {"label": "bad"}], ["good", "bad"]),
+        ([{"label": 1}, {"label": "2"}, {"probs": [0.5, 0.5]}, {"label": "['a', 'b']"}], []),
+    ],
+)
+def test_classes_that_answers_name(tmp_path: Path, answers: list[dict[str, object]], names: list[str]) -> None:
+    lines = (json.dumps({"text": f"so {n}"} | answer) for n, answer in enumerate(answers))
+    (tmp_path / "answers.jsonl").write_text("\n".join(lines))
+    assert named_classes(tmp_path / "answers.jsonl") == names
+
+
+@pytest.mark.parametrize(
+    ("rows", "batch_size", "epochs"),
+    [(0, 16, 10), (192, 16, 10), (300, 16, 7), (385, 32, 10), (770, 64, 10), (1000, 64, 8), (4028, 64, 2)],
+)
+def test_few_rows_get_smaller_batches_before_more_epochs(rows: int, batch_size: int, epochs: int) -> None:
+    base = {"kind": "single", "batch_size": 64, "epochs": 3, "learning_rates": [2.0e-4]}
+    tuning = tuning_of(Chosen("minilm", "single", "minilm"), "", rows, base)
+    assert tuning == base | {"batch_size": batch_size, "epochs": epochs}
+
+
+@pytest.mark.parametrize("count", [2, 40])
+def test_class_names_of_several_words_are_not_broken_over_lines(count: int) -> None:
+    names = [f"a class of some more words {n}" for n in range(count)]
+    values = {"tasks": {"r": {"labels": {name: [name] for name in names}}}}
+    text = overlay_text(values, "default.yaml", "Of files.")
+    assert YAML(typ="safe", pure=True).load(text) == {"extends": "default.yaml", **values}
+
+
 def test_what_a_failed_init_wrote_is_taken_back(tmp_path: Path) -> None:
-    old, new = tmp_path / "params.yaml", tmp_path / "profile.yaml"
+    old, new, deep = tmp_path / "params.yaml", tmp_path / "profile.yaml", tmp_path / "a/b/new"
     old.write_text("as it was")
-    deep = tmp_path / "a/b/new"
     with pytest.raises(PotstillError, match="no"), taken_back([old, new, deep]):
         deep.parent.mkdir(parents=True)
-        deep.touch()
-        old.write_text("changed")
-        new.write_text("new")
+        for path in (old, new, deep):
+            path.write_text("changed")
         raise PotstillError("no")
-    assert old.read_text() == "as it was" and not new.exists()
-    assert not (tmp_path / "a").exists()
-    with taken_back([old, new]):
+    assert old.read_text() == "as it was" and not new.exists() and not (tmp_path / "a").exists()
+    with taken_back([old]):
         old.write_text("changed")
-        new.write_text("new")
-    assert old.read_text() == "changed" and new.exists()
+    assert old.read_text() == "changed"

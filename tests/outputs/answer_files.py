@@ -20,7 +20,6 @@ SETTINGS = {
     "classes": None,
     "mask": "[MASK]",
     "smoothing": 0.1,
-    "floor": 1e-4,
     "min_coverage": 0.5,
     "provenance": {},
 }

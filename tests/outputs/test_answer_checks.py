@@ -7,9 +7,8 @@ import pytest
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.probabilities import softmax
-from pipeline_lib.outputs.files.answer_checks import check_order, check_related, describe_answers
+from pipeline_lib.outputs.files.checks import check_order, check_related, describe_answers, unrelated_warning
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, Origins
-from pipeline_lib.outputs.files.word_checks import unrelated_warning
 from pipeline_lib.params import Task
 from pipeline_lib.shards.training_records import AnswersRecord
 

@@ -16,10 +16,10 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.outputs.averages import AveragePass, mean_answer
 from pipeline_lib.outputs.files.answers import Answers
-from pipeline_lib.outputs.files.content_keys import read_texts
-from pipeline_lib.outputs.files.llm_batches import batch_request, instruction, requests_of
+from pipeline_lib.outputs.files.keyed_table import read_texts
 from pipeline_lib.outputs.files.lookup_pass import AnswerPass
-from pipeline_lib.outputs.files.missing import list_unanswered
+from pipeline_lib.outputs.files.requests import requests_of
+from pipeline_lib.outputs.precompute import list_unanswered
 from pipeline_lib.params import Average, Task
 from pipeline_lib.shards.columns import MASKED, list_column, matrix
 from pipeline_lib.shards.engine.local import LocalEngine
@@ -29,7 +29,6 @@ from tests.kit.made_up import made_up_task
 
 from .answer_files import TASK, Lines, gather_answers, lines, read_answers, score_task, settings, write_rows
 from .provider_lines import chat
-from .test_batch_output import batch_line
 
 
 def probs_of(path: Path, task: Task = TASK, **changes: Any) -> dict[int, list[float]]:
@@ -53,7 +52,7 @@ def one(path: Path, row: dict[str, Any], **changes: Any) -> list[float]:
         ({"logits": [0.0, math.log(3)]}, {"classes": ["no", "yes"]}, [0.25, 0.75]),
         ({"logits": {"yes": math.log(3), "no": 0.0}}, {}, [0.25, 0.75]),
         ({"label": "yes"}, {}, [0.05, 0.95]),
-        ({"label": 0}, {"classes": ["yes", "no"], "smoothing": 0.0, "floor": 0.1}, [0.091, 0.909]),
+        ({"label": 0}, {"classes": ["yes", "no"], "smoothing": 0.0}, [0.0, 1.0]),
         # Tokens that are no class have a tenth: of all classes that are named, nothing is left.
         ({"probs": {"yes": 0.6, "no": 0.3}}, {}, [0.333, 0.667]),
         # What the class named covers is said, and the rest goes to the other.
@@ -175,16 +174,6 @@ def test_faulty_weights_in_tables_are_named(tmp_path: Path, suffix: str) -> None
             gather_answers([path], settings(), TASK)
 
 
-def test_numbers_of_classes_count_where_the_classes_are_listed(tmp_path: Path) -> None:
-    rows = [chat(f"{n:016x}", reply) for n, reply in enumerate(["1", "0", "7"])]
-    path = lines(tmp_path / "a.jsonl", rows)
-    found = read_answers([path], settings(classes=["yes", "no"]), TASK)
-    assert found.errors == {"not a position in `classes`: '7'": 1}
-    assert found[:].argmax(axis=1).tolist() == [0, 1]
-    with pytest.raises(PotstillError, match=r"all 3 rows have none \(a number, and no `classes`"):
-        gather_answers([path], settings(), TASK)
-
-
 def test_why_there_are_no_answers_is_said_in_one_line(tmp_path: Path) -> None:
     body = {"error": {"message": "Invalid\nmodel: m"}}
     failed = [{"custom_id": f"{n:016x}", "response": {"status_code": 400, "body": body}} for n in range(240)]
@@ -192,13 +181,14 @@ def test_why_there_are_no_answers_is_said_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(PotstillError) as caught:
         gather_answers([lines(path, failed)], settings(), TASK)
     assert str(caught.value) == (
-        "a.jsonl: no answers: all 240 requests failed (status 400: Invalid model: m). Nothing was "
-        "stored: have the teacher answer again with one of no, yes, and put its file here."
+        "a.jsonl: no answers: all 240 rows have none (failed or refused: Invalid model: m). Nothing was stored: have "
+        "the teacher answer again with one of no, yes, and put its file here; `distill teacher requests --format` asks "
+        "for structured output."
     )
     replies = [chat(f"{n:016x}", f"class {n}") for n in range(3)]
-    with pytest.raises(PotstillError, match=r"of 243 rows, status 400.* \(240\); no class: 'class"):
+    with pytest.raises(PotstillError, match=r"of 243 rows, failed.* \(240\); neither JSON.* and the like \(3\)"):
         gather_answers([lines(path, failed + replies)], settings(), TASK)
-    low = [batch_line([{"yes": 0.3}])]
+    low = [{"text": "a", "probs": {"yes": 0.3}, "coverage": 0.3}]
     with pytest.raises(PotstillError, match=r"all 1 rows have none \(its classes cover less than"):
         gather_answers([lines(path, low)], settings(), TASK)
     with pytest.raises(PotstillError, match=r"no answers: there are no rows\. Put"):
@@ -227,6 +217,15 @@ def test_rows_without_an_answer_are_counted(tmp_path: Path) -> None:
     wanted = {"rows": 6, "answered": 2, "repeated": 1, "errors": 2, "low_coverage": 1}
     assert found.counts == wanted and found.errors == {"timed out": 2}
     assert sorted(found.weights.tolist()) == [1.0, 2.5]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_rows_are_joined_by_their_key_alone(tmp_path: Path, name: str) -> None:
+    rows = [{"key": row["key"], "label": "yes"} for row in requests_of([[["a film"]]], None)]
+    path = lines(tmp_path / name, rows)
+    if name == "a.csv":
+        path.write_text(f"key,label\n{rows[0]['key']},yes\n")
+    assert probs_of(path) == probs_of(lines(tmp_path / "b.jsonl", [{"text": "a film ", "label": "yes"}]))
 
 
 def test_two_answers_are_found_in_two_files(tmp_path: Path) -> None:
@@ -295,22 +294,6 @@ def test_answers_are_found_by_content(tmp_path: Path, store_home: Path) -> None:
     assert list(requests_of(texts_of(inputs, own.mask), answers)) == [{"key": listed["key"], "text": "new"}]
     texts = [row["text"] for row in requests_of(texts_of(inputs, own.mask), None)]
     assert texts == ["so it is", "a ___", "new"]
-
-
-def test_a_batch_goes_out_and_comes_back_by_its_keys(tmp_path: Path) -> None:
-    inputs = write_rows(tmp_path / "in", ["a film", "dull"], [None, None])
-    told = instruction(TASK, None)
-    asked = [batch_request(row, "m", told) for row in requests_of(texts_of(inputs), None)]
-    assert asked[0]["body"]["messages"][1]["content"] == "a film"
-    assert "no, yes" in asked[0]["body"]["messages"][0]["content"]
-    rows = [batch_line([{"yes": 0.8, "no": 0.2}]) | {"custom_id": a["custom_id"]} for a in asked]
-    path = lines(tmp_path / "a.jsonl", rows)
-    answers = read_answers([path], settings(), TASK)
-    assert len(answers.keys) == 2 and list(requests_of(texts_of(inputs), answers)) == []
-    # Without log probabilities an answer is a bare label.
-    del rows[0]["response"]["body"]["choices"][0]["logprobs"]
-    found = probs_of(lines(tmp_path / "a.jsonl", rows))
-    assert sorted(found.values()) == [[0.05, 0.95], [0.2, 0.8]]
 
 
 def test_an_average_is_that_of_probabilities(tmp_path: Path, store_home: Path) -> None:

@@ -12,12 +12,8 @@ import pytest
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.probabilities import sigmoid
 from pipeline_lib.outputs.averages import mean_answer
-from pipeline_lib.outputs.files.answer_checks import check_order, check_related
 from pipeline_lib.outputs.files.answers import Answers
-from pipeline_lib.outputs.files.batch_output import AnyOf, read_batch_line
-from pipeline_lib.outputs.files.final_answer import stated_labels
-from pipeline_lib.outputs.files.infer_task import task_of
-from pipeline_lib.outputs.files.llm_batches import answer_tokens, batch_request, instruction
+from pipeline_lib.outputs.files.checks import check_order, check_related
 from pipeline_lib.outputs.health import chance_agreement, check_agreement
 from tests.kit.made_up import made_up_task, task_of_labels
 
@@ -85,52 +81,6 @@ def test_facts_count_each_label(tmp_path: Path) -> None:
     table = read_answers([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
     facts = Answers(settings(), TASK).facts(table)
     assert facts == ["labels: toxic 1, threat 0, spam 1; none 1", "labels per text: mean 1.00"]
-
-
-@pytest.mark.parametrize(
-    ("reply", "labels"),
-    [
-        ('["toxic", "spam"]', ["toxic", "spam"]),
-        ("[]", []),
-        ("None of them.", []),
-        ('```json\n["Threat"]\n```', ["threat"]),
-        ('{"labels": ["toxic"]}', ["toxic"]),
-        ('{"toxic": true, "threat": false, "spam": 1}', ["toxic", "spam"]),
-        ("toxic, spam", ["toxic", "spam"]),
-        ("- toxic\n- threat", ["toxic", "threat"]),
-        ("Labels: toxic and threat", ["toxic", "threat"]),
-        ("<think>spam? no.</think>['toxic', 'threat']", ["toxic", "threat"]),
-        ("The labels are: [toxic]", ["toxic"]),
-        ('{"toxic": 0.9, "threat": 0.25, "spam": 0.0}', {"toxic": 0.9, "threat": 0.25, "spam": 0}),
-    ],
-)
-def test_a_reply_lists_labels(reply: str, labels: Any) -> None:
-    assert stated_labels(reply, NAMES) == labels
-
-
-@pytest.mark.parametrize("reply", ["I think it is rude.", '["rude"]', "toxic, rude", "{}"])
-def test_a_reply_without_a_list_has_no_answer(reply: str) -> None:
-    with pytest.raises(ValueError, match="no list of labels"):
-        stated_labels(reply, NAMES)
-
-
-def test_a_batch_asks_for_a_list_and_its_replies_are_read() -> None:
-    text = instruction(TASK, None)
-    assert text.startswith("Answer with a JSON list") and "toxic, threat, spam" in text
-    request = batch_request({"key": "0f" * 8, "text": "a"}, "model", text, answer_tokens(TASK))
-    assert request["body"]["max_tokens"] == 48
-    message = {"message": {"content": '["spam"]'}, "logprobs": None}
-    line = {"custom_id": "0f" * 8, "response": {"status_code": 200, "body": {"choices": [message]}}}
-    row = read_batch_line(line, AnyOf(tuple(NAMES)), "row 1")
-    assert (row.kind, row.value) == ("label", ["spam"])
-    message["message"]["content"] = "I cannot say."
-    assert "no list of labels" in read_batch_line(line, AnyOf(tuple(NAMES)), "row 1").error
-
-
-def test_a_task_is_told_by_lists_of_names(tmp_path: Path) -> None:
-    rows = [{"text": "a", "label": ["x", "y"]}, {"text": "b", "label": ["y"]}]
-    task = task_of(lines(tmp_path / "a.jsonl", rows), settings())
-    assert (task.kind, task.label_names) == ("multilabel", ["x", "y"])
 
 
 def answers_like(marks: np.ndarray, noise: float) -> np.ndarray:

@@ -12,15 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.outputs.files.content_keys import content_keys
+from pipeline_lib.outputs.files.checks import check_words, unrelated_warning
 from pipeline_lib.outputs.files.describe import coverage
 from pipeline_lib.outputs.files.gathering import gather as gather_files
-from pipeline_lib.outputs.files.keyed_table import KeyedTable
-from pipeline_lib.outputs.files.llm_batches import embedding_request, requests_of
+from pipeline_lib.outputs.files.keyed_table import KeyedTable, content_keys
 from pipeline_lib.outputs.files.lookup_pass import VectorLookup
-from pipeline_lib.outputs.files.missing import list_unanswered
+from pipeline_lib.outputs.files.requests import embedding_request, requests_of
 from pipeline_lib.outputs.files.vector_files import Vectors, holds_vectors
-from pipeline_lib.outputs.files.word_checks import check_words, unrelated_warning
+from pipeline_lib.outputs.precompute import list_unanswered
 from pipeline_lib.outputs.sentence_sets import SentenceSet, read_sides
 from pipeline_lib.params import SentenceVectorFiles
 from pipeline_lib.shards.columns import MASKED, list_column
@@ -100,7 +99,7 @@ def test_the_same_vectors_in_every_format(tmp_path: Path) -> None:
         ("b.arrow", {}),
         ("c.csv", {"too long": 1}),
         ("d.jsonl", {}),
-        ("e.jsonl", {"status 429": 1}),
+        ("e.jsonl", {"no vector: status 429": 1}),
     ):
         assert holds_vectors(tmp_path / name, None)
         given = gather(tmp_path / name)
@@ -166,8 +165,8 @@ def test_what_cannot_be_right_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": ["a"], "vector": [[1.0]]}), tmp_path / "c.parquet")
     with pytest.raises(PotstillError, match=r"c\.parquet: no column 'embedding'"):
         gather(tmp_path / "c.parquet")
-    with pytest.raises(PotstillError, match="which have no `embedding`"):
-        gather(lines(tmp_path / "v.jsonl", [{"text": "a", "outputs": []}]))
+    with pytest.raises(PotstillError, match="an answer, not a vector"):
+        gather(lines(tmp_path / "v.jsonl", [{"text": "a", "outputs": [{"text": "b"}]}]))
 
 
 def write_set(folder: Path, pair: bool = False) -> ShardSet:

@@ -125,7 +125,7 @@ def test_a_seed_is_what_every_generator_takes(variant: str, seed: Any) -> None:
     changes = VARIANTS[variant]
     found = [path for path, _ in leaves(changed(changes)) if is_own(path, changes)]
     keys = [path for path in found if path.endswith(("seed", "seeds"))]
-    assert changes or {"seeds", "evaluate.seed", f"{TUNING}.seed"} <= set(keys)
+    assert changes or {"seeds", f"{TUNING}.seed"} <= set(keys)
     for key in keys:
         bad = [seed] if key == "seeds" else seed
         assert f"params.yaml: {key}" in error_of(changed(changes | {key: bad}))
@@ -146,3 +146,9 @@ def test_a_seed_is_what_every_generator_takes(variant: str, seed: Any) -> None:
 )
 def test_numbers_that_cannot_be_used_name_their_key(dotted: str, value: Any) -> None:
     assert error_of(changed({dotted: value})).startswith(f"params.yaml: {dotted}")
+
+
+def test_a_key_that_is_gone_says_what_to_use() -> None:
+    raw = changed({})
+    raw["tasks"]["movies"]["submission"] = None
+    assert "params.yaml: tasks.movies.submission: is gone: the files of a GLUE submission" in error_of(raw)

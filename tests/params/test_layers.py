@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pipeline_lib.params import check_params
-from tests.params.variants import GENERAL, JOINT, TINY, changed, error_of
+from tests.params.variants import GENERAL, TINY, changed, error_of
 
 TINY_ROW = {
     **{"student": "tiny", "data": "original", "iterations": None, "optimiser": "short"},
@@ -77,14 +77,6 @@ def test_a_row_names_the_states_it_learns_from() -> None:
         (
             {"methods.bilstm_kd.objective": {"patience": 1.0}},
             "methods.bilstm_kd.objective: the weights of logits, soft_labels, labels must add up",
-        ),
-        (
-            {"joint": {"mtl": JOINT | {"objective": {"logits": 1.0, "patience": 1.0}}}},
-            "joint.mtl.objective: only a method's row learns from a teacher's layers; leave out patience",
-        ),
-        (
-            {"joint": {"mtl": JOINT | {"objective": {"logits": 1.0, "hidden": 1.0}}}},
-            "joint.mtl.objective: only a method's row learns from a teacher's layers; leave out hidden",
         ),
         (
             {"methods.bilstm_kd.objective": {"labels": 1.0, "hidden": 1.0}},

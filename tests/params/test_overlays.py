@@ -72,10 +72,10 @@ def test_vectors_of_a_model_and_in_files_are_of_different_kinds(tmp_path: Path) 
 
 
 def test_a_profile_of_a_profile(tmp_path: Path) -> None:
-    (tmp_path / "first.yaml").write_text(f"extends: {DEFAULT}\nspeed: {{seconds: 7.5}}\nseeds: [1]\n")
+    (tmp_path / "first.yaml").write_text(f"extends: {DEFAULT}\nprecompute: {{batch_tokens: 7}}\nseeds: [1]\n")
     path = overlay(tmp_path, "seeds: [5, 6]\n", Path("first.yaml"))
     values = read_values(path)
-    assert values["speed"] == {"seconds": 7.5, "repeats": 3} and values["seeds"] == [5, 6]
+    assert values["precompute"] == {"precision": "auto", "batch_tokens": 7} and values["seeds"] == [5, 6]
     assert plain(plain_text(path)) == values
 
 
@@ -105,9 +105,9 @@ def test_comments_within_a_section_survive_a_source_of_another_kind(tmp_path: Pa
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("wikipedia:\n  keep:\n    word: 3\n", 6, "wikipedia.keep.word: unknown key"),
+        ("wikipedia:\n  validation:\n    word: 3\n", 6, "wikipedia.validation.word: unknown key"),
         ("tokens: 3\n", 4, "tokens: unknown key"),
-        ("speed:\n  repeats: 0\n", 5, "speed.repeats: "),
+        ("precompute:\n  batch_tokens: 0\n", 5, "precompute.batch_tokens: "),
         ("students:\n  bilstm: {architecture: static}\n", 5, "students.bilstm.classifier: missing"),
     ],
 )
@@ -144,7 +144,8 @@ def test_a_profile_in_the_place_of_params_is_refused(tmp_path: Path) -> None:
 def test_differences_are_named_key_by_key(tmp_path: Path) -> None:
     path = overlay(
         tmp_path,
-        "seeds: [9]\nencoders: {}\ncatalogues: {}\nwikipedia: {keep: {min_words: 9}}\nstudents: {mine: {a: null}}\n",
+        "seeds: [9]\nencoders: {}\ncatalogues: {}\nwikipedia: {validation: {share: 0.9}}\n"
+        "students: {mine: {a: null}}\n",
     )
     assert differences(path) == [
         "- students.bilstm",
@@ -153,9 +154,9 @@ def test_differences_are_named_key_by_key(tmp_path: Path) -> None:
         "- encoders.sra",
         "- catalogues.wikipedia",
         "  seeds: [1, 2, 3] → [9]",
-        "  wikipedia.keep.min_words: 5 → 9",
+        "  wikipedia.validation.share: 0.1 → 0.9",
     ]
-    assert line_of(path, ["wikipedia", "keep", "min_words"]) == 7
+    assert line_of(path, ["wikipedia", "validation", "share"]) == 7
 
 
 def run(*arguments: str) -> tuple[str, BaseException | None]:

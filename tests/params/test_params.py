@@ -11,7 +11,7 @@ from pipeline_lib.commands.profile import find_profile
 from pipeline_lib.params import Params, check_params, load_params
 from pipeline_lib.params.profiles import read_values
 from pipeline_lib.shards.training_records import Settings
-from tests.params.variants import FILES, RAW, SUBSTITUTION, VARIANTS, changed, error_of
+from tests.params.variants import FILES, RAW, VARIANTS, changed, error_of
 from tests.tour import TOUR
 
 
@@ -105,22 +105,11 @@ def test_unknown_references(key: str, there: str) -> None:
     ("dotted", "value", "message"),
     [
         ("transfer.full.p_mask", 1.5, "transfer.full.p_mask: "),
-        ("transfer.full.p_mask", 0.95, "transfer.full: p_mask + p_pos + substitution.p must be"),
+        ("transfer.full.p_mask", 0.95, "transfer.full: p_mask + p_pos must be"),
         (
             "transfer.full.substitution",
-            SUBSTITUTION | {"p": 0.81},
-            "transfer.full: p_mask + p_pos + substitution.p must be at most 1",
-        ),
-        ("transfer.full.substitution", SUBSTITUTION | {"p": 0.0}, "transfer.full.substitution.p: "),
-        (
-            "transfer.full.substitution",
-            SUBSTITUTION | {"model": "bert"},
-            "transfer.full.substitution.model: no 'bert'; there are minilm",
-        ),
-        (
-            "transfer.full.substitution",
-            SUBSTITUTION | {"model": None},
-            "transfer.full.substitution: `max_length` is how much `model` reads",
+            {"p": 0.4},
+            "transfer.full.substitution: this key is gone. Remove it: words are",
         ),
         ("transfer.full.ngram_min", 6, "transfer.full: ngram_min must be at most ngram_max"),
         ("transfer.full.tasks", ["film"], "transfer.full.tasks: no task 'film'; there are movies"),
@@ -168,7 +157,11 @@ def test_unknown_references(key: str, there: str) -> None:
         ("wikipedia.source.tags", "linux", "wikipedia.source.tags: "),
         ("wikipedia.source.form", "parquet", "wikipedia.source.form: "),
         ("wikipedia.splitter.model", None, "wikipedia.splitter: `model` goes with senter"),
-        ("wikipedia.keep.min_words", 61, "wikipedia.keep: min_words must be at most max_words"),
+        ("wikipedia.keep", {"min_words": 5}, "wikipedia.keep: this key is gone. Remove it: sentences are"),
+        ("speed", {"repeats": 1}, "speed: this key is gone. Remove it: each form"),
+        ("methods.bilstm.repeat_originals", 5, "methods.bilstm.repeat_originals: this key is gone"),
+        ("tasks.movies.split.seed", 2, "tasks.movies.split.seed: this key is gone"),
+        ("teachers.minilm.tuning.warmup", 0.2, "teachers.minilm.tuning.warmup: this key is gone"),
         ("wikipedia.validation.share", 0.0, "wikipedia.validation.share: "),
         ("students.bilstm.dropout", 1.0, "students.bilstm.dropout: "),
         ("methods.bilstm.objective", {"labels": 0.5}, "methods.bilstm.objective: the weights"),
@@ -181,10 +174,9 @@ def test_values_out_of_bounds_name_their_key(dotted: str, value: Any, message: s
     assert found.startswith("params.yaml: ") and message in found
 
 
-@pytest.mark.parametrize("key", ["min_confidence", "threshold", "temperature"])
+@pytest.mark.parametrize("key", ["threshold", "temperature"])
 def test_what_only_classes_decide_is_refused_of_scores(key: str) -> None:
-    value = {"min_confidence": 0.9}.get(key, "dev")
-    row = f"methods.bilstm_kd_ts.{key}"
+    row, value = f"methods.bilstm_kd_ts.{key}", "dev"
     message = error_of(changed({row: value}))
     assert row in message and "tweets" in message
     params = check_params(changed({row: value, "methods.bilstm_kd_ts.tasks": ["movies"]}))
@@ -207,7 +199,7 @@ def test_names_with_other_characters_are_refused() -> None:
     assert "../movies" in error_of(raw)
 
 
-SPLIT = {"dev": 0.1, "test": 0.1, "seed": 1}
+SPLIT = {"dev": 0.1, "test": 0.1}
 ALL, BOTH = {"all": "a"}, {"train": "a", "dev": "b"}
 
 

@@ -7,7 +7,6 @@ from ruamel.yaml import YAML
 
 from pipeline_lib.params import check_params
 from pipeline_lib.params.stage_settings import stage_settings
-from tests.params.variants import SUBSTITUTION, changed
 from tests.tour import TOUR
 
 
@@ -49,7 +48,7 @@ def _each(stage: str, *tasks: str) -> set[str]:
         ("optimisers", "joint", {"epochs": 7}, {"train_joint@mtl"}),
         ("students", "bilstm", {"hidden": 99}, {*_each("train"), "train_joint@mtl"}),
         ("students", "bilstm_sra", {"classifier": 99}, {"train@neighbours", "pretrain@sra"}),
-        ("joint", "mtl", {"min_count": 2}, {"train_joint@mtl"}),
+        ("joint", "mtl", {"start": "random"}, {"train_joint@mtl"}),
         ("encoders", "sra", {"seed": 2}, {"pretrain@sra"}),
         ("tasks", "movies", {"augment": {"n_iter": 9, "cap": None}}, set()),
         ("tasks", "movies", {"metrics": ["f1"]}, {"train@movies", "evaluate@movies", "train_joint@mtl"}),
@@ -84,27 +83,6 @@ def test_rows_of_other_tasks_do_not_count() -> None:
     assert names == [row["name"] for row in one["evaluate", "tweets"]["methods"]] + ["own"]
     transfer = {row["name"] for row in other["evaluate", "tweets"]["transfer"]}
     assert transfer == {"original", "full", "own"}
-
-
-def test_what_words_are_substituted_by_moves_the_augmentation_of_its_tasks() -> None:
-    def moved(**values: Any) -> set[str]:
-        """Return the tasks whose augmentation reads the changed values."""
-        found = []
-        for changes in ({}, values):
-            raw = changed({"transfer.full.substitution": SUBSTITUTION} | changes)
-            found.append(_settings(raw))
-        return {item for item in TASKS if len({str(one["augment", item]) for one in found}) > 1}
-
-    # `full` is a transfer set of these two.
-    assert moved(**{"vocabulary.lowercase": False}) == {"movies", "tweets"}
-    assert moved(**{"precompute.batch_tokens": 99}) == {"movies", "tweets"}
-    nearest = SUBSTITUTION | {"model": None, "max_length": None}
-    assert moved(**{"transfer.full.substitution": nearest}) == {"movies", "tweets"}
-    plain = _settings(_default())
-    assert {*plain["augment", "movies"]} == {"recipes", "encoders"}
-    assert "substitution" not in str(plain["augment", "movies"])
-    fetched = _settings(changed({"transfer.full.substitution": SUBSTITUTION}))["fetch_models", None]
-    assert fetched["substitutions"] == {"movies": ["minilm"], "tweets": ["minilm"], "neighbours": []}
 
 
 def test_the_order_of_rows_counts_where_it_matters() -> None:

@@ -118,7 +118,6 @@ def test_words_do_not_start_from_a_models_layers() -> None:
 def test_rows_start_from_a_joint_training_or_take_its_students() -> None:
     tuned, taken = check_params(changed(STARTED)), check_params(changed(TAKEN))
     assert tuned.joint["mtl"].tasks == JOINT["tasks"]
-    assert check_params(changed({"joint": {"mtl": JOINT | {"sampling": "all"}}})).joint
     row = taken.method("bilstm_kd")
     assert row.optimiser is None and taken.optimiser_of(row) == taken.optimisers["short"]
 
@@ -133,14 +132,7 @@ def test_rows_start_from_a_joint_training_or_take_its_students() -> None:
         ("tasks", {"neighbours": "full"}, "joint.mtl.tasks.neighbours: no transfer set 'full'"),
         ("tasks", {}, "joint.mtl.tasks: "),
         ("tasks", {"movies": None}, "joint.mtl.tasks.movies: "),
-        ("sampling", 1.5, "sampling: Input should be 'all' or less than or equal to 1 (found"),
-        ("sampling", "some", "joint.mtl.sampling: Input should be 'all' or a valid number (found"),
-        ("min_count", 0, "joint.mtl.min_count: "),
-        (
-            "objective",
-            {"soft_labels": 1.0, "temperature": 2.0},
-            "joint.mtl.objective.soft_labels: task tweets is a regression",
-        ),
+        ("sampling", "all", "joint.mtl.sampling: this key is gone. Remove it: every batch"),
     ],
 )
 def test_faulty_joint_trainings_name_their_key(key: str, value: Any, message: str) -> None:

@@ -45,7 +45,7 @@ def test_faulty_teachers_name_their_key(changes: dict[str, Any], message: str) -
 
 
 FILES = {"kind": "answers", "files": ["{task}.csv"], "format": None, "classes": None}
-FILES |= {"mask": "[MASK]", "smoothing": 0.1, "floor": 1e-4, "min_coverage": 0.5, "provenance": {}}
+FILES |= {"mask": "[MASK]", "smoothing": 0.1, "min_coverage": 0.5, "provenance": {}}
 LLM = {"model": None, "max_length": None, "tasks": ["movies"], "data": None, "tuning": FILES}
 MEAN = LLM | {"tuning": {"kind": "average", "of": ["minilm", "llm"], "weights": None}}
 THREE = SOUND | {"teachers": TWO | {"llm": LLM, "mean": MEAN}}
@@ -72,6 +72,8 @@ def test_answers_in_files_and_averages_are_teachers() -> None:
         (averaged(of=["minilm", "other"]), "other does not answer all of movies that the average"),
         ({"teachers": TWO | {"llm": LLM | {"max_length": 9}}}, "`max_length` is how much a model"),
         ({"teachers": TWO | {"a": OWN | {"max_length": None}}}, "`max_length` is how much a model"),
+        ({"teachers.llm.tuning.floor": 0.01}, "teachers.llm.tuning.floor: is gone: probabilities below 0.0001"),
+        ({"teachers.llm.tuning.format": "openai-batch"}, "teachers.llm.tuning.format: Input should be 'parquet', "),
         ({"tasks.movies.label": None}, "teachers.minilm.tasks: movies has no labels (`label`) in"),
         ({"tasks.movies.label": {"dev": "mean"}}, "`label` by split may name only splits of the source"),
     ],

@@ -14,8 +14,8 @@ from tests.tour import TOUR
 RAW = YAML(typ="safe", pure=True).load(TOUR.read_text())
 HEX40 = "a" * 40
 JOINT = {
-    **{"student": "bilstm", "start": "vectors", "objective": {"logits": 1.0}, "optimiser": "short"},
-    **{"tasks": {"movies": "original", "tweets": "full"}, "min_count": 1, "sampling": 0.5},
+    **{"student": "bilstm", "start": "vectors", "optimiser": "short"},
+    **{"tasks": {"movies": "original", "tweets": "full"}},
 }
 PAIRS = {**{"kind": "task", "task": "neighbours", "split": "dev", "relevant": "neighbours"}, "graded": False}
 BILSTM = {"kind": "student", "task": "neighbours", "method": "bilstm", "score": "f"}
@@ -32,11 +32,9 @@ RETRIEVAL = {
     "teacher": {"task": "neighbours", "teacher": "minilm", "label": "neighbours", "pool": 10},
     "at": [1, 10],
 }
-JUDGED = {"kind": "files", "folder": "scifact", "qrels": "qrels/test.tsv", "relevant": 1.0}
 SIMILARITY = {**{"task": "neighbours", "encoders": ["sra"], "model": "minilm", "poolings": ["cls", "mean"]}}
 TUNING = "teachers.minilm.tuning"
 FILES = {"kind": "files", "files": {"all": "a.tsv"}, "format": "tsv", "columns": None}
-SUBSTITUTION = {"p": 0.4, "candidates": 15, "model": "minilm", "max_length": 64}
 TINY = {
     **{"architecture": "bert", "model": "minilm", "depth": 2, "width": 24, "heads": 12},
     **{"feedforward": 40, "pool": "last", "classifier": None, "dropout": 0.1, "max_words": 64},
@@ -77,15 +75,7 @@ VARIANTS = {
         "tasks.movies.split": None,
     },
     "joint": {"joint": {"mtl": JOINT}},
-    "substitution": {"transfer.full.substitution": SUBSTITUTION},
     "retrieval": {"retrieval": {"mine": RETRIEVAL}},
-    "judged files": {
-        "retrieval": {
-            "mine": RETRIEVAL
-            | {"source": JUDGED | {"graded": True}, "teacher": None}
-            | {"systems": {"sra": RETRIEVAL["systems"]["sra"]}}
-        }
-    },
     "similarity": {"similarity": {"mine": SIMILARITY}},
     "glue": {
         "tasks.movies.source": {"kind": "glue", "folder": "SST-2", "files": {"all": "train.tsv"}, "columns": None}

@@ -44,16 +44,13 @@ def write_rows(path: Path, rows: list[tuple[int, str]]) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def write_encoder(
-    folder: Path, labels: int | None = None, mask: str | None = "[MASK]", masked: int | None = None
-) -> None:
+def write_encoder(folder: Path, labels: int | None = None, mask: str | None = "[MASK]") -> None:
     """Write a random BERT of two layers with its tokenizer; ``labels`` gives it a head.
 
     :param mask: the tokenizer's mask token.
-    :param masked: the seed of a masked language model; None: it is none.
     """
     import torch
-    from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel
+    from transformers import BertConfig, BertForSequenceClassification, BertModel
 
     tokenizer = _tokenizer(mask)
     config = BertConfig(
@@ -68,9 +65,9 @@ def write_encoder(
         num_labels=labels or 2,
     )
     with torch.random.fork_rng():
-        torch.manual_seed(masked or 0)
+        torch.manual_seed(0)
         kind = BertModel if labels is None else BertForSequenceClassification
-        model = (kind if masked is None else BertForMaskedLM)(config)
+        model = kind(config)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 

@@ -170,8 +170,7 @@ def _time_here() -> None:
     """
     contestants = importlib.import_module("pipeline_lib.exports.contestants")
     speed = importlib.import_module("pipeline_lib.exports.speed")
-    speed.ProcessPoolExecutor = _Here
-    speed.cold_start = lambda *_: speed.ColdStart(wall=1.0, processor=1.0)
+    speed.ProcessPoolExecutor, speed.SECONDS, speed.REPEATS = _Here, 0.01, 1
     contestants.export_teacher = lambda *_: {}
 
 

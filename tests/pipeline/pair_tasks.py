@@ -135,7 +135,7 @@ def edit_params(values: Any) -> None:
     values["seeds"] = [1]
     alone = values["teachers"]["minilm"]
     alone["tuning"]["epochs"] = 8
-    both = {"kind": "refined", "sampling": "all", "ranking": {}}
+    both = {"kind": "refined", "ranking": {}}
     alone["states"] = {"layers": [1], "storage": "float16"}
     values["teachers"]["refined"] = alone | {**{"data": ["original"], "states": None, "tuning": alone["tuning"] | both}}
     values["refined"] = ["refined"]

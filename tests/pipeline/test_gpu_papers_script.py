@@ -23,7 +23,6 @@ ROWS = {"train": 40, "test": 20}
 def _cut(part: str) -> dict[str, Any]:
     """Return a part's parameters, cut to some of its tasks and one seed."""
     values = read_values(ROOT / f"benchmarks/gpu_{part}.yaml") | {"seeds": [1]}
-    values["evaluate"]["resamples"] = 100
     values["tasks"] = {task: values["tasks"][task] for task in PARTS[part]}
     for teacher in values["teachers"].values():
         if teacher["tasks"] is not None:

@@ -55,9 +55,8 @@ def _edit(values: Any) -> None:
     }
     values["joint"] = {
         "mtl": {
-            **{"student": "bilstm", "start": "vectors", "objective": {"logits": 1.0}},
+            **{"student": "bilstm", "start": "vectors"},
             **{"tasks": {TASK: "original", WARMTH: "original"}, "optimiser": "joint"},
-            **{"min_count": 1, "sampling": "all"},
         }
     }
     values["students"] |= {"pieces": PIECES, "layers": LAYERS}
@@ -157,7 +156,7 @@ def test_a_tasks_own_row_trains_and_scores_nothing_else(workspace: Workspace) ->
 
 def test_another_joint_training_tunes_its_rows_anew(workspace: Workspace) -> None:
     def edit(values: Any) -> None:
-        values["joint"]["mtl"]["sampling"] = 0.5
+        values["joint"]["mtl"]["start"] = "random"
 
     before, joint = workspace.trained(), _joint(workspace)
     workspace.params(edit)

@@ -65,12 +65,11 @@ def finished(new_workspace: Callable[[Path], Workspace], tmp_path_factory: pytes
         rows = values["methods"]
         rows["bilstm_kd"]["threshold"] = "dev"
         soft = {"soft_labels": 0.5, "labels": 0.5, "temperature": 2.0}
-        others = {"tasks": ["marks"], "baseline": None, "min_confidence": 0.3}
+        others = {"tasks": ["marks"], "baseline": None}
         rows["soft"] = rows["bilstm_kd_ts"] | {"objective": soft, **others}
         values["joint"]["both"] = {
-            **{"student": "bilstm", "start": "vectors", "objective": {"logits": 1.0}},
+            **{"student": "bilstm", "start": "vectors"},
             **{"optimiser": "short", "tasks": {"marks": "original", "tags": "original"}},
-            **{"min_count": 1, "sampling": "all"},
         }
         of_both = {"start": "both", "optimiser": None, "data": "original", "tasks": ["tags"]}
         rows["of_both"] = rows["bilstm_kd"] | of_both | {"threshold": None, "temperature": None}

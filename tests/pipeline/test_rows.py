@@ -4,12 +4,10 @@ import json
 import re
 from typing import Any
 
-import pytest
-
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.shards.shard_sets import read_manifest
 
-from .workspace import BLOCKS, N_ITER, OUTPUTS, SHARDS, TASK, TRANSFER, Workspace
+from .workspace import BLOCKS, N_ITER, OUTPUTS, TASK, TRANSFER, Workspace
 
 ROW = "bilstm_kd_ts"
 
@@ -95,31 +93,6 @@ def test_rows_that_come_to_the_same_are_trained_once(workspace: Workspace) -> No
     assert sha256_folder(students / "new") != sha256_folder(students / "bilstm")
     seeds = sum(path.is_dir() for path in (students / "new").iterdir())
     assert kept() - before == seeds > 0
-
-
-@pytest.mark.slow
-def test_a_study_shares_what_was_computed(workspace: Workspace) -> None:
-    before = (workspace / "params.yaml").read_bytes()
-    run = workspace.distill("study", "ablation", "--task", TASK).sound()
-    assert (workspace / "params.yaml").read_bytes() == before
-    # Everything up to the outputs of the two sets that the repository has comes out of the caches.
-    computed = dict(re.findall(r"(\w+): [\d,]+ rows; computed (\d+) shards", run.text))
-    new = str(SHARDS - BLOCKS)
-    assert computed == {"original": "0", "mask_only": new, "mask_and_pos": new, "full": "0"}
-    assert "fine-tuning" not in run.text
-    table = (workspace / f"data/studies/ablation-{TASK}/table.md").read_text()
-    assert [line.split(" | ")[0] for line in table.splitlines()[6:]] == [
-        "labels",
-        "logits",
-        "+ masking",
-        "+ POS",
-        "+ n-grams",
-    ]
-    assert (workspace / f"data/studies/ablation-{TASK}/plot.png").stat().st_size > 1000
-    # As a kill leaves it: DVC empties the file before it writes it.
-    (workspace / f".potstill/studies/ablation-{TASK}/dvc.lock").write_text("")
-    again = workspace.distill("study", "ablation", "--task", TASK).sound()
-    assert "dvc.lock: half-written" in again.text and "; computed" not in again.text
 
 
 def test_the_loss_on_dev_selects_and_is_named(workspace: Workspace) -> None:

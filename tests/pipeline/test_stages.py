@@ -86,7 +86,7 @@ def test_wikipedia_is_split_or_said_to_be_null(folder: Path) -> None:
 def test_the_outputs_of_rows_that_are_gone_are_deleted(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     values = small_params() | {"refined": ["minilm"]}
-    values["teachers"]["minilm"]["tuning"] |= {"kind": "refined", "sampling": "all", "ranking": {}}
+    values["teachers"]["minilm"]["tuning"] |= {"kind": "refined", "ranking": {}}
     folders = (layout.refined, layout.encoders, layout.all_joint)
     for name in ("minilm", "gone"):
         for folder in folders:

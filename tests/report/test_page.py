@@ -12,7 +12,6 @@ import pytest
 from pipeline_lib.report import page
 from pipeline_lib.report.page import heat, pieces, seconds, write_content, write_page
 from pipeline_lib.report.svg import Axis
-from pipeline_lib.results.table import Table
 from tests.kit.made_up import made_up_method, made_up_scores, with_split
 
 from .made_up import HOSTILE, LABELS, METHODS, TASK, made_up_content
@@ -231,17 +230,6 @@ def test_further_splits_are_shown_if_there_are_any(content: dict[str, Any], html
     shown = (tmp_path / "index.html").read_text()
     assert "<h3>Further labelled splits</h3>" in shown and "rows of test_b, with" in shown
     assert f"<caption>{TASK}: accuracy on test_b</caption>" in shown
-
-
-def test_published_figures_are_there_if_there_are_counterparts(
-    content: dict[str, Any], html: str, tmp_path: Path
-) -> None:
-    assert content["published"] is None and "Published figures" not in html
-    table = Table("Beside ours", ["System", "Paper"], [["sst2: b<", "90.7\ntest"]], ["A gain."])
-    write_page(tmp_path / "index.html", content | {"published": table.plain()})
-    shown = (tmp_path / "index.html").read_text()
-    assert '<a href="#published">' in shown and '<section id="published"' in shown
-    assert "<td>90.7 test</td>" in shown and "sst2: b&lt;" in shown and "<li>A gain.</li>" in shown
 
 
 def test_long_sentences_are_cut_and_say_by_how_much() -> None:

@@ -158,14 +158,6 @@ def test_a_method_is_compared_with_its_own_teacher() -> None:
     assert "teacher 1,340 MB: 447 times as much." in text
 
 
-def test_a_form_that_answers_otherwise_is_not_the_fastest() -> None:
-    forms = {"torch float32": made_up_form(5000.0, 12_000_000)}
-    forms["onnx-int8"] = made_up_form(12500.0, 3_000_000, agreement=0.979)
-    student = {"method": "bilstm_kd_ts", "forms": forms, "not_timed": {}}
-    text = told(made(), made_up_speed(students={"bilstm": student}))
-    assert "it answers 5,000 sentences per second (torch float32), the teacher 250 (onnx)" in text
-
-
 def test_a_slower_and_larger_student_is_said_to_be_so() -> None:
     forms = {"torch float32": made_up_form(99.44, 100_000_000)}
     student = {"method": "bilstm_kd_ts", "forms": forms, "not_timed": {}}

@@ -48,12 +48,8 @@ def test_a_rate_that_is_not_positive_is_refused(tmp_path: Path) -> None:
         TaskSpeed.read(path)
 
 
-def test_the_fastest_form_is_sought_where_it_runs_and_answers_as_torch() -> None:
-    forms = {
-        "torch float32": made_up_form(100.0, 4),
-        "onnx": made_up_form(120.0, 4, agreement=0.98),
-        "onnx-int8": made_up_form(300.0, 1, agreement=0.9799),
-    }
+def test_the_fastest_form_is_sought_where_it_runs() -> None:
+    forms = {"torch float32": made_up_form(100.0, 4), "onnx": made_up_form(120.0, 4)}
     forms["torch float32"]["rates"]["all_cores"]["median"] = 500.0
     timed = {"method": None, "forms": forms, "not_timed": {}}
     speed = made_up_speed(teachers={"minilm": timed})

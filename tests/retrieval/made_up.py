@@ -1,19 +1,23 @@
 """Tiny encoders and students of random vectors, and the sentences that they know."""
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from pipeline_lib.models.networks.student import StudentConfig
 from pipeline_lib.models.students.sentence_encoder import save_encoder
 from pipeline_lib.models.students.student import build_student, save_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import student_settings
-from pipeline_lib.retrieval.building import Form, build
-from pipeline_lib.retrieval.catalogue import Catalogue
-from pipeline_lib.retrieval.embedders import EncoderReference
+from pipeline_lib.retrieval import approximate
+from pipeline_lib.retrieval.approximate import Blocks, Candidates
+from pipeline_lib.retrieval.embedders import EncoderReference, IndexPass
+from pipeline_lib.retrieval.index import Index, build
 from pipeline_lib.retrieval.scoring import CosineScorer
-from pipeline_lib.retrieval.search import QueryEncoder, Search
+from pipeline_lib.retrieval.search import Search
 from pipeline_lib.retrieval.sentence_rows import Rows
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.vectors import unit
@@ -45,18 +49,23 @@ def write_student(folder: Path, labels: list[str]) -> Path:
     return folder
 
 
-def by_cosine(catalogue: Catalogue) -> Search:
-    """Return the exact search by cosine, with the catalogue's encoder for the queries."""
-    return Search(catalogue, QueryEncoder.of(catalogue), CosineScorer())
+def by_cosine(index: Index) -> Search:
+    """Return the exact search by cosine, with the index's encoder for the queries."""
+    return Search(index, index.encoder.located().load(), CosineScorer())
 
 
 def made(
-    folder: Path, encoder: Path, texts: list[str] = TEXTS, ids: list[str] | None = None, **form: object
-) -> Catalogue:
-    """Build a catalogue in segments of 16 rows."""
-    batches = [Rows(texts, ids)] if texts else []
-    own = EncoderReference.to(encoder)
-    return build(folder, own, batches, Form(**form), ENGINE, ids=ids is not None, segment_rows=16)[0]
+    folder: Path,
+    encoder: Path,
+    texts: list[str] = TEXTS,
+    ids: list[str] | None = None,
+    approximate: str | None = None,
+    storage: str | None = None,
+) -> Index:
+    """Build an index in blocks of about 8 rows."""
+    index_pass = IndexPass.of(EncoderReference.to(encoder))
+    index_pass = index_pass if storage is None else replace(index_pass, storage=storage)
+    return build(folder, index_pass, [Rows(texts, ids)], ENGINE, approximate, block_rows=8)[0]
 
 
 def cosine_order(queries: np.ndarray, documents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -65,27 +74,20 @@ def cosine_order(queries: np.ndarray, documents: np.ndarray) -> tuple[np.ndarray
     return scores, np.argsort(-scores, axis=1, kind="stable")
 
 
-class BruteForce:
+def write_brute_force(path: Path, blocks: Blocks, _: int) -> None:
     """Stands for a library's index: looks at all vectors."""
+    with open(path, "wb") as sink:
+        np.save(sink, np.concatenate([vectors for _, vectors in blocks]))
 
-    def __init__(self, vectors: np.ndarray) -> None:
-        self.vectors = vectors
 
-    @classmethod
-    def new(cls, width: int) -> "BruteForce":
-        return cls(np.empty((0, width), np.float32))
+def open_brute_force(path: Path) -> Candidates:
+    vectors = np.load(path)
+    return lambda queries, count: [*cosine_order(queries, vectors)[1][:, :count]]
 
-    @classmethod
-    def open(cls, path: Path, _: bool) -> "BruteForce":
-        return cls(np.load(path))
 
-    def add(self, first: int, vectors: np.ndarray) -> None:
-        assert first == len(self.vectors)
-        self.vectors = np.concatenate([self.vectors, vectors])
-
-    def candidates(self, queries: np.ndarray, count: int) -> list[np.ndarray]:
-        return [*cosine_order(queries, self.vectors)[1][:, :count]]
-
-    def save(self, path: Path) -> None:
-        with open(path, "wb") as sink:
-            np.save(sink, self.vectors)
+def stand_in(monkeypatch: pytest.MonkeyPatch, *kinds: str) -> None:
+    """Replace libraries of approximate indexes by a brute-force search."""
+    for kind in kinds:
+        monkeypatch.setitem(approximate.WRITERS, kind, write_brute_force)
+        monkeypatch.setitem(approximate.OPENERS, kind, open_brute_force)
+        monkeypatch.setitem(sys.modules, kind, sys)

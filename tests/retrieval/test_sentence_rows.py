@@ -8,8 +8,7 @@ import pytest
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.retrieval import sentence_rows
-from pipeline_lib.retrieval.new_rows import NewRows
-from pipeline_lib.retrieval.sentence_rows import Rows, in_segments, read_rows
+from pipeline_lib.retrieval.sentence_rows import DistinctRows, Rows, read_rows
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 from pipeline_lib.tables import arrow_files, reader
 
@@ -98,14 +97,28 @@ def test_every_row_has_an_id_or_none(tmp_path: Path) -> None:
         list(read_rows(tmp_path / "a.csv", ids="id"))
 
 
-def test_rows_are_new_once() -> None:
-    new = NewRows()
-    assert new.take(Rows(["a", " ", "b", "a"])) == Rows(["a", "b"])
-    assert new.take(Rows(["b", "c"])) == Rows(["c"])
-    assert new.left_out == {"empty": 1, "known": 2}
+def test_rows_are_distinct() -> None:
+    distinct = DistinctRows()
+    assert list(distinct.blocks([Rows(["a", " ", "b", "a"]), Rows(["b", "c"])])) == [Rows(["a", "b", "c"])]
+    assert distinct.left_out == {"empty": 1, "repeated": 2}
+    named = [Rows(["a", "a"], ["1", "2"]), Rows([], []), Rows(["a", "b"], ["1", "3"])]
+    assert list(DistinctRows().blocks(named)) == [Rows(["a", "a", "b"], ["1", "2", "3"])]
+    with pytest.raises(PotstillError, match="id '1': has two texts"):
+        list(DistinctRows().blocks([Rows(["a"], ["1"]), Rows(["b"], ["1"])]))
 
 
-def test_segments_have_one_size() -> None:
-    batches = [Rows(["a", "b", "c"], ["1", "2", "3"]), Rows([], []), Rows(["d"], ["4"])]
-    assert list(in_segments(batches, 2)) == [Rows(["a", "b"], ["1", "2"]), Rows(["c", "d"], ["3", "4"])]
-    assert list(in_segments([Rows(["a", "b", "c"])], 2)) == [Rows(["a", "b"]), Rows(["c"])]
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_a_changed_row_changes_its_own_block_alone(with_ids: bool) -> None:
+    def blocks(texts: list[str], batch: int = 100) -> list[Rows]:
+        ids = [f"id of {text}" for text in texts] if with_ids else None
+        batches = [Rows(texts, ids)[start : start + batch] for start in range(0, len(texts), batch)]
+        return list(DistinctRows().blocks(batches, 16))
+
+    texts = [f"text {number}" for number in range(1000)]
+    before = blocks(texts)
+    assert [text for rows in before for text in rows.texts] == texts
+    assert 40 < len(before) < 90 and max(map(len, before)) <= 64
+    assert blocks(texts, batch=7) == before
+    for changed in ([*texts[:500], "new", *texts[500:]], texts[1:], [*texts, "new"]):
+        digests = {rows.digest for rows in before}
+        assert sum(rows.digest not in digests for rows in blocks(changed)) <= 2

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.retrieval.top_k import best
+from pipeline_lib.retrieval.scoring import best
 
 
 class Products:

@@ -16,7 +16,7 @@ import pytest
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.file_formats import format_of
 from pipeline_lib.corpora.tasks.labelled import read_examples
-from pipeline_lib.outputs.files.answer_files import read_answers
+from pipeline_lib.outputs.files.answer_rows import read_answers
 from pipeline_lib.retrieval.sentence_rows import read_rows
 from pipeline_lib.tables.contents import read_content
 from pipeline_lib.tables.input_texts import Columns, read_texts
@@ -144,7 +144,7 @@ def test_other_encodings(tmp_path: Path, read: Read, caplog: pytest.LogCaptureFi
     [
         ("a.csv", b"text,label\nx,neg\ny,z,pos\n", r"row 3 has 3 columns, not 2. Columns are sep"),
         ("a.csv", b"text,text,label\nx,y,neg\n", r"column 'text' occurs 2 times. Give each col"),
-        ("a.csv", b"txt,label\nso,neg\nwell,pos\n", r"no column 'text'; there are 'txt', 'label'"),
+        ("a.csv", b"txt,label\nso,neg\nwell,pos\n", r"no column 'text'( or 'key')?; there are 'txt', 'label'"),
         ("a.jsonl", b'{"text": "x", "label": "neg"}\n{"te\n', r"row 2 is not valid JSON \("),
         ("a.parquet", b"PAR1", r"not a readable Parquet file \("),
     ],

@@ -238,17 +238,6 @@ class TestFormats:
         write(tmp_path / ".cache" / "a.csv", "sentence,label\nnone,0\n")
         assert rows_of(tmp_path) == ROWS
 
-    @pytest.mark.parametrize("format", ["csv", "tsv", "jsonl"])
-    def test_long_texts(self, tmp_path: Path, format: str) -> None:
-        # Python's CSV reader refuses cells of more than 131,072 characters by itself.
-        text = "word " * 60_000
-        content = {
-            "csv": f'sentence,label\n"{text}",1\n',
-            "tsv": f"sentence\tlabel\n{text}\t1\n",
-            "jsonl": json.dumps({"sentence": text, "label": 1}) + "\n",
-        }
-        assert rows_of(write(tmp_path / f"a.{format}", content[format])) == [(text, "1")]
-
     def test_batches_have_a_limit(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         row = "word " * 20_000
         path = write(tmp_path / "a.csv", "sentence,label\n" + f"{row},1\n" * 40)
@@ -305,14 +294,10 @@ class TestFaults:
         [
             ("a.tsv", "text\tlabel\nx\t1\n", "no column 'sentence'; there are 'text', 'label'"),
             ("a.tsv", b"", "no rows. Put texts into it"),
-            ("a.csv", "sentence,label,label\nx,1,1\n", "column 'label' occurs 2 times"),
             ("a.tsv", "sentence\tlabel\nx\t1\ny\n", "row 3 has 1 columns, not 2.*one tab"),
             ("a.tsv", "sentence\tlabel\nx\ty\t1\n", "row 2 has 3 columns, not 2"),
-            ("a.csv", "sentence,label\nx,y,1\n", "row 2 has 3 columns, not 2.*one comma"),
             ("a.csv", "sentence;label\n1;2\n3\n", "row 3 has 1 columns, not 2.*one semicolon"),
-            ("a.csv", 'sentence,label\n"x"y,1\n', "row 2 is not valid CSV"),
             ("a.csv", 'sentence,label\nx,1\n"y' + "y" * 140_000, "row 3 is not valid CSV"),
-            ("a.jsonl", '{"sentence": "x", "label": 1}\n{"sent', "row 2 is not valid JSON"),
             ("a.jsonl", "{}\n" + "9" * 5000, "row 2 is not valid JSON"),
             ("a.jsonl", '{"a":' * 100_000, "row 1 is not valid JSON"),
             ("a.json", "[1]\n", "row 1 is not a JSON object"),
@@ -320,10 +305,7 @@ class TestFaults:
             ("a.jsonl", '{"text": "x", "label": 1}\n', "no column 'sentence'; there are 'text', "),
             ("a.jsonl", '{"sentence": [1], "label": 1}\n', "row 1, column 'sentence' holds a list"),
             ("a.jsonl", '{"sentence": "\\ud800", "label": 1}\n', "'sentence' holds half a surr"),
-            ("a.parquet", b"PAR1", "not a readable Parquet file"),
             ("a.arrow", b"ARROW1", "not a readable Arrow file"),
-            ("a.csv", b"PK\x03\x04...", "not text, but a spreadsheet or ZIP archive"),
-            ("a.csv", gzip.compress(b"sentence,label\n" * 99, mtime=0)[:-9], "cannot be read.*truncated"),
             ("a.csv", compressed(b"sentence,label\nx,1\n" * 9999, ".zst")[:-9], "truncated"),
         ],
     )

@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,14 +19,14 @@ BATCHES = {"small": 3, "middle": 8, "large": 51}
 """Batches of four rows that each has."""
 
 
-def make(sampling: Any = "all", seed: int = 5, **sizes: int) -> MixedBatches:
+def make(seed: int = 5, **sizes: int) -> MixedBatches:
     parts = {}
     for offset, (task, count) in enumerate((sizes or SIZES).items()):
         ids = [[2] * (1 + row % 7) for row in range(count)]
         # Labels tell every row of every task from all others.
         labels = 1000 * offset + np.arange(count)
         parts[task] = LengthSorted(Sentences.from_lists(ids, {"labels": labels}, 0), 4, seed)
-    return MixedBatches(parts, sampling, seed)
+    return MixedBatches(parts, seed)
 
 
 def collated(batches: MixedBatches, epoch: int) -> list[tuple[str, list[int]]]:
@@ -64,35 +63,13 @@ def test_tasks_are_merged_and_keep_their_names() -> None:
     assert own == {tuple(rows.tolist()) for rows in mixed.parts["alone"].epoch(4)}
 
 
-@pytest.mark.parametrize("sampling", ["all", 0.0, 0.5])
-def test_order_is_a_function_of_seed_and_epoch(sampling: Any) -> None:
-    assert collated(make(sampling), 2) == collated(make(sampling), 2)
-    different = [collated(make(sampling, seed), epoch) for seed, epoch in ((5, 2), (5, 3), (6, 2))]
+def test_order_is_a_function_of_seed_and_epoch() -> None:
+    assert collated(make(), 2) == collated(make(), 2)
+    different = [collated(make(seed), epoch) for seed, epoch in ((5, 2), (5, 3), (6, 2))]
     assert all(a != b for i, a in enumerate(different) for b in different[:i])
-    batches = make(sampling)
+    batches = make()
     batches.epoch(0)
     assert collated(batches, 2) == different[0]
-
-
-@pytest.mark.parametrize("sampling", [0.0, 0.5, 1.0])
-def test_tasks_are_drawn_by_a_power_of_their_rows(sampling: float) -> None:
-    batches = make(sampling)
-    epochs = [collated(batches, epoch) for epoch in range(60)]
-    assert all(len(epoch) == sum(BATCHES.values()) for epoch in epochs)
-    drawn = Counter(task for epoch in epochs for task, _ in epoch)
-    total = sum(size**sampling for size in SIZES.values())
-    for task, size in SIZES.items():
-        # 3,720 draws: four standard deviations are at most 0.033.
-        assert drawn[task] / drawn.total() == pytest.approx(size**sampling / total, abs=0.033)
-
-
-def test_a_batch_comes_again_only_after_all_of_its_task() -> None:
-    small = [rows for task, rows in collated(make(0.0), 0) if task == "small"]
-    assert len(small) > 2 * BATCHES["small"]
-    passes = [small[start : start + 3] for start in range(0, len(small) - 3, 3)]
-    for own in passes:
-        assert sorted(label for rows in own for label in rows) == list(range(9))
-    assert passes[0] != passes[1]
 
 
 QUESTIONS = np.array([7, 0, 1, 0, 2, 1, 2, 3, 2, 4, 5, 5, 6])
@@ -132,11 +109,10 @@ def test_order_is_a_function_of_seed_and_epoch_ranking() -> None:
     assert all(np.ptp(lengths) <= 1 for lengths in longest)
     # Mixed with other tasks.
     ranked, other = make_ranking(4), LengthSorted(make_ranking(4).sentences, 4, 3)
-    for sampling in ("all", 0.5):
-        mixed = MixedBatches({"ranked": ranked, "other": other}, sampling, 1)
-        found = [mixed.collate(rows) for rows in mixed.epoch(0)]
-        assert len(found) == len(ranked.epoch(0)) + len(other.epoch(0))
-        assert {b["task"] for b in found if "candidates" in b} == {"ranked"}
+    mixed = MixedBatches({"ranked": ranked, "other": other}, 1)
+    found = [mixed.collate(rows) for rows in mixed.epoch(0)]
+    assert len(found) == len(ranked.epoch(0)) + len(other.epoch(0))
+    assert {b["task"] for b in found if "candidates" in b} == {"ranked"}
     # Questions are numbered as they come.
     pairs = [("who?", "he"), ("where?", "there"), ("who?", "she"), ("when?", "now")]
     assert questions_of(pairs).tolist() == [0, 1, 0, 2]

@@ -13,7 +13,6 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.commands.planning.stages import PlannedStage
 from pipeline_lib.corpora.augmentation.transfer_sets import examples_of, pass_of
 from pipeline_lib.params import Encoder, Params
-from pipeline_lib.retrieval.substitutes import candidate_passes
 from pipeline_lib.shards.engine.passes import ShardPass, stored_outputs
 from pipeline_lib.shards.shard_sets import Shard, ShardSet
 from pipeline_lib.shards.store import Store
@@ -72,19 +71,14 @@ def _stored_answers(params: Params, task: str, teacher: str) -> Callable[[Shard]
 
 
 def _blocks(params: Params, stage: PlannedStage, recipe: str) -> Iterator[tuple[list[Shard], int]]:
-    """Yield the stored shards of each block of a transfer set, and about how many rows it lacks.
-
-    It lacks all of them if what its words are substituted by may be fetched again.
-    """
+    """Yield the stored shards of each block of a transfer set, and about how many rows it lacks."""
     layout, task = Layout(), stage.item
     examples = examples_of(params, task, recipe, layout)
-    candidates = candidate_passes(params, recipe, layout)
-    augmentation = pass_of(params, task, recipe, examples, layout, candidates)
-    is_known = not (augmentation.candidate_passes and "fetch_models" in stage.after)
+    augmentation = pass_of(params, task, recipe, examples, layout)
     store = Store(augmentation.kind)
     iterations = 0 if params.recipe(recipe).changes_nothing else augmentation.n_iter
     for block in examples.manifest.shards:
-        shards = stored_outputs(augmentation, block.sha256, store) if is_known else []
+        shards = stored_outputs(augmentation, block.sha256, store)
         if augmentation.is_complete(shards):
             yield shards, 0
             continue

@@ -10,9 +10,8 @@ from pipeline_lib.commands.shards.options import PARAMS, AsJson, ParamsFile
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pipeline_lib.inspection.differences import Difference, Moves
+    from pipeline_lib.inspection.differences import Difference, Moves, Side
     from pipeline_lib.inspection.joined import JoinedRows
-    from pipeline_lib.inspection.matching import Side
     from pipeline_lib.inspection.rows import InspectedRow
 
 EXAMPLE = "Example: distill shards diff data/transfer/movies/full@HEAD~1 data/transfer/movies/full"

@@ -16,7 +16,6 @@ class Rule(StrEnum):
 
     mask = "mask"
     replace = "replace"
-    substitute = "substitute"
     ngram = "ngram"
     original = "original"
 

@@ -11,7 +11,7 @@ from pipeline_lib.inspection.changes import RuleName, Sentence, in_words, senten
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.rows import Answer, InspectedRow, Names, answer, label_name
 
-_STYLES: dict[RuleName, str] = {"mask": "bold red", "replace": "cyan underline", "substitute": "magenta underline"}
+_STYLES: dict[RuleName, str] = {"mask": "bold red", "replace": "cyan underline"}
 
 
 def print_row(console: Console, row: InspectedRow, measure: str = "", gap: bool = True) -> None:
@@ -41,15 +41,11 @@ def print_row(console: Console, row: InspectedRow, measure: str = "", gap: bool 
         console.print()
 
 
-def print_stored_row(
-    console: Console, rows: JoinedRows, batch: RowBatch, names: Names, common: np.ndarray | None
-) -> None:
+def print_stored_row(console: Console, rows: JoinedRows, batch: RowBatch, names: Names) -> None:
     """Print a batch of one row as a block.
 
     Colour is never the only cue: a line of text says what was changed, so that nothing is lost in
     pipes, in logs or on readers who cannot tell the colours apart.
-
-    :param common: the mean of the set's unit vectors, float64 (width,); None without vectors.
     """
     record = batch.table.to_pylist()[0]
     print_text(console, _head(rows.place(batch.shard, batch.start), record, names))
@@ -67,7 +63,7 @@ def print_stored_row(
             print_text(console, Text("  teacher: no answer", "dim"))
         print_answer(console, "teacher", teacher, batch.logits[0].tolist())
     for vectors in batch.vectors.values():
-        print_text(console, _vector(vectors[0], common))
+        print_text(console, _vector(vectors[0]))
     console.print()
 
 
@@ -86,13 +82,12 @@ def _head(location: str, record: dict[str, Any], names: Names) -> Text:
     return head
 
 
-def _vector(vector: np.ndarray, common: np.ndarray) -> Text:
+def _vector(vector: np.ndarray) -> Text:
     if np.isnan(vector).any():
         return Text("  vector: none", "dim")
     length = float(np.linalg.norm(vector))
-    cosine = float(vector @ common / max(length * np.linalg.norm(common), 1e-12))
     first = " ".join(f"{value:+.3f}" for value in vector[:6])
-    return Text(f"  vector: length {length:.3f}, cosine with the mean {cosine:.3f}: {first} …")
+    return Text(f"  vector: length {length:.3f}: {first} …")
 
 
 def _coloured(sentence: Sentence) -> Text:

@@ -68,17 +68,17 @@ def _as_json(name: str, figures: "Figures") -> dict[str, Any]:
         "labels": dict(figures.labels),
         "answers": dict(figures.answers),
         "agreeing": {"rows": figures.agreeing[0], "of": figures.agreeing[1]},
-        "rules": {
-            rule: {"rows": totals.rows, "mean_length": totals.mean_length, "entropy": totals.mean_entropy}
-            for rule, totals in figures.rules.items()
-        },
+        "rules": dict(figures.rules),
         "iterations": {str(number): count for number, count in sorted(figures.iterations.items())},
     }
 
 
 def number_json(numbers: "Numbers") -> dict[str, Any]:
     """Return a distribution as plain values."""
-    known = {"least": numbers.low, "mean": numbers.mean, "greatest": numbers.high} if numbers.count else {}
+    known = {}
+    if numbers.count:
+        values = numbers.values
+        known = {"least": float(values.min()), "mean": float(values.mean()), "greatest": float(values.max())}
     return {
         "unit": numbers.unit,
         "rows": numbers.count,
@@ -96,11 +96,11 @@ def print_numbers(console: "Console", name: str, numbers: "Numbers") -> None:
     if not numbers.count:
         print_line(console, f"  no values{missing}")
         return
-    digits = 0 if numbers.whole else 3
+    digits, values = 0 if numbers.whole else 3, numbers.values
     tail = numbers.quantile(0.95)
     print_line(
         console,
-        f"  {numbers.low:.{digits}f} to {numbers.high:.{digits}f}, mean {numbers.mean:.3g}, median "
+        f"  {values.min():.{digits}f} to {values.max():.{digits}f}, mean {values.mean():.3g}, median "
         f"{numbers.quantile(0.5):.{digits}f}, 95th percentile {tail:.{digits}f}{missing}",
     )
     bars = numbers.bars()
@@ -117,14 +117,9 @@ def _print_counts(console: "Console", name: str, counts: Mapping[str, int]) -> N
 
 
 def _print_rules(console: "Console", figures: "Figures") -> None:
-    if not figures.rules:
-        return
-    print_line(console, "\nrules (a row can have several)", "bold")
-    _print_bars(console, {rule: totals.rows for rule, totals in figures.rules.items()}, figures.rows)
-    for rule, totals in figures.rules.items():
-        sure = "" if totals.mean_entropy is None else f", entropy {totals.mean_entropy:.3f} bits"
-        if totals.rows:
-            print_line(console, f"  {rule}: on average {totals.mean_length:.1f} words{sure}", "dim")
+    if figures.rules:
+        print_line(console, "\nrules (a row can have several)", "bold")
+        _print_bars(console, figures.rules, figures.rows)
 
 
 def _print_bars(console: "Console", counts: Mapping[str, int], rows: int | None = None) -> None:

@@ -51,8 +51,8 @@ def worklist(
     lowest probability. student: where student and teacher differ most. augmentation: where augmentation changed the
     teacher's answer most. For a task, the transfer set and held-out splits are read with the students' stored
     answers; for a set, only that set, and --student answers it. label-next, if it is asked for: the unlabelled texts
-    to label next, which the student is unsure of and which differ; `distill init --add-labels` reads what --to
-    writes, once you have filled in the labels.
+    to label next, which the student is unsure of and which differ; once you have filled in the labels of what --to
+    writes, it is one more file of the task's source.files.train.
     """
     from dataclasses import asdict
 
@@ -97,7 +97,7 @@ def _of_task(
     review = [name for name in wanted if name != NEXT]
     lists = []
     if review:
-        lists += work_lists(layout, loaded, task, rows, method, review, cleanlab=True)
+        lists += work_lists(layout, loaded, task, rows, method, review)
     if NEXT in wanted:
         lists.append(label_next(layout, loaded, task, rows, method))
     return lists
@@ -126,7 +126,7 @@ def _of_set(
         answers = running_student(student, joined, names)
     part, who = ListPart(joined, student=answers), None if student is None else str(student)
     review = [name for name in wanted if name != NEXT]
-    lists = lists_of([part], names, rows, joined.is_regression, who, review, cleanlab=True)
+    lists = lists_of([part], names, rows, joined.is_regression, who, review)
     if NEXT in wanted:
         unlabelled = wanted_rows(joined, names, None, "none").wants
         lists.append(listed_next(joined, unlabelled, [student], names, rows, who))
@@ -160,8 +160,7 @@ def _write(to: Path, work_list: "WorkList", task: str, params: Path, raw_cells: 
     column = loaded.task(task).label_of("train")
     rows = write_tables(to, [to_label(work_list, loaded.task(task))], None, raw_cells)
     say(f"{to}: {rows:,} of {work_list.considered:,} unlabelled texts; {work_list.student} answers")
-    named = f" --name {task}" if len(loaded.tasks) > 1 else ""
-    say(f"Next:  fill in the column {column}, then: distill init --add-labels {to}{named}")
+    say(f"Next:  fill in the column {column}, and list the file in tasks.{task}.source.files.train: [..., {to.name}]")
 
 
 def _print(console: "Console", work_list: "WorkList") -> None:

@@ -108,12 +108,10 @@ def _made_sets(params: Params, layout: Layout, stages: Collection[str] | None = 
 
 def _transfer_sets(params: Params, task: str, layout: Layout) -> Iterator[_Made]:
     from pipeline_lib.corpora.augmentation.transfer_sets import examples_of, pass_of
-    from pipeline_lib.retrieval.substitutes import candidate_passes
 
     for recipe in params.recipes_of(task) if layout.lexicon(task).exists() else ():
         examples = examples_of(params, task, recipe, layout)
-        candidates = candidate_passes(params, recipe, layout)
-        made_by = pass_of(params, task, recipe, examples, layout, candidates)
+        made_by = pass_of(params, task, recipe, examples, layout)
         yield _Made(layout.transfer(task, recipe), examples, made_by)
 
 

@@ -1,10 +1,9 @@
 """The rules that turn a small labelled corpus into a transfer set.
 
-Tang et al. 2019, section 3.3: masking, POS-guided word replacement, n-gram sampling; and Jiao et al. 2020, algorithm
-1: substitution by words that fit.  A synthetic example is a pure function of (seed, the example's words, iteration,
-recipe, lexicon, the words' candidates): every draw is a hash of those, so neither order, batch size nor worker count
-can change it.  All examples of a block are processed at once, as flat numpy arrays of word ids.  In sentence pairs
-the first sentence is changed, then the second, then both, in turn.
+Tang et al. 2019, section 3.3: masking, POS-guided word replacement, n-gram sampling.  A synthetic example is a pure
+function of (seed, the example's words, iteration, recipe, lexicon): every draw is a hash of those, so neither order,
+batch size nor worker count can change it.  All examples of a block are processed at once, as flat numpy arrays of
+word ids.  In sentence pairs the first sentence is changed, then the second, then both, in turn.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,10 +15,9 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.hashing import GOLDEN, pair_keys, salt, string_keys, uniform
 from pipeline_lib.base.text import MASK
-from pipeline_lib.corpora.augmentation.candidates import Candidates
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon, WordStrings
 from pipeline_lib.params import Recipe
-from pipeline_lib.shards.columns import FIRST, KEPT, MASKED, REPLACED, SUBSTITUTED, column_suffixes, for_sides
+from pipeline_lib.shards.columns import FIRST, KEPT, MASKED, REPLACED, column_suffixes, for_sides
 
 _SENTENCE = [
     ("text", pa.string()),
@@ -49,7 +47,6 @@ class Counts:
     over_cap: int = 0
     masked: int = 0
     replaced: int = 0
-    substituted: int = 0
     ngrams: int = 0
 
     def add(self, other: "Counts") -> None:
@@ -67,8 +64,7 @@ def augment_block(
     the iterations before it and on none after.
 
     :param examples: prepared rows in a stable order, with the columns of
-        :func:`pipeline_lib.corpora.tasks.preparation.prepared_schema`; for a recipe with substitution, also those of
-        :func:`~pipeline_lib.corpora.augmentation.candidates.with_candidates`.
+        :func:`pipeline_lib.corpora.tasks.preparation.prepared_schema`.
     :param lexicon: what replacement draws from.
     :param recipe: the rules' probabilities.
     :param n_iter: synthetic examples per example, before duplicates are dropped.
@@ -124,8 +120,8 @@ def _changes(sentences: int, iteration: int) -> tuple[bool, ...]:
 class _BlockWords:
     """One sentence of each of a block's distinct examples, as flat arrays of word ids.
 
-    A word id is an index into ``strings``: the lexicon's entries, then the block's own words, then the mask, then
-    what words can be substituted by.  So replacement can write the number of an entry as it was drawn.
+    A word id is an index into ``strings``: the lexicon's entries, then the block's own words, then the mask.  So
+    replacement can write the number of an entry as it was drawn.
     """
 
     def __init__(self, examples: pa.Table, side: str, lexicon: Lexicon) -> None:
@@ -150,8 +146,7 @@ class _BlockWords:
         self.entries = lexicon.entries(flat, tags)
         self.tags = pc.fill_null(pc.index_in(tags, value_set=pa.array(list(lexicon.tag_numbers))), -1).to_numpy()
         self.mask_id = len(lexicon.words) + len(vocabulary)
-        self.candidates = Candidates.of(examples, side, first_id=self.mask_id + 1)
-        texts = [*vocabulary, MASK, *self.candidates.words]
+        texts = [*vocabulary, MASK]
         self.string_keys = np.concatenate([lexicon.keys, string_keys(texts)])
         self.strings = lexicon.strings.then(WordStrings.of(texts))
         # Bare, and again with a trailing space: text is then one `take` and one join.
@@ -206,16 +201,9 @@ def _change_words(words: _BlockWords, lexicon: Lexicon, recipe: Recipe, draw: Dr
     rules = np.zeros(len(x), np.int8)
     rules[x < recipe.p_mask] = MASKED
     ids = np.where(rules == MASKED, words.mask_id, words.ids)
-    end = recipe.p_mask + recipe.p_pos
-    chosen = np.nonzero((x >= recipe.p_mask) & (x < end))[0]
+    chosen = np.nonzero((x >= recipe.p_mask) & (x < recipe.p_mask + recipe.p_pos))[0]
     chosen, drawn = _replacements(words, lexicon, chosen, draw(words.counters[chosen], "replacement"))
     ids[chosen], rules[chosen] = drawn, REPLACED
-    if recipe.substitution:
-        chosen = np.nonzero((x >= end) & (x < end + recipe.substitution.p))[0]
-        chosen, drawn = words.candidates.draw(chosen, draw(words.counters[chosen], "substitution"))
-        # A word can be among its own candidates: it is then kept.
-        differs = words.string_keys[drawn] != words.string_keys[words.ids[chosen]]
-        ids[chosen[differs]], rules[chosen[differs]] = drawn[differs], SUBSTITUTED
     return ids, rules
 
 
@@ -322,6 +310,5 @@ def _count(table: pa.Table, duplicates: int, over_cap: int) -> Counts:
         rules = table[f"rules{side}"].combine_chunks().flatten().to_numpy()
         counts.masked += int((rules == MASKED).sum())
         counts.replaced += int((rules == REPLACED).sum())
-        counts.substituted += int((rules == SUBSTITUTED).sum())
         counts.ngrams += int((table[f"ngram_length{side}"].to_numpy() > 0).sum())
     return counts

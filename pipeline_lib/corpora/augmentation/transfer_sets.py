@@ -10,14 +10,11 @@ import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.corpora.augmentation.candidates import with_candidates
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon, read_lexicon
 from pipeline_lib.corpora.augmentation.rules import augment_block
 from pipeline_lib.params import Params, Recipe, Task
 from pipeline_lib.shards.engine.passes import Output, ShardPass
-from pipeline_lib.shards.fingerprint import deciding
 from pipeline_lib.shards.shard_sets import Shard, ShardSet
-from pipeline_lib.shards.store import Store
 from pipeline_lib.shards.training_texts import training_texts
 
 
@@ -30,8 +27,6 @@ class AugmentationPass(ShardPass):
 
     :ivar lexicon: its file; :ivar lexicon_digest: of its words and counts.
     :ivar cap: the block's maximum number of rows, originals included, or None.
-    :ivar nearest, predictions: the passes whose outputs for a block are its words' candidates, see
-        :func:`with_candidates`.  The store must have them.  None: the recipe needs none.
     """
 
     kind: ClassVar[str] = "transfer"
@@ -41,43 +36,21 @@ class AugmentationPass(ShardPass):
     recipe: Recipe
     n_iter: int
     cap: int | None
-    nearest: ShardPass | None = None
-    predictions: ShardPass | None = None
 
     @classmethod
-    def of(
-        cls,
-        recipe: Recipe,
-        task: Task,
-        lexicon: Path,
-        nearest: ShardPass | None = None,
-        predictions: ShardPass | None = None,
-    ) -> "AugmentationPass":
+    def of(cls, recipe: Recipe, task: Task, lexicon: Path) -> "AugmentationPass":
         """Take the settings; the cap is divided evenly, so that no block depends on another."""
         cap = None if task.augment.cap is None else -(-task.augment.cap // task.blocks)
         digest, n_iter = read_lexicon(lexicon).digest, task.augment.n_iter
-        return cls(lexicon, digest, recipe, n_iter, cap, nearest, predictions)
+        return cls(lexicon, digest, recipe, n_iter, cap)
 
     @property
     def settings(self) -> dict[str, Any]:
         """What determines an iteration besides the block and the code."""
-        recipe = self.recipe.model_dump(exclude={"tasks": True, "substitution": {"model", "max_length"}})
-        settings = {"lexicon": self.lexicon_digest, "recipe": recipe, "block_cap": self.cap}
-        # In place of the model's name: all that its predictions depend on.
-        return settings | {one.kind: _identity(one) for one in self.candidate_passes}
-
-    @property
-    def candidate_passes(self) -> list[ShardPass]:
-        """The passes whose outputs this one reads; they have to run before."""
-        return [one for one in (self.nearest, self.predictions) if one is not None]
-
-    def opened(self, content: Any, digest: str) -> pa.Table:
-        """Read a block, and its words' candidates if any word is to be substituted."""
-        examples = super().opened(content, digest)
-        if self.nearest is None or not self.n_iter:
-            return examples
-        stored = [Store(one.kind).read(one.key(digest)) for one in self.candidate_passes]
-        return with_candidates(examples, *stored)
+        recipe = self.recipe.model_dump(exclude={"tasks"})
+        # Only replacement draws from it: other recipes' rows stay when the words change.
+        lexicon = self.lexicon_digest if self.recipe.p_pos else None
+        return {"lexicon": lexicon, "recipe": recipe, "block_cap": self.cap}
 
     def load(self) -> None:
         """Load the lexicon."""
@@ -108,15 +81,13 @@ def examples_of(params: Params, task: str, recipe: str, layout: Layout) -> Shard
     return training_texts(folder) if params.recipe(recipe).unlabelled else ShardSet.open(folder)
 
 
-def pass_of(
-    params: Params, task: str, recipe: str, examples: ShardSet, layout: Layout, candidates: Sequence[ShardPass] = ()
-) -> AugmentationPass:
+def pass_of(params: Params, task: str, recipe: str, examples: ShardSet, layout: Layout) -> AugmentationPass:
     """Return the pass that augments a task's examples by a recipe."""
     # The cap is divided among all blocks; `unlabelled` adds blocks and changes nothing within one.
     blocks = {"blocks": len(examples.manifest.shards)}
     rules = params.recipe(recipe).model_copy(update={"unlabelled": False})
     of_blocks = params.task(task).model_copy(update=blocks)
-    return AugmentationPass.of(rules, of_blocks, layout.lexicon(task), *candidates)
+    return AugmentationPass.of(rules, of_blocks, layout.lexicon(task))
 
 
 def check_cap(name: str, task: Task, originals: int) -> None:
@@ -130,12 +101,6 @@ def check_cap(name: str, task: Task, originals: int) -> None:
             f"tasks.{name}.augment.cap: {cap:,} rows, and the {originals:,} examples count: no "
             "synthetic sentence would be made. Raise it or set it to null, or set n_iter to 0."
         )
-
-
-def _identity(shard_pass: ShardPass) -> dict[str, Any]:
-    """Return all that determines a pass's outputs besides their input, as keys have it."""
-    made_from = shard_pass.made_from()
-    return made_from | {"libraries": deciding(made_from["libraries"])}
 
 
 @lru_cache(maxsize=1)

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from pipeline_lib.base.files import atomic_path, copy_file, fresh_folder
-from pipeline_lib.corpora.tasks.labelled import added_file, file_format, split_names
+from pipeline_lib.corpora.tasks.labelled import raw_names, split_names
 from pipeline_lib.corpora.tasks.neighbours import write_pairs
 from pipeline_lib.corpora.tasks.pool import write_pool
 from pipeline_lib.params import GlueFolder, HubDataset, NeighbourPairs, OwnFiles, PackageFiles, Source
@@ -25,11 +25,9 @@ def fetch_data(
     source: Source,
     inputs: Path,
     target: Path,
-    lexicon: Path | None = None,
     pool: Pool | None = None,
     cache: Path | None = None,
     wikipedia: Path = Path("data/wikipedia/train"),
-    added: Path | None = None,
 ) -> None:
     """Write ``target/<split>.<format>`` for each split of a source, and ``source.json``.
 
@@ -37,11 +35,9 @@ def fetch_data(
     :param source: where its files are.
     :param inputs: folder that paths of the user's own files start from.
     :param target: the task's folder; it is emptied first.
-    :param lexicon: the user's own, if the words are not to be counted.
     :param pool: further unlabelled texts, see :func:`~pipeline_lib.corpora.tasks.pool.write_pool`.
     :param cache: folder of downloaded archives; by default that of :func:`download`.
     :param wikipedia: the set of sentences that pairs of neighbours are made of, and pools.
-    :param added: the user's file of rows that were labelled later.
     """
     fresh_folder(target)
     where = f"params.yaml: tasks.{task_name}.source"
@@ -53,14 +49,10 @@ def fetch_data(
         write_pairs(source, ShardSet.open(wikipedia), target, where)
     else:
         _fetch_files(source, Path(inputs), target, where)
-    if lexicon is not None:
-        copy_file(lexicon, target / "lexicon.arrow")
     settings = source.model_dump(mode="json")
     if pool is not None:
         write_pool(pool, Path(inputs), wikipedia, target, f"params.yaml: tasks.{task_name}.pool", cache)
         settings |= {"pool": pool.model_dump(mode="json")}
-    if added is not None:
-        copy_file(added, target / added_file(added))
     write_source(target, settings)
 
 
@@ -71,15 +63,18 @@ def _fetch_package(source: PackageFiles, target: Path, cache: Path | None) -> No
             temporary.write_bytes(read_member(archive, member))
 
 
-def input_paths(source: OwnFiles | GlueFolder, inputs: Path, where: str) -> dict[str, Path]:
-    """Return the user's file of each split."""
-    folder = inputs / source.folder if isinstance(source, GlueFolder) else inputs
-    return {split: existing_file(folder / name, f"{where}.files.{split}") for split, name in source.files.items()}
+def input_paths(source: OwnFiles | GlueFolder, inputs: Path, where: str) -> dict[str, list[Path]]:
+    """Return the user's files of each split."""
+    return {
+        split: [existing_file(inputs / path, f"{where}.files.{split}") for path in source.paths_of(split)]
+        for split in source.files
+    }
 
 
 def _fetch_files(source: OwnFiles | GlueFolder, inputs: Path, target: Path, where: str) -> None:
-    for split, path in input_paths(source, inputs, where).items():
-        copy_file(path, target / f"{split}.{file_format(source)}")
+    for split, paths in input_paths(source, inputs, where).items():
+        for path, name in zip(paths, raw_names(source, split), strict=True):
+            copy_file(path, target / name)
 
 
 def _fetch_hub(source: HubDataset, inputs: Path, target: Path, where: str) -> None:

@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.file_formats import suffix_of
 from pipeline_lib.corpora.tasks.pool import FILE, TEXT
 from pipeline_lib.params import (
-    ADDED,
     NO,
     POOL,
     GlueFolder,
@@ -67,11 +65,6 @@ class LabelMap:
             else:
                 values |= dict.fromkeys(meaning, number)
         return cls(list(labels), values, ranges)
-
-    def with_names(self) -> "LabelMap":
-        """Return a map in which a class's name means it too, unless a label claims that value."""
-        free = {n: c for c, n in enumerate(self.names) if self.classify(n) is None}
-        return replace(self, values=free | self.values)
 
     def classify(self, raw: str) -> int | None:
         """Return the class number of a raw value, or None if no label claims it."""
@@ -174,36 +167,22 @@ def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], d
 
     :param folder: the task's folder of raw files, one per split.
     :param task: its parameters.
-    :return: the examples of each split that the source names (train, dev, test, or all), and those that were
-        labelled later or are of a pool, in the files' order, and per split the counts of rows read, kept, and left
-        out by reason, and the numbers of the rows that were kept though they have an empty text.
+    :return: the examples of each split that the source names (train, dev, test, or all), and those of a pool, in the
+        files' order, and per split the counts of rows read, kept, and left out by reason, and the numbers of the rows
+        that were kept though they have an empty text.
     """
     labels = meaning_of(task)
     splits: dict[str, list[Example]] = {}
     counts: dict[str, Any] = {}
     for split in split_names(task.source):
-        path = folder / f"{split}.{file_format(task.source)}"
-        splits[split], counts[split] = _read_split(path, split, task, labels)
+        paths = [folder / name for name in raw_names(task.source, split)]
+        splits[split], counts[split] = _read_split(paths, split, task, labels)
     if (folder / FILE).exists():
         batches = read_batches(folder / FILE, [TEXT])
         splits[POOL] = [Example((text,), None) for rows in batches for text in rows.texts(TEXT)]
-    if task.added_labels is not None:
-        path = folder / added_file(Path(task.added_labels))
-        splits[ADDED], counts[ADDED] = _read_split(path, ADDED, task, added_meaning(task))
     if not isinstance(labels, ScoreRange) and task.learns_from_labels:
         _check_classes(splits, labels, folder)
     return splits, counts
-
-
-def added_meaning(task: Task) -> Meaning:
-    """Return what the labels that were added later mean: people write classes by name too."""
-    meaning = meaning_of(task)
-    return meaning.with_names() if isinstance(meaning, LabelMap) else meaning
-
-
-def added_file(path: Path) -> str:
-    """Return the name under which ``fetch_data`` writes the user's file of added labels."""
-    return f"{ADDED}{suffix_of(path)}"
 
 
 def split_names(source: Source) -> list[str]:
@@ -213,6 +192,12 @@ def split_names(source: Source) -> list[str]:
     return usual + sorted(name for name in splits if name not in usual)
 
 
+def raw_names(source: Source, split: str) -> list[str]:
+    """Return the names of the files in which ``fetch_data`` writes a split: train.csv, train-2.csv."""
+    count = len(source.paths_of(split)) if isinstance(source, OwnFiles) else 1
+    return [f"{split}{f'-{n}' if n > 1 else ''}.{file_format(source)}" for n in range(1, count + 1)]
+
+
 def file_format(source: Source) -> str:
     """Return the format, and file ending, in which ``fetch_data`` writes a source's files."""
     if isinstance(source, HubDataset):
@@ -220,15 +205,15 @@ def file_format(source: Source) -> str:
     return "tsv" if isinstance(source, GlueFolder) else source.format
 
 
-def _read_split(path: Path, split: str, task: Task, labels: Meaning) -> tuple[list[Example], dict[str, Any]]:
+def _read_split(paths: Sequence[Path], split: str, task: Task, labels: Meaning) -> tuple[list[Example], dict[str, Any]]:
+    """Read the files of a split, one after the other."""
     column = task.label_of(split)
     optional = task.labels_of(split) if split.startswith("test") else []
     wanted = [*task.text, *task.labels_of(split)]
     examples: list[Example] = []
     empty: list[int] = []
     counts = Counter(rows=0, kept=0, empty_text=0, outside_label_ranges=0, hidden_label=0)
-    options = ReadOptions() if split == ADDED else read_options(task.source, split)
-    for batch in read_batches(path, wanted, optional, options):
+    for batch in _batches(paths, wanted, optional, read_options(task.source, split)):
         counts["rows"] += len(batch)
         rows = zip(batch.numbers, _rows(batch, task, column), strict=True)
         for number, (where, texts, raw) in rows:
@@ -241,10 +226,20 @@ def _read_split(path: Path, split: str, task: Task, labels: Meaning) -> tuple[li
             counts["hidden_label"] += example.label is None
             empty += [] if all(texts) else [number]
             examples.append(example)
-    if not counts["rows"]:
-        raise no_rows(str(path))
     counts["kept"] = len(examples)
     return examples, dict(counts) | ({"kept_empty_text": empty} if empty else {})
+
+
+def _batches(
+    paths: Sequence[Path], wanted: Sequence[str], optional: Sequence[str], options: ReadOptions
+) -> Iterator[RowBatch]:
+    for path in paths:
+        rows = 0
+        for batch in read_batches(path, wanted, optional, options):
+            rows += len(batch)
+            yield batch
+        if not rows:
+            raise no_rows(str(path))
 
 
 def read_options(source: Source, split: str) -> ReadOptions:
@@ -275,7 +270,7 @@ def _rows(batch: RowBatch, task: Task, label: str | list[str] | None) -> Iterato
 
 def _reason_to_drop(example: Example, raw: Raw, where: str, split: str, task: Task, labels: Meaning) -> str | None:
     if not all(example.texts):
-        # Dropping a row of dev or test would change what is scored, or a submission's rows.  Only
+        # Dropping a row of dev or test would change what is scored.  Only
         # users' own files are theirs to correct.
         if not split.startswith(("dev", "test")):
             return "empty_text"
@@ -306,7 +301,7 @@ def _reason_to_drop(example: Example, raw: Raw, where: str, split: str, task: Ta
 
 def _check_classes(splits: dict[str, list[Example]], labels: LabelMap | LabelSets, folder: Path) -> None:
     split = "all" if "all" in splits else "train"
-    missing = missing_classes([*splits[split], *splits.get(ADDED, ())], labels)
+    missing = missing_classes(splits[split], labels)
     if missing:
         raise PotstillError(
             f"{folder}: no {split} example has the label {', '.join(missing)}. Correct `labels` in "

@@ -17,12 +17,11 @@ import pyarrow.compute as pc
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_json
 from pipeline_lib.base.hashing import pair_keys, salt, splitmix64, string_key
-from pipeline_lib.corpora.tasks.added import with_added
 from pipeline_lib.corpora.tasks.labelled import Example, numbers_of
 from pipeline_lib.corpora.tasks.splits import split_examples
 from pipeline_lib.corpora.tasks.tagging import TaggingPass
 from pipeline_lib.corpora.tasks.unlabelled import texts_of_no_split
-from pipeline_lib.params import ADDED, POOL, UNLABELLED, Tagger, Task
+from pipeline_lib.params import POOL, UNLABELLED, Tagger, Task
 from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes, for_sides, label_type
 from pipeline_lib.shards.engine.passes import Piece, run_pieces
 from pipeline_lib.shards.engine.protocol import Engine
@@ -67,7 +66,7 @@ def prepare_task(
     """
     _refuse_empty(splits, folder)
     tables = split_tables(splits, task)
-    unlabelled, pool, added = (tables.pop(name, None) for name in (UNLABELLED, POOL, ADDED))
+    unlabelled, pool = (tables.pop(name, None) for name in (UNLABELLED, POOL))
     tables["train"] = _take_fraction(tables["train"], task, folder.name)
     _refuse_empty(tables, folder)
     further: dict[str, pa.Table] = {}
@@ -77,10 +76,6 @@ def prepare_task(
             known = [*tables.values(), *further.values()]
             further[block], counts = texts_of_no_split(texts, known, folder.name)
             left_out.update(counts)
-    joined: dict[str, Any] = {}
-    if added is not None:
-        others = [table for name, table in tables.items() if name != "train"]
-        tables["train"], joined[ADDED] = with_added(tables["train"], added, others)
     made_from = {
         "tagger": tagger.model_dump(),
         "blocks": task.blocks,
@@ -94,7 +89,6 @@ def prepare_task(
         shared = {other: shared_rows(table, rows) for other, rows in earlier.items()}
         training = name == "train"
         counts = {"dropped": dropped} | ({"shared_with": shared} if shared else {})
-        counts |= joined if training else {}
         if training and task.blocks > max(table.num_rows, FEW_BLOCKS):
             raise PotstillError(
                 f"params.yaml: tasks.{folder.name}.blocks: {task.blocks:,}, but there are "
@@ -108,10 +102,6 @@ def prepare_task(
         schema = prepared_schema(task.is_pair, task_labels(task), tagged=True)
         blocks_of = {letter: _tagged(_blocks(texts, task.blocks), tagger, engine) for letter, texts in further.items()}
         path = unlabelled_folder(folder / "train")
-        if joined:
-            keys = np.concatenate([texts["key"].to_numpy() for texts in further.values()])
-            later = np.isin(keys, tables["train"]["key"].to_numpy())
-            left_out["labelled_later"] = int(later.sum())
         manifests[UNLABELLED] = _write_set(path, blocks_of, schema, made_from, dict(left_out))
     return manifests
 

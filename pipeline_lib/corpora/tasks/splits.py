@@ -22,6 +22,8 @@ _DEV, _TRAIN = 0, 2
 _GOLDEN = 0.6180339887498949
 _SILVER = 0.4142135623730951
 FIFTHS = 5
+SEED = 1
+"""Of the hash by which examples are ordered."""
 
 
 def split_examples(
@@ -45,7 +47,7 @@ def split_examples(
     unit_labels = np.full(len(units), np.iinfo(np.int64).max)
     np.minimum.at(unit_labels, inverse, labels)
     unit_blocks = blocks[first].astype(np.int64)
-    order = np.lexsort((splitmix64(units ^ salt("split", params.seed)), unit_labels, unit_blocks))
+    order = np.lexsort((splitmix64(units ^ salt("split", SEED)), unit_labels, unit_blocks))
     codes = np.empty(len(units), np.int64)
     for stratum in _strata(unit_blocks[order], unit_labels[order]):
         rows = order[stratum]

@@ -7,12 +7,20 @@ from dataclasses import dataclass
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.wikipedia.markup import HOLE
-from pipeline_lib.params import Keep, Splitter
+from pipeline_lib.params import Splitter
 
 LONGEST_PARAGRAPH = 100_000
 """Characters; longer ones are tables or lists that lost their markup, and are slow to parse."""
 KEPT_WORDS = 50_000
 """Words that spaCy may keep: about 30 MB."""
+WORDS = range(5, 61)
+"""How many words a sentence has; words are separated by spaces."""
+MIN_LETTERS = 0.7
+"""The share of letters among the characters that are not spaces."""
+MIN_FUNCTION_WORDS = 0.1
+"""The share of English function words: lists of names, and other languages, have few."""
+MAX_REPEATED = 0.5
+"""The share of words that repeat an earlier one."""
 COMPONENTS = {"senter": ["senter"], "parser": ["tok2vec", "parser"]}
 """What each engine needs of a spaCy pipeline."""
 
@@ -79,31 +87,28 @@ def _load_pipeline(params: Splitter) -> "Language":  # noqa: F821
     return pipeline
 
 
-def fault_of(sentence: str, keep: Keep) -> str | None:
+def fault_of(sentence: str, is_english: bool = True) -> str | None:
     """Return why a sentence is left out, or None if it is kept.
 
     Words are separated by spaces.
 
     - ``hole``: it contained a template or formula; ``markup``: it still contains markup;
-    - ``short``, ``long``: fewer words than ``min_words``, more than ``max_words``;
-    - ``fragment``: it does not begin with a capital or digit and end with a full stop or the like,
-      unless ``fragments`` are wanted;
-    - ``letters``: less than ``min_letters`` of its non-space characters are letters;
-    - ``language``: less than ``min_function_words`` of its words are English function words;
-    - ``repetitive``: more than ``max_repeated`` of its words repeat an earlier one.
+    - ``short``, ``long``: fewer or more words than :data:`WORDS`;
+    - ``fragment``: it does not begin with a capital or digit and end with a full stop or the like;
+    - ``letters``: less than :data:`MIN_LETTERS` of its non-space characters are letters;
+    - ``language``: it should be English, and less than :data:`MIN_FUNCTION_WORDS` of its words are function words;
+    - ``repetitive``: more than :data:`MAX_REPEATED` of its words repeat an earlier one.
     """
     words = sentence.split()
     if HOLE in sentence:
         return "hole"
     if _MARKUP.search(sentence):
         return "markup"
-    if len(words) < keep.min_words:
-        return "short"
-    if len(words) > keep.max_words:
-        return "long"
-    if not (keep.fragments or (_BEGINS.match(sentence) and _ENDS.search(sentence))):
+    if len(words) not in WORDS:
+        return "short" if len(words) < WORDS.start else "long"
+    if not (_BEGINS.match(sentence) and _ENDS.search(sentence)):
         return "fragment"
-    return _unlike_language(words, keep)
+    return _unlike_language(words, is_english)
 
 
 _MARKUP = re.compile(r"\[\[|\]\]|\{\{|\}\}|\{\||\|\}|\|\||</?[A-Za-z]|={2,}|&[a-z]+;|https?://")
@@ -112,16 +117,15 @@ _BEGINS = re.compile(rf"[{re.escape(_OPENING)}]*[^\W_a-zß-öø-ÿ]")
 _ENDS = re.compile(r"[.!?…][\"'”’»)\]]*$")
 
 
-def _unlike_language(words: list[str], keep: Keep) -> str | None:
+def _unlike_language(words: list[str], is_english: bool) -> str | None:
     lowered = [word.lower().strip(_PUNCTUATION) for word in words]
     characters = sum(map(len, words))
     letters = sum(character.isalpha() for word in words for character in word)
-    if letters < keep.min_letters * characters:
+    if letters < MIN_LETTERS * characters:
         return "letters"
-    known = _function_words()
-    if sum(word in known for word in lowered) < keep.min_function_words * len(words):
+    if is_english and sum(map(_function_words().__contains__, lowered)) < MIN_FUNCTION_WORDS * len(words):
         return "language"
-    if len(words) - len(set(lowered)) > keep.max_repeated * len(words):
+    if len(words) - len(set(lowered)) > MAX_REPEATED * len(words):
         return "repetitive"
     return None
 

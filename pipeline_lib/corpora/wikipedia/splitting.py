@@ -17,7 +17,7 @@ from pipeline_lib.corpora.wikipedia.articles import Article
 from pipeline_lib.corpora.wikipedia.chunks import Chunk
 from pipeline_lib.corpora.wikipedia.markup import plain_paragraphs, wikitext_paragraphs
 from pipeline_lib.corpora.wikipedia.sentences import LONGEST_PARAGRAPH, SentenceSplitter, fault_of, load_splitter
-from pipeline_lib.params import Keep, Splitter, Wikipedia
+from pipeline_lib.params import Splitter, Wikipedia
 from pipeline_lib.shards.engine.passes import Output, ShardPass
 
 SCHEMA = pa.schema(
@@ -40,23 +40,18 @@ class SentencePass(ShardPass):
     kind: ClassVar[str] = "sentences"
     row_for_row: ClassVar[bool] = False
     splitter: Splitter
-    keep: Keep
 
     @classmethod
     def of(cls, params: Wikipedia) -> "SentencePass":
         """Take the settings, and load the splitter, which forked workers then share."""
-        sentence_pass = cls(params.splitter, params.keep)
+        sentence_pass = cls(params.splitter)
         sentence_pass.load()
         return sentence_pass
 
     @property
     def settings(self) -> dict[str, Any]:
         """What determines the sentences besides the chunk, the code and the libraries."""
-        return {
-            "splitter": self.splitter.model_dump(),
-            "keep": self.keep.model_dump(),
-            "version": _loaded(self.splitter).version,
-        }
+        return {"splitter": self.splitter.model_dump(), "version": _loaded(self.splitter).version}
 
     @property
     def libraries(self) -> tuple[str, ...]:
@@ -82,10 +77,12 @@ class SentencePass(ShardPass):
         paragraphs = _paragraphs(article, chunk.wikitext)
         short = [text for text in paragraphs if len(text) <= LONGEST_PARAGRAPH]
         dropped["paragraph too long"] += len(paragraphs) - len(short)
+        # spaCy's pipelines are named by their language; a splitter without one is not told which it is.
+        is_english = self.splitter.model is None or self.splitter.model.startswith("en_")
         position = 0
         for sentences in _loaded(self.splitter).split(short):
             for sentence in sentences:
-                fault = fault_of(sentence, self.keep)
+                fault = fault_of(sentence, is_english)
                 if fault is None:
                     yield sentence, article.id, article.title, position
                 else:

@@ -1,7 +1,7 @@
 """The model card of a student: what it is, its scores, its limits, and how to reproduce it.
 
-Whatever is unknown is stated as unknown.  Everything that may come from data, including the names
-of classes and files, is escaped.
+The text is in card.md.  Whatever is unknown is stated as unknown.  Everything that may come from data, including the
+names of classes and files, is escaped.
 """
 
 import platform
@@ -9,168 +9,149 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pipeline_lib import __version__
 from pipeline_lib.base.files import read_record, sha256_file
 from pipeline_lib.exports.card.card_data import Facts, read_facts
 from pipeline_lib.exports.card.front_matter import front_matter
-from pipeline_lib.exports.card.origins import Origin, origins
-from pipeline_lib.exports.card.scores import (
-    calibration_section,
-    differences_section,
-    routing_section,
-    scores_section,
-    size_section,
-)
+from pipeline_lib.exports.card.origins import origins
 from pipeline_lib.exports.card.settings import settings_of
+from pipeline_lib.models.students.folders import TEMPERATURE
 from pipeline_lib.models.students.student import Student
 from pipeline_lib.params import STARTS
-from pipeline_lib.results.markdown import bullets, code, escape, fenced, table
-from pipeline_lib.results.splits import shared_line
+from pipeline_lib.results.markdown import code, escape, fenced
+from pipeline_lib.results.table import NONE, Column, Table, percent, signed, significant
+from pipeline_lib.results.tables import captioned, rate, scores_table, spread, task_tables
 
+TEMPLATE = "card.md"
 LIBRARIES = ("torch", "transformers", "tokenizers")
+MAX_CLASSES = 30
+"""With more classes, only those in which student and teacher differ most are shown."""
+OUTSIDE = "Unknown: it was exported outside the workspace that trained it, or its row was not evaluated there."
+FILTERS = {
+    "code": code,
+    "escape_text": escape,
+    "fenced": lambda text, language: "\n".join(fenced(text, language)),
+    "percent": percent,
+    "share": lambda value: NONE if value is None else percent(value),
+    "significant": significant,
+    "table": lambda table: "\n".join(table.markdown()),
+}
 
 
 def model_card(folder: Path, student: Student) -> str:
     """Return the README.md of a student's folder: front matter for the hub, and Markdown."""
     facts = read_facts(folder, student)
-    parts = origins(facts)
-    sections = {
-        "Use": _use(facts),
-        "Scores": scores_section(facts),
-        "Calibration": calibration_section(facts),
-        "Differences from the teacher": differences_section(facts),
-        "Routing to the teacher": routing_section(facts),
-        "Speed and size": size_section(facts),
-        "Data, teacher, licences": _origins(facts, parts),
-        "Limits": _limits(facts),
-        "How to reproduce": _reproduce(facts),
-    }
-    lines = ["---", front_matter(facts, parts), "---", "", f"# {_title(facts)}", "", *_what(facts)]
-    for head, section in sections.items():
-        lines += ["", f"## {head}", "", *section] if section else []
-    return "\n".join(lines) + "\n"
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= FILTERS
+    shown = _of_student(facts) | _of_scores(facts) | _of_run(facts)
+    return environment.get_template(TEMPLATE).render(shown).rstrip("\n") + "\n"
 
 
-def _title(facts: Facts) -> str:
-    location = facts.place
-    name = facts.student.model.config.settings.name()
-    if location is None:
-        return f"A distilled {escape(name)} student"
-    return f"{escape(location.task)}: {escape(location.method)}, seed {location.seed}"
-
-
-def _what(facts: Facts) -> list[str]:
-    student = facts.student
-    reads = "pairs of sentences" if student.is_pair else "sentences"
-    names = ", ".join(map(escape, student.label_names))
-    gives = {
-        "classification": f"classifies {reads} as {names}",
-        "multilabel": f"says which of these labels apply to {reads}: {names}",
-        "regression": f"scores {reads} ({names})",
-    }[student.kind]
-    every, small = (student.parameters(embeddings=embeddings) for embeddings in (True, False))
-    return [
-        f"A small model ({code(student.model.config.settings.name())}) that {gives}. It has "
-        f"{every:,} parameters, {small:,} without embedding tables. {_learned(facts)}"
-    ]
-
-
-def _learned(facts: Facts) -> str:
-    if facts.own is None:
-        return "What it learned from, and what it scores, is unknown here."
-    teacher = f"the answers of a larger model, the teacher {code(facts.own.teacher)}"
-    learned = {"gold": "labels alone", "teacher": teacher, "both": f"labels and {teacher}"}
+def _of_student(facts: Facts) -> dict[str, Any]:
+    """Return what is known of any student, wherever it is."""
+    student, location = facts.student, facts.place
+    settings = student.model.config.settings
     start = None if facts.row is None else facts.row.method.start
-    before = "" if start in (None, *STARTS) else f", starting from {code(start)}"
-    return f"It learned from {learned[facts.own.learned_from]}{before}."
+    if location is None:
+        title = f"A distilled {escape(settings.name())} student"
+    else:
+        title = f"{escape(location.task)}: {escape(location.method)}, seed {location.seed}"
+    files = ("model.safetensors", "tokenizer.json")
+    return {
+        "title": title,
+        "name": settings.name(),
+        "settings": settings,
+        "kind": student.kind,
+        "pair": student.is_pair,
+        "reads": "pairs of sentences" if student.is_pair else "sentences",
+        "labels": ", ".join(map(escape, student.label_names)),
+        "parameters": student.parameters(embeddings=True),
+        "without_embeddings": student.parameters(embeddings=False),
+        "vocabulary": student.model.config.vocab_size,
+        "start": None if start in STARTS else start,
+        "temperature": facts.temperature,
+        "temperature_key": TEMPERATURE,
+        "sizes": ", ".join(f"{name} {(facts.folder / name).stat().st_size / 1e6:.2f} MB" for name in files),
+    }
 
 
-def _use(facts: Facts) -> list[str]:
-    example = '{"text": "One sentence.", "text_pair": "Another one."}'
-    example = example if facts.student.is_pair else '"A sentence."'
-    probabilities = "" if facts.is_regression else ", top_k=None"
-    program = (
-        "from transformers import pipeline\n\n"
-        'model = pipeline("text-classification", "this/folder", trust_remote_code=True)\n'
-        f"print(model({example}{probabilities}))"
+def _of_scores(facts: Facts) -> dict[str, Any]:
+    """Return what its row scored, and how it differs from its teacher."""
+    shown = {"own": facts.own, "outside": OUTSIDE, "tables": {}, "further": [], "rate": None, "differences": None}
+    if (result := facts.result) is None:
+        return shown
+    scores, method = result.scores, facts.own
+    classes, differences = _recalls(facts)
+    by_kind = _errors(facts) if facts.is_regression else differences
+    return shown | {
+        "scores": scores,
+        "split": scores.decisive_split,
+        "seed": str(facts.place.seed),
+        "tables": task_tables(result, timed=False),
+        "further": [scores_table(result, False, name) for name in scores.further_splits],
+        "differences": by_kind,
+        "left": max(classes - MAX_CLASSES, 0),
+        "rate": rate(result, "students", method.student),
+        "slower": rate(result, "teachers", method.teacher),
+        "timed": captioned("speed", result.speed)[0] if result.speed else "",
+    }
+
+
+def _recalls(facts: Facts) -> tuple[int, Table | None]:
+    """Return the number of classes, and their recalls by teacher and student, the largest losses first."""
+    split, seed = facts.result.scores.decisive_split, str(facts.place.seed)
+    mine, theirs = facts.own.details.recall.get(split), facts.teacher.details.recall.get(split)
+    if not mine or theirs is None:
+        return 0, None
+    differences = {name: mine[name].mean - theirs[name] for name in mine if name in theirs}
+    largest = sorted(differences, key=lambda name: -abs(differences[name]))[:MAX_CLASSES]
+    names = sorted(largest, key=differences.__getitem__)
+    columns = [
+        Column(f"Teacher {facts.own.teacher}", lambda name: percent(theirs[name])),
+        Column("Student", lambda name: spread(mine[name])),
+        Column("Difference", lambda name: signed(differences[name])),
+        Column(f"Seed {seed}", lambda name: percent(mine[name].by_seed[seed])),
+    ]
+    return len(differences), Table.of("", names, names, columns)
+
+
+def _errors(facts: Facts) -> str | None:
+    """Return the mean absolute errors of both, or None if they are unknown."""
+    split, key = facts.result.scores.decisive_split, "mean_absolute_error"
+    mine, theirs = facts.own.details.scores.get(split), facts.teacher.details.scores.get(split)
+    if mine is None or theirs is None:
+        return None
+    error = mine[key]
+    return (
+        f"teacher {theirs[key]:.3f}, student {error.mean:.3f} ± {error.std:.3f}, this file "
+        f"{error.by_seed[str(facts.place.seed)]:.3f}; difference {error.mean - theirs[key]:+.3f}"
     )
-    output = {
-        "classification": "probabilities",
-        "multilabel": "a probability for each label; those above 0.5 apply",
-        "regression": "the score itself, not a probability",
-    }[facts.student.kind]
-    return [
-        *fenced(program, "python"),
-        "",
-        f"This gives {output}. The code to trust is that of the two Python files in this folder, "
-        "which need torch and transformers. `distill predict this/folder` reads the folder too.",
-    ]
 
 
-def _origins(facts: Facts, parts: list[Origin]) -> list[str]:
-    choose = (
-        "No licence was chosen for this student (`license: unknown` above): choose one that its "
-        "parts allow before you publish it."
-    )
-    if not parts:
-        return [f"The data, the teacher and their licences are unknown here. {choose}"]
-    cells = [[escape(one.part), escape(one.source), escape("; ".join(one.licences)) or "unknown"] for one in parts]
-    return [
-        *table(["Part", "From", "Licence, as declared"], cells, numbers=False),
-        "",
-        "Unknown: the source declares none. A package's own licence need not be that of the model "
-        f"or the texts inside it. {choose}",
-    ]
-
-
-def _limits(facts: Facts) -> list[str]:
-    student, settings = facts.student, facts.student.model.config.settings
-    words = settings.reads == "words"
-    unit = "words" if words else "word pieces"
-    whole = student.is_pair and settings.reads == "sequence"
-    lines = [f"It reads {settings.max_words} {unit} of a {'pair' if whole else 'sentence'}; longer ones are truncated."]
-    if words:
-        lines.append(
-            f"It knows {student.model.config.vocab_size:,} words; all others, including those of "
-            "other languages, are the same unknown word to it."
-        )
-        lines.append(
-            "`tokenizer.json` lists the words of its training texts, including rare names: check "
-            "it before you publish a student that was trained on private texts."
-        )
-    lines += [
-        "How it does on texts unlike those of its task is unknown. Its language is not recorded.",
-        "If it learned from a teacher, it learned the teacher's errors too, and it adds its own: "
-        "see the differences above.",
-    ]
-    shared = "" if facts.result is None else shared_line(facts.result.scores.shared_texts)
-    return bullets([*lines, *([f"{shared[0].upper()}{shared[1:]}."] if shared else [])])
-
-
-def _reproduce(facts: Facts) -> list[str]:
-    lines = []
-    if facts.row is not None:
-        location = facts.place
-        commands = (
-            f"dvc repro\ndistill export data/students/{location.task}/{location.method}/{location.seed} FOLDER --to hub"
-        )
-        lines += ["With these rows of params.yaml:", "", *fenced(settings_of(facts), "yaml"), ""]
-        lines += [*fenced(commands, "sh"), ""]
-    elif facts.place is not None:
-        lines += ["Its row is not in params.yaml, or there is no such file.", ""]
-    details = []
-    if (training := facts.training) is not None:
-        settings = sorted(asdict(training.settings).items())
-        values = ", ".join(f"{key} {value}" for key, value in settings)
-        details.append(
-            f"Trained with {escape(values)}, for {training.steps:,} steps on {training.rows:,} rows; the weights are "
-            f"those of step {training.best_step:,}. Computed on {escape(training.computed_on)}."
-        )
+def _of_run(facts: Facts) -> dict[str, Any]:
+    """Return where its parts come from, and how to make it again."""
+    location, training, sources = facts.place, facts.training, origins(facts)
+    settings = sorted(asdict(training.settings).items()) if training else []
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
-    details.append(f"Exported by potstill {__version__}, Python {platform.python_version()}, {libraries}.")
-    details += [f"SHA-256 of {name}: `{digest}`" for name, digest in _digests(facts)]
-    return [*lines, *bullets(details)]
+    shown = {"rows": None, "commands": None} if facts.row is None else {"rows": settings_of(facts)}
+    if facts.row is not None:
+        student = f"data/students/{location.task}/{location.method}/{location.seed}"
+        shown["commands"] = f"dvc repro\ndistill export {student} FOLDER --to hub"
+    return shown | {
+        "front": front_matter(facts, sources),
+        "origins": sources,
+        "is_placed": location is not None,
+        "training": training,
+        "trained_with": ", ".join(f"{key} {value}" for key, value in settings),
+        "versions": f"potstill {__version__}, Python {platform.python_version()}, {libraries}",
+        "digests": list(_digests(facts)),
+    }
 
 
 def _digests(facts: Facts) -> Iterator[tuple[str, str]]:

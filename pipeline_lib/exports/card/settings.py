@@ -41,7 +41,7 @@ def settings_of(facts: Facts) -> str:
         for group in (*wanted, "models", "encoders", "joint", "methods")
         if (chosen := rows[group])
     }
-    sections = ["vocabulary", "tagger", "precompute", "evaluate"]
+    sections = ["vocabulary", "tagger", "precompute"]
     if _learn_vectors(rows):
         sections.insert(1, "sentence_vectors")
     for group in sections:

@@ -56,18 +56,6 @@ class Reader:
         first, second = zip(*texts, strict=True)
         return replace(self._encode(first), second=self._encode(second))
 
-    def characters_read(self, text: Text) -> tuple[int, ...]:
-        """Return where each sentence of a text is truncated: after how many characters."""
-        if not self.pair or not self.apart:
-            return self._characters_read(text)
-        return tuple(self._characters_read(sentence)[0] for sentence in text)
-
-    def _characters_read(self, text: Text) -> tuple[int, ...]:
-        if isinstance(self.tokenizer, Pieces):
-            return self.tokenizer.characters_read(text, self.max_words)
-        words = self.tokenizer.encode(text).offsets[: self.max_words]
-        return (words[-1][1] if words else 0,)
-
     def _encode(self, texts: Sequence[Text]) -> Sentences:
         return self._words.number(texts, self.max_words)
 

@@ -6,7 +6,6 @@ several labels, each has a probability of its own, and its logit is log(p / (1 -
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,17 +13,17 @@ import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.probabilities import logit, softmax
-from pipeline_lib.outputs.files.answer_files import Numbers, read_answers
-from pipeline_lib.outputs.files.batch_output import AnyOf, Asked
+from pipeline_lib.outputs.files.answer_rows import Numbers, read_answers
 from pipeline_lib.outputs.files.gathering import Values
-from pipeline_lib.outputs.files.given_rows import Given, GivenRows, parts_of
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
-from pipeline_lib.outputs.files.teacher_rows import BATCHES, Described, format_of
+from pipeline_lib.outputs.files.teacher_files import Described, Given, GivenRows, parts_of
 from pipeline_lib.params import AnswerFiles, Task
 from pipeline_lib.tables.label_lists import entries_of
 
 NAMED = 10
 """Classes that a message names."""
+FLOOR = 1e-4
+"""The smallest probability of a class: one of 0 would have an infinite logit."""
 EXCESS = 0.01
 """By how much a sum of probabilities may exceed 1: they are written with few digits."""
 
@@ -45,22 +44,23 @@ class Answers(Values):
         asked = f"{which} of {', '.join(names[:NAMED])}{', …' * more}"
         if scores := task.score_range:
             asked = f"a number from {scores.min:.10g} to {scores.max:.10g}"
-        self.again = f"have the teacher answer again with {asked}, and put its file here."
+        self.again = (
+            f"have the teacher answer again with {asked}, and put its file here; `distill teacher requests --format` "
+            "asks for structured output."
+        )
 
     def read(self, path: Path) -> tuple[Described, Iterator[GivenRows]]:
         """Read a file; see :meth:`Values.read`."""
-        asked: Asked = self.task.score_range or self.task.label_names
-        if self.task.kind == "multilabel":
-            asked = AnyOf(tuple(self.task.label_names))
-        described, rows = read_answers(path, self.settings.format, asked)
-        classes = self.settings.classes or described.classes
+        settings = self.settings
+        # Several labels are a list, and what tokens say is the probability of one class.
+        names = self.task.label_names if self.task.kind == "classification" else []
+        described, rows = read_answers(path, settings.format, names, settings.reply)
+        classes = settings.classes or described.classes
         order = None if classes is None else _class_order(classes, self.task, str(path))
-        if format_of(path, self.settings.format) in BATCHES and self.task.kind == "classification":
-            rows = ((number, _counted(row, classes, self.task)) for number, row in rows)
 
         def value_of(row: Given, where: str) -> np.ndarray | None:
             logits, coverage = self._logits(row, classes, order, where)
-            if coverage is not None and coverage < self.settings.min_coverage:
+            if coverage is not None and coverage < settings.min_coverage:
                 return None
             if row.texts is not None and len(row.texts) != len(self.task.text):
                 raise PotstillError(
@@ -82,7 +82,7 @@ class Answers(Values):
         if row.kind == "label":
             number = _class_number(row.value, classes, self.task, where)
             probs = _smoothed(number, len(self.task.label_names), self.settings)
-            return _logits_of(probs, self.settings), None
+            return _logits_of(probs), None
         values, named = _in_order(row.value, order, self.task, where)
         if row.kind == "logits":
             if not named.all():
@@ -90,7 +90,7 @@ class Answers(Values):
                 raise PotstillError(f"{where}: no logit for {lacking}. Give one for each class.")
             return _float32(values), None
         probs, coverage = _completed(values, named, row.coverage, where)
-        return _logits_of(probs, self.settings), coverage
+        return _logits_of(probs), coverage
 
     def _label_logits(self, row: Given, order: np.ndarray | None, where: str) -> np.ndarray:
         """Return the logits of several labels, float32 (labels,)."""
@@ -99,7 +99,7 @@ class Answers(Values):
             marks = np.zeros(len(names))
             marks[_named_labels(row.value, self.task, where)] = 1.0
             shares = (1.0 - settings.smoothing) * marks + settings.smoothing / 2
-            return _float32(logit(np.clip(shares, settings.floor, 1.0 - settings.floor)))
+            return _float32(logit(np.clip(shares, FLOOR, 1.0 - FLOOR)))
         values, named = _in_order(row.value, order, self.task, where)
         if not named.all():
             lacking = ", ".join(np.array(names)[~named])
@@ -114,7 +114,7 @@ class Answers(Values):
                 f"{where}: {values.round(4).tolist()} are not probabilities (each from 0 to 1). "
                 "Give `logits`, or correct them."
             )
-        return _float32(logit(np.clip(values, settings.floor, 1.0 - settings.floor)))
+        return _float32(logit(np.clip(values, FLOOR, 1.0 - FLOOR)))
 
     def same(self, one: np.ndarray, two: np.ndarray) -> np.ndarray:
         """Return which answers are equal, bool (rows,)."""
@@ -148,7 +148,7 @@ class Answers(Values):
         if self.task.kind != "classification":
             return []
         classes = len(self.task.label_names)
-        bare = _logits_of(_smoothed(0, classes, self.settings), self.settings)
+        bare = _logits_of(_smoothed(0, classes, self.settings))
         count = int((table[:].max(axis=1) == bare[0]).sum())
         share = softmax(bare[None])[0, 0]
         note = f"bare labels, without probabilities: each counts as {share:.3f} for its class"
@@ -189,7 +189,9 @@ def _class_number(value: Any, classes: Sequence[str] | None, task: Task, where: 
     if is_name or not _is_number(value):
         return _class_index(value, task, where)
     if classes is None:
-        return _class_index(value, task, where, " A number needs `classes`, which it indexes.")
+        return _class_index(
+            value, task, where, " A number needs `classes`, which it indexes; for `distill init`, --labels."
+        )
     if float(value) not in range(len(classes)):
         raise PotstillError(
             f"{where}: label {value} is not an index of the classes {', '.join(classes)}, which "
@@ -205,16 +207,6 @@ def _named_labels(value: Any, task: Task, where: str) -> list[int]:
         entries = entries_of(_plain(str(value)), known)
         value = [value] if entries is None else entries
     return [_class_index(name, task, where) for name in value]
-
-
-def _counted(row: Given, classes: Sequence[str] | None, task: Task) -> Given:
-    """Return a reply's row, which has no answer if it is a number that counts no class."""
-    if row.kind != "label" or row.value in task.label_names:
-        return row
-    if classes is not None and float(row.value) in range(len(classes)):
-        return row
-    reason = "not a position in `classes`" if classes else "a number, and no `classes` to count in"
-    return replace(row, kind=None, value=None, error=f"{reason}: '{row.value}'")
 
 
 def _completed(values: np.ndarray, named: np.ndarray, coverage: float | None, where: str) -> tuple[np.ndarray, float]:
@@ -252,9 +244,9 @@ def _smoothed(number: int, classes: int, settings: AnswerFiles) -> np.ndarray:
     return (1.0 - share) * np.eye(classes)[number] + share / classes
 
 
-def _logits_of(probs: np.ndarray, settings: AnswerFiles) -> np.ndarray:
+def _logits_of(probs: np.ndarray) -> np.ndarray:
     """Return logarithms of probabilities, clipped at the floor, minus their mean: (classes,)."""
-    logs = np.log(np.maximum(probs, settings.floor))
+    logs = np.log(np.maximum(probs, FLOOR))
     return (logs - logs.mean()).astype(np.float32)
 
 
@@ -268,6 +260,9 @@ def _score_of(row: Given, task: Task, where: str) -> np.ndarray:
             f"{where}: {task.label_names[0]} is a score, and this row has {row.kind} "
             f"{row.value!r:.40}. Give one number in `label` or `logits`."
         )
+    scores = task.score_range
+    if row.of_reply and not scores.min <= float(value) <= scores.max:
+        raise PotstillError(f"{where}: not from {scores.min:.10g} to {scores.max:.10g}: {value}")
     return _float32(np.array([value], np.float64))
 
 
@@ -284,7 +279,7 @@ def _in_order(value: Numbers, order: np.ndarray | None, task: Task, where: str) 
         if order is None:
             raise PotstillError(
                 f"{where}: a list of numbers, and nothing says which class is which. Name the "
-                "`classes` in the file's metadata or in the teacher's row of params.yaml."
+                "`classes` in the file's metadata or in the teacher's row of params.yaml; for `distill init`, --labels."
             )
         if len(value) != classes:
             raise PotstillError(

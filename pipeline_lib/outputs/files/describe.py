@@ -1,20 +1,21 @@
 """What files of answers or vectors contain, how much of the sets they cover, and what they lack."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.files import write_json_lines
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.outputs.files.answer_checks import check_answered, describe_answers, task_sets
 from pipeline_lib.outputs.files.answers import Answers
-from pipeline_lib.outputs.files.content_keys import content_keys, read_texts
-from pipeline_lib.outputs.files.gathering import Values, gathered, reasons_of
-from pipeline_lib.outputs.files.keyed_table import KeyedTable
-from pipeline_lib.outputs.files.llm_batches import requests_of
+from pipeline_lib.outputs.files.checks import (
+    check_answered,
+    check_words,
+    describe_answers,
+    task_sets,
+    unrelated_warning,
+)
+from pipeline_lib.outputs.files.gathering import gathered, reasons_of
+from pipeline_lib.outputs.files.keyed_table import KeyedTable, content_keys, read_texts
 from pipeline_lib.outputs.files.vector_files import Vectors
-from pipeline_lib.outputs.files.word_checks import check_words, unrelated_warning
 from pipeline_lib.outputs.sentence_sets import read_sides, sentence_sets
 from pipeline_lib.params import Params, SentenceVectorFiles, Task
 from pipeline_lib.shards.shard_sets import ShardSet, shard_sets
@@ -31,17 +32,13 @@ def vectors_of(params: Params) -> Vectors:
     return Vectors(settings) if isinstance(settings, SentenceVectorFiles) else Vectors.by_default()
 
 
-def answer_lines(
-    files: Sequence[Path], kind: Answers, name: str | None = None, texts: Texts | None = None
-) -> list[str]:
+def answer_lines(files: Sequence[Path], kind: Answers, name: str, texts: Texts | None) -> list[str]:
     """Describe files of answers, and what share of a task's sets they answer, and how well.
 
-    :param name: the task; None: the answers are not compared with any.
-    :param texts: those of the task's own files, in case it has no sets yet; None: unknown.
+    :param name: the task; :param texts: those of its own files, in case it has no sets yet; None: unknown.
     """
     with gathered(files, kind) as answers:
-        covered = [] if name is None else _answered(answers, kind.task, name, texts)
-        return [*kind.described(answers), *covered]
+        return [*kind.described(answers), *_answered(answers, kind.task, name, texts)]
 
 
 def answer_summary(files: Sequence[Path], kind: Answers, texts: Texts | None) -> str:
@@ -126,35 +123,3 @@ def _embedded(vectors: KeyedTable, params: Params) -> list[str]:
     correlation = check_words(vectors, "vectors", tables, where)
     warning = unrelated_warning(where, "vectors", correlation)
     return lines + [warning] * (warning is not None)
-
-
-def write_requests(
-    out: Path,
-    parts: Texts,
-    files: Sequence[Path],
-    kind: Values,
-    request: Callable[[dict[str, str]], dict[str, Any]] | None,
-) -> tuple[int, str]:
-    """Write the texts to which files give nothing yet, each once.
-
-    :param request: makes a line of a batch of a text; None writes just the texts.
-    :return: how many there are, and which of the files are not there yet, for the user.
-    """
-    absent = [str(path) for path in files if not path.exists()]
-    with gathered([path for path in files if path.exists()], kind, partial=True) as known:
-        rows = requests_of(parts, known)
-        count = write_json_lines(out, map(request, rows) if request else rows)
-    return count, f" ({', '.join(absent)} not there yet)" if absent else ""
-
-
-def sentences_to_embed(params: Params, mask: str) -> Texts:
-    """Yield the sentences that encoders are trained on."""
-    sets = sentence_sets(params, Layout())
-    missing = [one.inputs for one in sets if not (one.inputs / "manifest.json").exists()]
-    if missing or not params.sentence_encoders():
-        raise PotstillError(
-            f"{missing[0]}: not there yet. Run `dvc repro split_wikipedia augment` first."
-            if missing
-            else "encoders: none is trained on sentence vectors. Add a row to params.yaml."
-        )
-    return ([texts] for one in sets for texts in read_sides(one, mask))

@@ -14,16 +14,13 @@ import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path
-from pipeline_lib.outputs.files.given_rows import GivenRows, check_rows
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, MappedValues, Name, Origins
-from pipeline_lib.outputs.files.teacher_rows import Described
+from pipeline_lib.outputs.files.teacher_files import Described, GivenRows, check_rows
 from pipeline_lib.outputs.health import MAX_ROWS, check_outputs
 from pipeline_lib.params import AnswerFiles, SentenceVectorFiles
 from pipeline_lib.shards.columns import list_column
 
 CHUNK = 8192
-FAILURES = ("status ", "errored", "canceled", "expired")
-"""How the reasons of requests that failed begin."""
 LOW_COVERAGE = "its classes cover less than `min_coverage`"
 REASONS = 10
 """How many of the most frequent reasons for no value to show: each row may have its own."""
@@ -203,8 +200,7 @@ def _why_none(table: KeyedTable) -> str:
         listed = "; ".join(f"{reason} ({count:,})" for reason, count in reasons)
         return f"of {rows:,} rows, {listed}. Nothing was stored:"
     [(reason, _)] = reasons
-    what = "requests failed" if reason.startswith(FAILURES) else "rows have none"
-    return f"all {rows:,} {what} ({reason}). Nothing was stored:"
+    return f"all {rows:,} rows have none ({reason}). Nothing was stored:"
 
 
 def frequent(errors: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -14,13 +14,18 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.files import read_record, sha256_file, sha256_json, write_json
+from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.seals import check_sealed
+from pipeline_lib.shards.columns import column_suffixes
+from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.shards.shard_sets import read_shard, write_shard
 from pipeline_lib.shards.vectors import StoredVectors
 
 Name = Literal["answers", "vectors"]
 """What the values are; also the name of two files in a table's folder: NAME.arrow has the values,
 NAME.json what is known about them."""
+SEPARATOR = "\x1f"
+"""Joins the two sentences of a pair before they are hashed."""
 PLACES = "places.arrow"
 """The third file: the index, see :class:`KeyedTable`."""
 
@@ -146,3 +151,25 @@ def digest_of(folder: Path, name: Name) -> str:
 def loaded(folder: Path, name: Name, digest: str) -> KeyedTable:
     """Read the table with this digest; the process caches the last one."""
     return KeyedTable.read(folder, name)
+
+
+def content_keys(columns: Sequence[Sequence[str]]) -> np.ndarray:
+    """Return the content key of each text or pair, uint64 (rows,), ignoring surrounding whitespace.
+
+    :param columns: the first sentences and, for pairs, the second ones.
+    """
+    stripped = ([text.strip() for text in column] for column in columns)
+    return string_keys([SEPARATOR.join(parts) for parts in zip(*stripped, strict=True)])
+
+
+def row_keys(rows: pa.Table, mask: str) -> np.ndarray:
+    """Return the content key of each row of a shard, uint64 (rows,).
+
+    :param mask: what a masked word is replaced by.
+    """
+    return content_keys(read_texts(rows, mask))
+
+
+def read_texts(rows: pa.Table, mask: str) -> list[list[str]]:
+    """Return a shard's texts as the teacher reads them, by side."""
+    return [signed_sentences(rows, side, lambda: mask) for side in column_suffixes(rows)]

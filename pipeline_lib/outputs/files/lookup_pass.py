@@ -9,8 +9,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.outputs.files.content_keys import content_keys, read_texts, row_keys
-from pipeline_lib.outputs.files.keyed_table import KeyedTable, Name, digest_of, loaded
+from pipeline_lib.outputs.files.keyed_table import (
+    KeyedTable,
+    Name,
+    content_keys,
+    digest_of,
+    loaded,
+    read_texts,
+    row_keys,
+)
 from pipeline_lib.outputs.health import MAX_ROWS, check_finite, check_outputs
 from pipeline_lib.shards.columns import FIRST, column_suffixes, list_column
 from pipeline_lib.shards.engine.passes import Output, ShardPass

@@ -18,24 +18,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.outputs.files.answer_files import ANSWERS
-from pipeline_lib.outputs.files.batch_lines import batch_body, batch_response
-from pipeline_lib.outputs.files.content_keys import content_keys
+from pipeline_lib.base.file_formats import Format, format_of
+from pipeline_lib.outputs.files.answer_rows import ANSWERS
+from pipeline_lib.outputs.files.batch_lines import is_line, read_line, value_in
 from pipeline_lib.outputs.files.gathering import Values
-from pipeline_lib.outputs.files.given_rows import (
+from pipeline_lib.outputs.files.keyed_table import KeyedTable, content_keys
+from pipeline_lib.outputs.files.teacher_files import (
+    Described,
     Given,
     GivenRows,
     check_columns,
     check_rows,
     check_text,
+    described,
     parts_of,
     read_rows,
 )
-from pipeline_lib.outputs.files.keyed_table import KeyedTable
-from pipeline_lib.outputs.files.teacher_rows import BATCHES, Described, described, format_of, options_of
 from pipeline_lib.params import SentenceVectorFiles
 from pipeline_lib.shards.vectors import unit
-from pipeline_lib.tables.reader import ArrowFile, JsonFile, open_input
+from pipeline_lib.tables.reader import ArrowFile, JsonFile, ReadOptions, open_input
 
 EMBEDDING = "embedding"
 COLUMNS = ("text", EMBEDDING, "error")
@@ -43,16 +44,15 @@ SAME = 0.999
 """Two vectors of a text with at least this cosine are the same: APIs' rounding varies."""
 
 
-def holds_vectors(path: Path, format: str | None) -> bool:
+def holds_vectors(path: Path, format: Format | None) -> bool:
     """Whether a file has sentence vectors, judging by the first row with an answer."""
-    with open_input(path, options_of(format_of(path, format))) as source:
+    with open_input(path, ReadOptions(format=format)) as source:
         if not isinstance(source, JsonFile):
             return EMBEDDING in source.columns
-        for _, line in source.rows():
-            body = batch_body(line)
-            if EMBEDDING in line or {EMBEDDING, "data"} & body.keys():
+        for _, row in source.rows():
+            if EMBEDDING in row or value_in(row, "vector") is not None:
                 return True
-            if "outputs" in line or body or {*ANSWERS} & line.keys():
+            if {*ANSWERS} & row.keys() or value_in(row, "reply") is not None:
                 return False
     return False
 
@@ -79,20 +79,14 @@ class Vectors(Values):
 
     def read(self, path: Path) -> tuple[Described, Iterator[GivenRows]]:
         """Read a file; see :meth:`Values.read`.  Arrow's vectors are never Python objects."""
-        format = format_of(path, self.settings.format)
-        if format == "vllm":
-            raise PotstillError(
-                f"{path}: these are vLLM's answers, which have no `{EMBEDDING}`. Give the output "
-                "of `vllm run-batch` for /v1/embeddings, or lines of text and embedding."
-            )
-        return described(path, format), self._parts(path, format)
+        return described(path, self.settings.format), self._parts(path)
 
-    def _parts(self, path: Path, format: str) -> Iterator[GivenRows]:
+    def _parts(self, path: Path) -> Iterator[GivenRows]:
+        format = self.settings.format or format_of(path)
         if format in ("parquet", "arrow"):
             parts = self._of_table(path, format)
         else:
-            parse = _of_line if format in BATCHES else _of_row
-            rows = read_rows(path, format, COLUMNS.__contains__, (EMBEDDING,), parse)
+            rows = read_rows(path, format, COLUMNS.__contains__, _of_row, ("text",), (EMBEDDING,))
             parts = parts_of(path, rows, self._vector)
         for part in parts:
             if len(part.keys):
@@ -115,10 +109,10 @@ class Vectors(Values):
                 f"{self.width:,}. Use vectors of one model and one length."
             )
 
-    def _of_table(self, path: Path, format: str) -> Iterator[GivenRows]:
-        with open_input(path, options_of(format)) as source:
+    def _of_table(self, path: Path, format: Format) -> Iterator[GivenRows]:
+        with open_input(path, ReadOptions(format=format)) as source:
             assert isinstance(source, ArrowFile)
-            check_columns(path, source.columns, (EMBEDDING,))
+            check_columns(path, source.columns, ("text",), (EMBEDDING,))
             first = 1
             for batch in source.table.batches([n for n in COLUMNS if n in source.columns]):
                 yield self._of_batch(path, batch, np.arange(first, first + batch.num_rows))
@@ -163,27 +157,13 @@ class Vectors(Values):
 
 
 def _of_row(row: Mapping[str, Any], where: str) -> Given:
+    if EMBEDDING not in row and is_line(row):
+        answer, vector = read_line(row, "vector", where)
+        return answer if answer.error is not None else replace(answer, kind=EMBEDDING, value=vector)
     if row.get("error"):
         return Given(error=str(row["error"]))
     check_text(row.get("text"), where)
     return Given((row["text"],), None, EMBEDDING, row.get(EMBEDDING))
-
-
-def _of_line(line: Mapping[str, Any], where: str) -> Given:
-    """Parse a line of an embeddings batch's output."""
-    row, body = batch_response(line, where)
-    if row.error is not None:
-        return row
-    data = body.get("data")
-    first = data[0] if isinstance(data, list) and data else body
-    if not isinstance(first, Mapping) or EMBEDDING not in first:
-        raise PotstillError(
-            f"{where}: no response.body.data[0].{EMBEDDING}. Give the output of a batch for /v1/embeddings."
-        )
-    value = first[EMBEDDING]
-    # Gemini's has the numbers one level below.
-    value = value.get("values") if isinstance(value, Mapping) else value
-    return replace(row, kind=EMBEDDING, value=value)
 
 
 def _parsed(value: Any, where: str) -> np.ndarray:

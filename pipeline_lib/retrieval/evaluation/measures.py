@@ -1,11 +1,7 @@
 """Ranking measures: recall, reciprocal rank and nDCG, each at k.
 
-A ranking is a row of candidate numbers, best first, filled up with -1.  Ties are broken by whatever
-produced the ranking: :func:`pipeline_lib.retrieval.top_k.best` has the lower number first.
-(scikit-learn's ``ndcg_score`` averages over the orders of tied scores, unless ``ignore_ties``.)
-
-All return a value per query, float64 (queries,).  A query without a relevant candidate gets 0
-whatever is found, so it is better left out beforehand.
+A ranking is a row of candidate numbers, best first, filled up with -1.  All return a value per query, float64
+(queries,); a query without a relevant candidate gets 0.
 """
 
 from collections.abc import Mapping, Sequence, Set

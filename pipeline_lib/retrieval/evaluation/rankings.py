@@ -1,12 +1,10 @@
 """Running the systems of one row of ``retrieval`` on its collection, and scoring their rankings."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.checks import require_model
 from pipeline_lib.models.students.sentence_encoder import load_encoder
@@ -14,13 +12,10 @@ from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.teacher import load_teacher
 from pipeline_lib.params import EncoderSystem, Params, RankingSystem, StudentSystem, TeacherOrder
 from pipeline_lib.results.schema import Rankings, RetrievalScores, SeedScores
-from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
+from pipeline_lib.retrieval.embedders import Computing, Encode, model_encoder
 from pipeline_lib.retrieval.evaluation.collection import Collection, read_collection
 from pipeline_lib.retrieval.evaluation.measures import against_judgements, against_order
-from pipeline_lib.retrieval.evaluation.sentence_vectors import Computing, Encode, model_encoder
-from pipeline_lib.retrieval.scoring import CosineScorer, PairScorer, Scorer
-from pipeline_lib.retrieval.top_k import best
-from pipeline_lib.shards.vectors import as_stored
+from pipeline_lib.retrieval.scoring import CosineScorer, PairScorer, Scorer, best
 
 QUERIES, DOCUMENTS = 256, 8192
 """Queries, and documents, whose scores are held in memory at a time."""
@@ -30,8 +25,6 @@ Orders = list[dict[int, float]]
 """For each query, a teacher's scores of the documents it read with it."""
 Seeds = dict[str, np.ndarray]
 """A system's rankings, int64 (queries, depth), by seed; under ``""`` if it has no seeds."""
-Embedded = Callable[[str, str, int], tuple[np.ndarray, np.ndarray]]
-"""Model, pooling and length to the vectors of queries and documents, float32 (rows, width)."""
 
 
 def retrieval_scores(params: Params, name: str, layout: Layout) -> RetrievalScores:
@@ -41,14 +34,8 @@ def retrieval_scores(params: Params, name: str, layout: Layout) -> RetrievalScor
     and the teacher as ``precompute`` says.
     """
     row, collection = params.retrieval_row(name), read_collection(params, name, layout)
-
-    # A large model embeds the documents once, however many systems search among its vectors.
-    @cache
-    def embedded(model: str, pooling: str, max_length: int) -> tuple[np.ndarray, np.ndarray]:
-        return _encoded(model_encoder(params, layout, model, pooling, max_length), collection)
-
     first = {
-        system: _rankings(params, settings, collection, row.depth, layout, embedded)
+        system: _rankings(params, settings, collection, row.depth, layout)
         for system, settings in row.systems.items()
         if settings.kind != "reranked"
     }
@@ -74,25 +61,16 @@ def retrieval_scores(params: Params, name: str, layout: Layout) -> RetrievalScor
     )
 
 
-def _rankings(
-    params: Params, system: RankingSystem, collection: Collection, depth: int, layout: Layout, embedded: Embedded
-) -> Seeds:
+def _rankings(params: Params, system: RankingSystem, collection: Collection, depth: int, layout: Layout) -> Seeds:
     """Return the rankings of a system that does not rerank another's."""
     if isinstance(system, StudentSystem):
         return {str(seed): _of_student(params, system, layout, seed, collection, depth) for seed in params.seeds}
-    queries, documents = (
-        _by_encoder(params, system, layout, collection, embedded)
-        if isinstance(system, EncoderSystem)
-        else embedded(system.model, system.pooling, system.max_length)
-    )
-    if system.dimensions is not None and system.dimensions > queries.shape[1]:
-        raise PotstillError(
-            f"retrieval: dimensions: {system.dimensions}, but the vectors have "
-            f"{queries.shape[1]} values. Set it to at most {queries.shape[1]}."
-        )
-    queries = queries[:, : system.dimensions]
-    documents = as_stored(documents[:, : system.dimensions], system.storage)
-    return {"": ranking(queries, documents, CosineScorer(), collection, depth)}
+    if isinstance(system, EncoderSystem):
+        require_model(layout.encoder(system.encoder))
+        encode = load_encoder(layout.encoder(system.encoder)).encode
+    else:
+        encode = model_encoder(params, layout, system.model, system.pooling, system.max_length)
+    return {"": ranking(*_encoded(encode, collection), CosineScorer(), collection, depth)}
 
 
 def _of_student(
@@ -102,22 +80,6 @@ def _of_student(
     require_model(folder)
     vectors = _encoded(load_encoder(folder).encode, collection)
     return ranking(*vectors, _comparison(params, system, folder), collection, depth)
-
-
-def _by_encoder(
-    params: Params, system: EncoderSystem, layout: Layout, collection: Collection, embedded: Embedded
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the vectors of queries and documents, the latter by the encoder's model if asked for."""
-    folder = layout.encoder(system.encoder)
-    require_model(folder)
-    encode = load_encoder(folder).encode
-    if system.documents == "encoder":
-        return _encoded(encode, collection)
-    vectors = params.sentence_vectors
-    model = EncoderReference.to(layout.model(vectors.model), vectors.pooling, vectors.max_length)
-    mean = targets_in_space(folder, model).mean
-    _, documents = embedded(vectors.model, vectors.pooling, vectors.max_length)
-    return encode(collection.queries), documents if mean is None else documents - mean
 
 
 def _encoded(encode: Encode, collection: Collection) -> tuple[np.ndarray, np.ndarray]:

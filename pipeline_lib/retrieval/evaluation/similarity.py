@@ -1,14 +1,90 @@
-"""Untuned similarity: how well the cosine of two sentence vectors solves a pair task.
+"""Untuned similarity: how well the cosine of two sentence vectors solves a pair task, for several systems.
 
-Wu et al. 2020, section 4.5 and table 5.  Classes are decided by a threshold; it, and which class is above it, are
-chosen on the training set for each metric.  Scores are compared by correlation, which needs no threshold.
+Wu et al. 2020, section 4.5 and table 5.  Labels are used only for the classes' threshold, which, like the class above
+it, is chosen on the training set for each metric.  Scores are compared by correlation, which needs no threshold.  All
+are on test if it is labelled, else on dev.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lib.params import CORRELATIONS, Metric
-from pipeline_lib.results.metrics import best_threshold, score
+from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.models.checks import require_model
+from pipeline_lib.models.students.sentence_encoder import load_encoder
+from pipeline_lib.params import CORRELATIONS, Metric, Params, Task
+from pipeline_lib.results.metrics import best_threshold, label_array, score
+from pipeline_lib.results.schema import Scores, SimilarityScores
+from pipeline_lib.retrieval.embedders import Encode, model_encoder
+from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.vectors import unit
+
+TRAIN = "train"
+
+
+@dataclass(frozen=True)
+class LabelledPairs:
+    """The pairs of one split with their labels, classes or scores, (rows,)."""
+
+    first: list[str]
+    second: list[str]
+    labels: np.ndarray
+
+    def cosines(self, encode: Encode) -> np.ndarray:
+        """Return the cosine of each pair's vectors, float64 (rows,)."""
+        return cosines(encode(self.first), encode(self.second))
+
+
+def similarity_table(params: Params, name: str, layout: Layout) -> SimilarityScores:
+    """Score each system of one row of ``similarity``."""
+    row = params.similarity_row(name)
+    task, splits = params.task(row.task), labelled_splits(layout, row.task)
+    systems: dict[str, Scores] = {}
+    for pooling in row.poolings:
+        length = params.sentence_vectors.max_length
+        encode = model_encoder(params, layout, row.model, pooling, length)
+        systems[f"{row.model}, {pooling}"] = scores_of(encode, task, splits)
+    for encoder in row.encoders:
+        require_model(layout.encoder(encoder))
+        systems[encoder] = scores_of(load_encoder(layout.encoder(encoder)).encode, task, splits)
+    (scored,) = splits.keys() - {TRAIN}
+    return SimilarityScores(
+        task=row.task,
+        metrics=task.metrics,
+        split=scored,
+        rows={split: len(pairs.labels) for split, pairs in splits.items()},
+        systems=systems,
+    )
+
+
+def labelled_splits(layout: Layout, task: str) -> dict[str, LabelledPairs]:
+    """Return the training pairs, and those of test if it is labelled, else of dev."""
+    train = _labelled(layout, task, TRAIN)
+    for split in ("test", "dev"):
+        if (pairs := _labelled(layout, task, split)) is not None and train is not None:
+            return {TRAIN: train, split: pairs}
+    raise PotstillError(
+        f"{layout.task(task)}: no labelled pairs to score. Name a labelled dev or test file in the "
+        "task's source, and run `dvc repro`."
+    )
+
+
+def scores_of(encode: Encode, task: Task, splits: dict[str, LabelledPairs]) -> Scores:
+    """Return a system's score by each of the task's metrics; see :func:`labelled_splits`."""
+    train, scored = ((pairs.cosines(encode), pairs.labels) for pairs in splits.values())
+    return similarity_scores(task.metrics, train, scored, task.positive_class)
+
+
+def _labelled(layout: Layout, task: str, split: str) -> LabelledPairs | None:
+    """Return the pairs of a split; None if there is no such split, or its labels are hidden."""
+    if not layout.split(task, split).exists():
+        return None
+    rows = ShardSet.open(layout.split(task, split)).table()
+    if rows["label"].null_count:
+        return None
+    texts = (rows[column].to_pylist() for column in ("text", "text_2"))
+    return LabelledPairs(*texts, label_array(rows["label"]))
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:

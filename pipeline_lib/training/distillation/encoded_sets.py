@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_file, sha256_json
-from pipeline_lib.base.probabilities import answered, confidence
+from pipeline_lib.base.probabilities import answered
 from pipeline_lib.models.students.tokenise import load_tokenizer
 from pipeline_lib.params import Reads
 from pipeline_lib.results.metrics import decide, label_array
@@ -65,14 +65,11 @@ class EncodingPass(ShardPass):
     row has none) and, with outputs, ``logits`` float32.  Rows that the teacher did not answer are left out; if its
     answers are weighted, ``weights`` are float32. Layer states stay in their own shards, and the targets have the
     number of each one's row, ``rows``.  A synthetic row that also occurs in another block is dropped here;
-    duplicates within a block were dropped when it was made.  So is the unlabelled row of a text that was labelled
-    later.
+    duplicates within a block were dropped when it was made.
 
     :ivar vocabulary: the tokenizer's folder, a model's for word pieces; :ivar tokenizer: its digest.
     :ivar max_words: the words or pieces kept of a sentence, or of a whole sequence.
     :ivar reads: see :data:`~pipeline_lib.params.students.Reads`.
-    :ivar repeat_originals: how often each original row is repeated.
-    :ivar min_confidence: the minimum probability of the teacher's class to keep a synthetic row.
     """
 
     kind: ClassVar[str] = "encoded"
@@ -81,8 +78,6 @@ class EncodingPass(ShardPass):
     tokenizer: str
     max_words: int
     reads: Reads = "words"
-    repeat_originals: int = 1
-    min_confidence: float = 0.0
 
     @classmethod
     def of(cls, vocabulary: Path, max_words: int, **fields: Any) -> "EncodingPass":
@@ -98,13 +93,7 @@ class EncodingPass(ShardPass):
     @property
     def settings(self) -> dict[str, Any]:
         """What determines an encoded set besides its input, the code and the libraries."""
-        return {
-            "tokenizer": self.tokenizer,
-            "max_words": self.max_words,
-            "reads": self.reads,
-            "repeat_originals": self.repeat_originals,
-            "min_confidence": self.min_confidence,
-        }
+        return {"tokenizer": self.tokenizer, "max_words": self.max_words, "reads": self.reads}
 
     @property
     def libraries(self) -> tuple[str, ...]:
@@ -123,32 +112,19 @@ class EncodingPass(ShardPass):
         parts = list(_rows(content.inputs.open(), outputs))
         synthetic = np.concatenate([rows["iteration"].to_numpy() > 0 for rows, _ in parts])
         keys = np.concatenate([rows["key"].to_numpy() for rows, _ in parts])
-        numbers = np.arange(len(keys))
-        labelled = np.concatenate([rows["label"].is_valid().to_numpy() for rows, _ in parts])
-        kept = _without_duplicates(keys, synthetic) & ~_labelled_elsewhere(keys, labelled)
+        kept = _without_duplicates(keys, synthetic)
         if outputs is not None:
             kept &= np.concatenate([answered(logits) for _, logits in parts])
             _refuse_unanswered(kept, outputs)
-        if self.min_confidence and outputs is not None:
-            kind = kind_of_labels(parts[0][0]["label"])
-            answers = np.concatenate([logits for _, logits in parts])
-            confident = confidence(answers, kind) >= self.min_confidence
-            kept &= confident | ~synthetic
-        again = [~synthetic] * (self.repeat_originals - 1)
-        kept, numbers = (
-            np.concatenate([values, *(values[original] for original in again)]) for values in (kept, numbers)
-        )
-        originals = [(rows, logits) for rows, logits in parts if _are_original(rows)]
-        parts += originals * (self.repeat_originals - 1)
         labels = np.concatenate([_labels(rows, logits) for rows, logits in parts])
         targets = {"labels": labels[kept]}
         if outputs is not None:
             targets["logits"] = np.concatenate([logits for _, logits in parts])[kept]
             weights = _weights(outputs)
             if weights is not None:
-                targets["weights"] = weights[numbers[kept]]
+                targets["weights"] = weights[kept]
         if content.states is not None:
-            targets["rows"] = numbers[kept]
+            targets["rows"] = np.flatnonzero(kept)
         return self._table([rows for rows, _ in parts], targets, kept)
 
     def _prepared(self, content: EncodedInput) -> pa.Table:
@@ -290,11 +266,6 @@ def _states(inputs: ShardSet, states: ShardSet, rows: np.ndarray) -> ChosenVecto
     return ChosenVectors(StoredVectors(tables, "states"), rows)
 
 
-def _are_original(rows: pa.Table) -> bool:
-    """Whether a shard, which has one iteration, has the original examples."""
-    return bool(rows.num_rows) and rows["iteration"][0].as_py() == 0
-
-
 def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
     """Return the rows' labels; missing ones are replaced by the teacher's answer."""
     column = rows["label"]
@@ -318,8 +289,3 @@ def _without_duplicates(keys: np.ndarray, synthetic: np.ndarray) -> np.ndarray:
     first = np.zeros(len(keys), bool)
     first[order[np.unique(keys[order], return_index=True)[1]]] = True
     return first | ~synthetic
-
-
-def _labelled_elsewhere(keys: np.ndarray, labelled: np.ndarray) -> np.ndarray:
-    """Return a mask of the rows without a label whose text has one in another row."""
-    return ~labelled & np.isin(keys, keys[labelled])

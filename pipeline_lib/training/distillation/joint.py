@@ -20,7 +20,7 @@ from pipeline_lib.models.networks.joint import JointNetwork
 from pipeline_lib.models.students.check_student import check_fits
 from pipeline_lib.models.students.student import attend_quickly, predict_sentences, save_student
 from pipeline_lib.models.students.vocabulary import vector_source, write_vocabulary
-from pipeline_lib.params import Joint, Optimiser, Params, StudentSettings, kind_of
+from pipeline_lib.params import JOINT_OBJECTIVE, Joint, Optimiser, Params, StudentSettings, kind_of
 from pipeline_lib.shards.fingerprint import code_outside
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import check_answers, read_manifest
@@ -49,12 +49,12 @@ from pipeline_lib.training.search import Searched, TrainingRow
 class TaskPart:
     """What one task contributes to a joint run.
 
-    :ivar inputs: its transfer set; :ivar outputs: the teacher's answers, if they are used.
+    :ivar inputs: its transfer set; :ivar outputs: the teacher's answers.
     :ivar dev: the prepared dev set, on which ``metric`` is computed.
     """
 
     inputs: SetReference
-    outputs: SetReference | None
+    outputs: SetReference
     dev: SetReference
     metric: str
     positive: int
@@ -67,14 +67,10 @@ class TaskPart:
         recipe, settings = row.tasks[task], params.task(task)
         inputs = layout.transfer(task, recipe)
         outputs = layout.outputs(task, params.teacher_of(task, row), recipe)
-        # Synthetic rows have no label of their own; the teacher's answer replaces it.
-        labelled = params.recipe(recipe).changes_nothing and settings.learns_from_labels
-        needs_outputs = row.objective.needs_teacher or not labelled
-        if needs_outputs:
-            check_answers(read_manifest(inputs), read_manifest(outputs))
+        check_answers(read_manifest(inputs), read_manifest(outputs))
         return cls(
             inputs=SetReference.to(inputs),
-            outputs=SetReference.to(outputs) if needs_outputs else None,
+            outputs=SetReference.to(outputs),
             dev=SetReference.to(layout.split(task, "dev")),
             metric=settings.metrics[0],
             positive=settings.positive_class,
@@ -92,7 +88,7 @@ class TaskPart:
         """The part without paths."""
         sets = {"inputs": self.inputs, "outputs": self.outputs, "dev": self.dev}
         settings = {name: getattr(self, name) for name in ("metric", "positive", "pair", "labels")}
-        return settings | {name: reference and reference.digest for name, reference in sets.items()}
+        return settings | {name: reference.digest for name, reference in sets.items()}
 
 
 @dataclass(frozen=True)
@@ -118,10 +114,10 @@ class JointTraining(EncodedTraining):
     @property
     def made_from(self) -> Any:
         """The row and its tasks' data in order, without names; the student and vocabulary."""
-        names = {"student", "tasks", "optimiser", "min_count", "teacher"}
+        names = {"student", "tasks", "optimiser", "teacher"}
         row = self.row.model_dump(exclude=names)
         parts = [part.made_from for part in self.parts.values()]
-        losses = [TERMS[name].loss for name in self.row.objective.weights]
+        losses = [TERMS[name].loss for name in JOINT_OBJECTIVE]
         code = code_outside(ENCODERS[self.student.name()], *losses)
         student = self.student.model_dump(exclude={"model"})
         return [row, parts, student, sha256_folder(self.words), code]
@@ -157,9 +153,8 @@ class JointTraining(EncodedTraining):
         of_task = dict(zip(self.parts, model.students, strict=True))
 
         def loss(_: JointNetwork, batch: Batch) -> torch.Tensor:
-            objective, task = self.row.objective, batch["task"]
-            outputs, kind = of_task[task].outputs(batch), self.parts[task].kind
-            return objective_loss(objective.weights, outputs, batch, objective.temperature, kind)
+            task = batch["task"]
+            return objective_loss(JOINT_OBJECTIVE, of_task[task].outputs(batch), batch, None, self.parts[task].kind)
 
         def evaluate(model: JointNetwork) -> ScoresByTask:
             scores = []
@@ -186,7 +181,7 @@ class JointTraining(EncodedTraining):
             task: LengthSorted(standardised(train, scale), self.optimiser.batch_size, self.seed)
             for task, train, scale in zip(self.parts, trains, scales, strict=True)
         }
-        batches = MixedBatches(sorted_sets, self.row.sampling, self.seed)
+        batches = MixedBatches(sorted_sets, self.seed)
         return Prepared(model, batches, loss, evaluate, finish)
 
     def write(self, folder: Path, record: TasksRecord) -> None:
@@ -211,7 +206,7 @@ def write_joint_vocabulary(params: Params, name: str, layout: Layout) -> int:
     row, settings = params.joint[name], params.vocabulary
     sets = [training_texts(layout.split(task, "train")) for task in row.tasks]
     source, target = vector_source(settings, layout), layout.joint_vocabulary(name)
-    words, _ = write_vocabulary(sets, row.min_count, settings, source, target)
+    words, _ = write_vocabulary(sets, 1, settings, source, target)
     return words
 
 

@@ -79,8 +79,6 @@ class Plan(BaseModel):
     students: dict[int, ModelReference] | None
     new_outputs: bool = False
     model: ModelReference | None
-    repeat_originals: int
-    min_confidence: float
     threshold: str | None
 
     @property
@@ -163,8 +161,6 @@ def make_plan(params: Params, task: str, method: str, layout: Layout) -> Plan:
         students=_joint_students(params, row.start, task, layout),
         new_outputs=row.start in params.joint and task not in params.joint[row.start].tasks,
         model=pretrained,
-        repeat_originals=row.repeat_originals or 1,
-        min_confidence=row.min_confidence or 0.0,
         threshold=row.threshold,
     )
 

@@ -121,14 +121,8 @@ class StudentTraining(EncodedTraining):
     @property
     def train_set(self) -> Encoded:
         """How the training set is encoded, and from what."""
-        encoding = EncodingPass.of(
-            self.words,
-            self.plan.student.max_words,
-            reads=self.plan.student.reads,
-            repeat_originals=self.plan.repeat_originals,
-            min_confidence=self.plan.min_confidence,
-        )
         plan = self.plan
+        encoding = EncodingPass.of(self.words, plan.student.max_words, reads=plan.student.reads)
         return encoding, EncodedInput(plan.inputs, plan.outputs, states=plan.states)
 
     @property

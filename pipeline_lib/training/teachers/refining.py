@@ -101,11 +101,6 @@ class RefinedTraining(TeacherTraining):
     record: ClassVar[type[TrainingRecord]] = TasksRecord
     optimiser: Refining
 
-    @property
-    def made_from(self) -> Any:
-        """The base, the tasks in order, and the settings, with how batches are drawn."""
-        return [*super().made_from, self.optimiser.sampling]
-
     def part(self, data: TeacherTask, model: Any, tokenizer: Any) -> TaskTeacher:
         """Read a task's rows; see :meth:`TeacherTraining.part`."""
         part = super().part(data, model, tokenizer)
@@ -146,7 +141,7 @@ class RefinedTraining(TeacherTraining):
 
         size, seed = self.optimiser.batch_size, self.seed
         sets = {name: part.batches(size, seed) for name, part in parts.items()}
-        batches = MixedBatches(sets, self.optimiser.sampling, seed)
+        batches = MixedBatches(sets, seed)
         return Prepared(model, batches, loss, evaluate, finish)
 
     def write(self, folders: Mapping[str, Path], record: TasksRecord) -> None:

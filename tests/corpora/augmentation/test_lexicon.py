@@ -34,12 +34,6 @@ def test_counts_by_hand(tmp_path: Path, make_lexicon: Callable[..., Lexicon]) ->
     assert lexicon.tag_numbers == {"DT": 0, "NN": 1, "VB": 2}
     assert lexicon.starts.tolist() == [0, 1, 2, 4]
     assert lexicon.cumulative.tolist() == [0, 2, 4, 5, 6]
-    # Rows in another order are sorted when read.
-    table = counted(WORDS, TAGS)
-    write_lexicon(tmp_path / "a", table.take([3, 0, 2, 1]))
-    lexicon = read_lexicon(tmp_path / "a")
-    assert lexicon.words == ["a", "film", "film", "run"]
-    assert lexicon.cumulative.tolist() == [0, 2, 4, 5, 6]
     # Entries.
     lexicon = make_lexicon({"DT": {"a": 2}, "NN": {"film": 2}, "VB": {"film": 1, "run": 1}})
     asked = [("film", "VB"), ("film", "NN"), ("a", "DT"), ("a", "NN"), ("x", "VB"), ("a", "XX")]
@@ -60,27 +54,12 @@ def test_bytes_do_not_depend_on_the_order_of_rows(tmp_path: Path) -> None:
 
 def test_what_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "lexicon.arrow"
-    with pytest.raises(PotstillError, match=r"lexicon\.arrow: not found"):
-        read_lexicon(path)
-    path.write_text("tag,word,count\nNN,film,3\n")
-    with pytest.raises(PotstillError, match=r"lexicon\.arrow: not a lexicon.* to null"):
-        read_lexicon(path)
-    write_shard(path, pa.table({"word": ["a"], "n": [1]}))
-    with pytest.raises(PotstillError, match=r"\(columns word: string, n: int64; 1 rows"):
-        read_lexicon(path)
-    write_shard(path, SCHEMA.empty_table())
-    with pytest.raises(PotstillError, match="0 rows"):
-        read_lexicon(path)
-    write_shard(path, pa.table([["NN"], ["a"], [0]], schema=SCHEMA))
-    with pytest.raises(PotstillError, match="counts must be at least 1"):
-        read_lexicon(path)
-    for row in ([None], ["a"], [1]), (["NN"], [""], [1]), (["NN"], ["a"], [None]):
-        write_shard(path, pa.table(list(row), schema=SCHEMA))
-        with pytest.raises(PotstillError, match=r"lexicon\.arrow: holds an empty word"):
+    for content in (None, b"ARROW1"):
+        if content:
+            path.write_bytes(content)
+        with pytest.raises(PotstillError, match=r"lexicon\.arrow: .*dvc repro"):
             read_lexicon(path)
-    write_shard(path, pa.table({"tag": ["NN"], "word": ["a"], "count": ["1"]}))
-    with pytest.raises(PotstillError, match="count: string"):
-        read_lexicon(path)
-    path.write_bytes(b"ARROW1")
-    with pytest.raises(PotstillError, match="another or a torn file"):
+    path.unlink()
+    write_shard(path, SCHEMA.empty_table())
+    with pytest.raises(PotstillError, match="has no word"):
         read_lexicon(path)

@@ -109,7 +109,6 @@ def test_a_pairs_key_knows_the_order_of_its_sentences(
             "lexicon": None,
             "train_fraction": 1.0,
             "augment": {"n_iter": 1, "cap": None},
-            "submission": None,
         }
     )
     texts = [("a b", "c"), ("c", "a b"), ("a", "b c"), ("a b c", "a")]

@@ -13,7 +13,7 @@ from pipeline_lib.base.text import MASK
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon
 from pipeline_lib.corpora.augmentation.rules import Counts, augment_block, transfer_schema
 from pipeline_lib.params import Recipe
-from pipeline_lib.shards.columns import KEPT, MASKED, REPLACED, SUBSTITUTED
+from pipeline_lib.shards.columns import KEPT, MASKED, REPLACED
 
 from .corpus import COUNTS, rows_of
 
@@ -41,18 +41,13 @@ def other_word(word: str, tag: str, u: float) -> str | None:
 def changed_words(example: dict[str, Any], recipe: Recipe, iteration: int) -> Iterator[tuple[str, int]]:
     for i, (word, tag) in enumerate(zip(example["words"], example["tags"], strict=True)):
         counter = example["key"] + i * GOLDEN
-        candidates = example["candidates"][i] if recipe.substitution else None
         x = draw(recipe, counter, iteration, "rule")
         if x < recipe.p_mask:
             yield MASK, MASKED
             continue
-        other, end = None, recipe.p_mask + recipe.p_pos
-        if x < end:
+        other = None
+        if x < recipe.p_mask + recipe.p_pos:
             other = other_word(word, tag, draw(recipe, counter, iteration, "replacement"))
-        elif candidates and x < end + recipe.substitution.p:
-            number = int(draw(recipe, counter, iteration, "substitution") * len(candidates))
-            yield candidates[number], KEPT if candidates[number] == word else SUBSTITUTED
-            continue
         yield (word, KEPT) if other is None else (other, REPLACED)
 
 
@@ -103,25 +98,7 @@ def reference(
     return rows
 
 
-SUBSTITUTION = {"p": 0.4, "candidates": 3, "model": None, "max_length": None}
-CANDIDATES = {
-    # The lexicon's words, one that it lacks, the word itself, and one candidate alone.
-    **{"film": ["plot", "movie", "film"], "good": ["dull", "東京"], "run": ["joké"]},
-    **{"do": ["run", "very", "do"], "ghost": ["oh", "film", "Ünï"]},
-}
-
-
-def with_candidates_of(examples: pa.Table) -> pa.Table:
-    """Append the candidates of each word, of which some have none."""
-    words = examples["words"].to_pylist()
-    lists = [[CANDIDATES.get(word) for word in sentence] for sentence in words]
-    kind = pa.list_(pa.list_(pa.string()))
-    return examples.append_column("candidates", pa.array(lists, kind))
-
-
 RECIPES = [
-    {"p_mask": 0.0, "p_pos": 0.0, "p_ngram": 0.0, "substitution": SUBSTITUTION},
-    {"p_mask": 0.2, "p_pos": 0.2, "substitution": SUBSTITUTION | {"p": 0.6}},
     {},
     {"p_mask": 0.5, "p_pos": 0.0, "p_ngram": 0.0},
     {"p_mask": 0.0, "p_pos": 0.6, "p_ngram": 0.0},
@@ -138,7 +115,7 @@ RECIPES = [
 def test_equals_the_word_by_word_reference(
     block: Any, lexicon: Lexicon, make_recipe: Any, changes: dict[str, float], seed: int
 ) -> None:
-    examples, recipe = with_candidates_of(block(seed=seed)), make_recipe(seed=seed, **changes)
+    examples, recipe = block(seed=seed), make_recipe(seed=seed, **changes)
     found = rows_of(examples, lexicon, recipe, 4)[examples.num_rows :]
     expected = reference(examples.to_pylist(), recipe, 4)
     assert len(expected) >= (8 if recipe.p_mask == 1 else 20)
@@ -179,10 +156,10 @@ def test_originals_and_zeros(block: Any, lexicon: Lexicon, make_recipe: Any) -> 
 
 
 def test_counts_say_what_was_done(block: Any, lexicon: Lexicon, make_recipe: Any) -> None:
-    examples, cap = with_candidates_of(block(longest=4)), 110
+    examples, cap = block(longest=4), 110
     total = Counts()
     rows: list[dict[str, Any]] = []
-    recipe = make_recipe(substitution=SUBSTITUTION)
+    recipe = make_recipe()
     made_in = list(augment_block(examples, lexicon, recipe, 6, cap))
     for _, table, counts in made_in:
         total.add(counts)
@@ -190,7 +167,6 @@ def test_counts_say_what_was_done(block: Any, lexicon: Lexicon, make_recipe: Any
     used = Counter(rule for row in rows for rule in row["rules"])
     assert total.rows == len(rows) == cap
     assert (total.masked, total.replaced) == (used[MASKED], used[REPLACED])
-    assert total.substituted == used[SUBSTITUTED] > 0
     assert total.ngrams == sum(row["ngram_length"] > 0 for row in rows)
     assert total.duplicates > 0 and total.over_cap > 0
     distinct = len(set(examples["key"].to_pylist()))

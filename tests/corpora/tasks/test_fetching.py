@@ -13,7 +13,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json, sha256_file
 from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import Example, read_examples
-from pipeline_lib.params import GlueFolder, HubDataset, ModelVectors, OwnFiles, PackageFiles, VectorFile
+from pipeline_lib.params import GlueFolder, HubDataset, ModelVectors, OwnFiles, PackageFiles, Task, VectorFile
 from pipeline_lib.results.splits import empty_texts_line
 from pipeline_lib.sources.files import fetch_vectors
 from tests.kit.archives import tar_bytes, write_files
@@ -63,6 +63,28 @@ def test_sources_are_copied(tmp_path: Path) -> None:
     source = OwnFiles(kind="files", files=files, format="tsv", columns=None)
     with pytest.raises(PotstillError, match=r"tasks.mine.source.files.train: .*a.tsv not found"):
         fetch_data("mine", source, tmp_path, tmp_path / "out")
+
+
+def test_the_files_of_a_split_are_read_one_after_the_other(tmp_path: Path, make_task: Callable[..., Task]) -> None:
+    more = b"label\tsentence\n1\tfine\n"
+    write_files(tmp_path, {"a.tsv": TSV, "b.tsv": more, "bad.tsv": b"sentence\tlabel\nfine\tx\n", "none.tsv": TSV[:15]})
+
+    def read(train: list[str]) -> tuple[list[Example], dict[str, int]]:
+        source = OwnFiles(kind="files", files={"train": train, "dev": "a.tsv"}, format="tsv", columns=None)
+        fetch_data("mine", source, tmp_path, tmp_path / "out")
+        splits, counts = read_examples(tmp_path / "out", make_task(source=source, labels={"no": ["0"], "yes": ["1"]}))
+        return splits["train"], counts["train"]
+
+    examples, counts = read(["a.tsv", "b.tsv"])
+    assert [(example.texts, example.label) for example in examples] == [(('"good',), 1), (("dull",), 0), (("fine",), 1)]
+    assert counts["rows"] == 3
+    for name, message in (
+        ("bad", r"train-2\.tsv: row 2, column 'label'"),
+        ("none", r"train-2\.tsv"),
+        ("c", "c.tsv not"),
+    ):
+        with pytest.raises(PotstillError, match=message):
+            read(["a.tsv", f"{name}.tsv"])
 
 
 @pytest.fixture

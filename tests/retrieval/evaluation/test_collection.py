@@ -1,6 +1,5 @@
-"""Collections of queries and documents: made of a task's pairs, and read from files."""
+"""Collections of queries and documents: made of a task's pairs."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +26,13 @@ def make_params(source: dict[str, Any], **changes: Any) -> Params:
     return check_params(raw)
 
 
-def write_pairs(layout: Layout, task: str, split: str, labels: list[Any]) -> None:
+def write_pairs(
+    layout: Layout, task: str, split: str, labels: list[Any], pairs: list[tuple[str, str, int]] = PAIRS
+) -> None:
     table = pa.table(
         {
-            "text": [first for first, _, _ in PAIRS],
-            "text_2": [second for _, second, _ in PAIRS],
+            "text": [first for first, _, _ in pairs],
+            "text_2": [second for _, second, _ in pairs],
             "label": pa.array(labels, pa.int32()),
         }
     )
@@ -91,58 +92,6 @@ def test_pairs_that_make_no_collection(source: dict[str, Any], labels: list[Any]
     write_pairs(Layout(tmp_path), "neighbours", "dev", labels)
     with pytest.raises(PotstillError, match=message):
         read_collection(make_params(from_pairs(**source)), "mine", Layout(tmp_path))
-
-
-CORPUS = [
-    {"_id": "d1", "title": "Films", "text": "About films."},
-    {"_id": "d2", "title": "", "text": "About plots."},
-    {"_id": "d3", "text": "no title"},
-]
-QUERIES = [{"_id": "q1", "text": "films?"}, {"_id": "q2", "text": "plots?"}]
-
-
-def write_files(folder: Path, qrels: str) -> dict[str, Any]:
-    (folder / "qrels").mkdir(parents=True)
-    for name, rows in (("corpus", CORPUS), ("queries", QUERIES)):
-        lines = "".join(json.dumps(row) + "\n" for row in rows)
-        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
-    (folder / "qrels/test.tsv").write_text(qrels, encoding="utf-8")
-    own = {"kind": "files", "folder": folder.name, "qrels": "qrels/test.tsv"}
-    return own | {"relevant": 1.0, "graded": True}
-
-
-def read_files(tmp_path: Path, qrels: str) -> Collection:
-    source = write_files(tmp_path / "scifact", qrels)
-    params = make_params(source).model_copy(update={"inputs": str(tmp_path)})
-    return read_collection(params, "mine", Layout(tmp_path / "data"))
-
-
-@pytest.mark.parametrize("header", ["query-id\tcorpus-id\tscore\n", ""])
-def test_files_in_the_layout_of_beir(header: str, tmp_path: Path) -> None:
-    found = read_files(tmp_path, header + "q1\td1\t2\nq1\td3\t1\nq1\td2\t0\n")
-    assert found.documents == ["Films About films.", "About plots.", "no title"]
-    # q2 is of another split: it is not asked, and not left out either.
-    assert (found.queries, found.left_out) == (["films?"], 0)
-    assert (found.relevant, found.gains) == ([{0, 2}], [{0: 2.0, 1: 0.0, 2: 1.0}])
-
-
-def test_a_judgement_below_zero_gains_nothing(tmp_path: Path) -> None:
-    found = read_files(tmp_path, "q1\td1\t2\nq1\td2\t-1\n")
-    assert (found.relevant, found.gains) == ([{0}], [{0: 2.0, 1: 0.0}])
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("q9\td1\t1", r"test.tsv: row 3, column 'query-id': no 'q9' among the ids"),
-        ("q1\td9\t1", r"test.tsv: row 3, column 'corpus-id': no 'd9' among the ids"),
-        ("q1\td1\thigh", r"test.tsv: row 3, column 'score': 'high' is not a number"),
-        ("q1\td1\tnan", r"test.tsv: row 3, column 'score': 'nan' is not a number"),
-    ],
-)
-def test_faulty_judgements_name_their_row(line: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(PotstillError, match=message):
-        read_files(tmp_path, f"query-id\tcorpus-id\tscore\nq1\td1\t1\n{line}\n")
 
 
 def test_the_lowest_keys_are_independent_of_the_order() -> None:

@@ -1,7 +1,6 @@
 """Rankings: by vectors, by students, by a teacher's order, and scored."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,22 +12,16 @@ from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.networks.student import StudentConfig
 from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
 from pipeline_lib.models.students.student import build_student, load_student, save_student
-from pipeline_lib.models.students.vector_targets import Targets
 from pipeline_lib.models.students.vocabulary import build_tokenizer
-from pipeline_lib.models.teacher import digest_model
-from pipeline_lib.params import Params, Retrieval, student_settings
+from pipeline_lib.params import Params, student_settings
 from pipeline_lib.results.schema import Rankings, SeedScores
-from pipeline_lib.retrieval.embedders import EncoderReference
-from pipeline_lib.retrieval.evaluation import rankings
 from pipeline_lib.retrieval.evaluation.collection import Collection, read_collection
 from pipeline_lib.retrieval.evaluation.measures import against_judgements
 from pipeline_lib.retrieval.evaluation.rankings import in_order, log_odds, ranking, reranked, retrieval_scores
-from pipeline_lib.retrieval.evaluation.sentence_vectors import model_encoder
 from pipeline_lib.retrieval.scoring import CosineScorer
 from pipeline_lib.shards.vectors import unit
-from tests.kit.pretrained import write_model
 
-from .test_collection import make_params, write_files
+from .test_collection import from_pairs, make_params, write_pairs
 
 VECTORS = {"north": (0.0, 1.0), "east": (1.0, 0.0), "northeast": (1.0, 1.0), "up": (0.1, 2.0)}
 
@@ -69,7 +62,7 @@ def test_log_odds() -> None:
 
 WORDS = ["about", "films", "plots", "no", "title", ".", "?"]
 COMMON = {"hidden": 5, "classifier": 4, "embeddings": "trained", "dropout": 0.1, "max_words": 8}
-QRELS = "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td3\t1\nq2\td2\t1\n"
+PAIRS = [("films ?", "about films .", 0), ("films ?", "no title", 0), ("plots ?", "about plots .", 0)]
 STUDENT = {"kind": "student", "task": "neighbours", "method": "bilstm"}
 SYSTEMS = {
     "f": STUDENT | {"score": "f", "label": "apart"},
@@ -80,9 +73,10 @@ SYSTEMS = {
 
 @pytest.fixture
 def world(tmp_path: Path) -> tuple[Params, Layout]:
-    """Return a row of retrieval in files, and where random students and an encoder lie."""
-    source, layout = write_files(tmp_path / "files", QRELS), Layout(tmp_path / "data")
-    params = make_params(source, systems=SYSTEMS, at=[1, 2])
+    """Return a row of retrieval, and where its pairs, random students and an encoder lie."""
+    layout = Layout(tmp_path / "data")
+    write_pairs(layout, "neighbours", "dev", [label for _, _, label in PAIRS], PAIRS)
+    params = make_params(from_pairs(relevant="apart"), systems=SYSTEMS, at=[1, 2])
     tokenizer = build_tokenizer(WORDS, lowercase=True)
     settings = student_settings({"architecture": "bilstm"} | COMMON)
     for seed in params.seeds:
@@ -93,7 +87,7 @@ def world(tmp_path: Path) -> tuple[Params, Layout]:
     own = student_settings({"architecture": "bilstm_sra", "width": 7} | COMMON)
     encoder = build_encoder(own, len(WORDS) + 2, 6)
     save_encoder(layout.encoder("sra"), encoder, tokenizer, own)
-    return params.model_copy(update={"inputs": str(tmp_path)}), layout
+    return params, layout
 
 
 def plain(scores: np.ndarray, collection: Collection) -> dict[str, float]:
@@ -125,77 +119,6 @@ def test_students_and_encoders_rank_as_they_answer(world: tuple[Params, Layout])
             assert value == SeedScores.of(expected)
     wanted_of_encoder = plain(_cosines(layout.encoder("sra"), collection), collection)
     assert means(found.systems["sra"]) == pytest.approx(wanted_of_encoder, abs=1e-6)
-
-
-@pytest.mark.parametrize(("storage", "same"), [("float32", 1e-6), ("int8", 0.05)])
-def test_vectors_are_cut_and_kept_as_in_an_index(
-    world: tuple[Params, Layout], monkeypatch: pytest.MonkeyPatch, storage: str, same: float
-) -> None:
-    params, layout = world
-    given: list[tuple[np.ndarray, np.ndarray]] = []
-    own = rankings.ranking
-
-    def noting(queries: np.ndarray, documents: np.ndarray, *rest: Any) -> np.ndarray:
-        given.append((queries, documents))
-        return own(queries, documents, *rest)
-
-    monkeypatch.setattr(rankings, "ranking", noting)
-    system = SYSTEMS["sra"] | {"dimensions": 3, "storage": storage}
-    retrieval_scores(with_system(params, system), "mine", layout)
-    collection = read_collection(params, "mine", layout)
-    encode = load_encoder(layout.encoder("sra")).encode
-    [(queries, documents)] = given
-    np.testing.assert_allclose(queries, encode(collection.queries)[:, :3], atol=1e-6)
-    np.testing.assert_allclose(documents, encode(collection.documents)[:, :3], atol=same)
-    assert (storage == "float32") == (np.abs(documents - encode(collection.documents)[:, :3]).max() < 1e-6)
-    with pytest.raises(PotstillError, match="dimensions: 8, but the vectors have 7 values"):
-        retrieval_scores(with_system(params, SYSTEMS["sra"] | {"dimensions": 8}), "mine", layout)
-
-
-def test_documents_by_the_model_and_queries_by_its_encoder(
-    world: tuple[Params, Layout], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    params, layout = world
-    model = write_model(layout.model("minilm"), "bert")
-    own = params.sentence_vectors.model_copy(update={"max_length": 16})
-    settings = student_settings({"architecture": "bilstm_sra", "width": 16} | COMMON)
-    encoder = build_encoder(settings, len(WORDS) + 2, 6)
-    tokenizer = build_tokenizer(WORDS, lowercase=True)
-    save_encoder(layout.encoder("sra"), encoder, tokenizer, settings)
-    system = SYSTEMS["sra"] | {"documents": "model"}
-    given = with_system(params.model_copy(update={"sentence_vectors": own}), system)
-    collection = read_collection(params, "mine", layout)
-    documents = EncoderReference.to(model, own.pooling, 16).load().encode(collection.documents)
-    for mean in (None, documents.mean(0)):
-        Targets(digest_model(model), own.pooling, 16, mean).save(layout.encoder("sra"))
-        found = retrieval_scores(given, "mine", layout)
-        queries = load_encoder(layout.encoder("sra")).encode(collection.queries)
-        shifted = documents if mean is None else documents - mean
-        wanted = plain(unit(queries) @ unit(shifted).T, collection)
-        assert means(found.systems["sra"]) == pytest.approx(wanted, abs=1e-6)
-    # However many systems search among the model's vectors, it embeds the collection once.
-    opened: list[str] = []
-
-    def counted(params: Params, layout: Layout, *own: Any) -> Any:
-        opened.append(own[0])
-        return model_encoder(params, layout, *own)
-
-    monkeypatch.setattr(rankings, "model_encoder", counted)
-    alone = {"kind": "model", "model": "minilm", "pooling": own.pooling, "max_length": 16}
-    systems = {"sra": system, "cut": system | {"dimensions": 4}, "model": alone}
-    row = given.retrieval["mine"].model_dump() | {"systems": systems}
-    several = given.model_copy(update={"retrieval": {"mine": Retrieval.model_validate(row)}})
-    assert {*retrieval_scores(several, "mine", layout).systems} == {*systems}
-    assert opened == ["minilm"]
-    Targets("0" * 64, own.pooling, 16, None).save(layout.encoder("sra"))
-    with pytest.raises(PotstillError, match="vectors of another model"):
-        retrieval_scores(given, "mine", layout)
-
-
-def with_system(params: Params, system: dict[str, Any]) -> Params:
-    """Return the parameters with one system in their row."""
-    row = params.retrieval["mine"].model_dump() | {"systems": {"sra": system}}
-    return params.model_copy(update={"retrieval": {"mine": Retrieval.model_validate(row)}})
 
 
 def _cosines(folder: Path, collection: Collection) -> np.ndarray:

@@ -67,13 +67,13 @@ def _rows(words: list[str], iteration: int, labels: list[int | None]) -> pa.Tabl
     )
 
 
-def read(sets: Sets, tokenizer: Tokenizer, *settings: float) -> list[str]:
+def read(sets: Sets, tokenizer: Tokenizer) -> list[str]:
     """Return the words of the rows that are trained on."""
-    return [WORDS[i] for i in sentences(sets, tokenizer, *settings).ids]
+    return [WORDS[i] for i in sentences(sets, tokenizer).ids]
 
 
-def sentences(sets: Sets, tokenizer: Tokenizer, *settings: float) -> Sentences:
-    return training_sentences(*sets, tokenizer, 10, *settings)
+def sentences(sets: Sets, tokenizer: Tokenizer) -> Sentences:
+    return training_sentences(*sets, tokenizer, 10)
 
 
 def test_a_text_without_words_is_one_unknown_word(tmp_path: Path, tokenizer: Tokenizer) -> None:
@@ -88,33 +88,9 @@ def test_which_rows_are_trained_on(sets: Sets, tokenizer: Tokenizer) -> None:
     assert read(sets, tokenizer) == ["a", "b", "c", "d"]
     # The teachers answer stands in for a missing label.
     assert sentences(sets, tokenizer).targets["labels"].tolist() == [1, 0, 0, 0]
-    # Originals are repeated with their targets.
-    found = sentences(sets, tokenizer, 3)
-    assert [WORDS[i] for i in found.ids] == ["a", "b", "c", "d", "a", "b", "a", "b"]
-    assert found.targets["labels"].tolist() == [1, 0, 0, 0, 1, 0, 1, 0]
-    assert found.targets["logits"][4].tolist() == found.targets["logits"][0].tolist() == [0.0, 1.0]
-    # The teacher is sure of "c" alone; the originals stay however unsure it is.
-    assert read(sets, tokenizer, 1, 0.9) == ["a", "b", "c"]
     # A missing label without a teacher is refused.
     with pytest.raises(PotstillError, match="4 training rows have no label"):
         training_sentences(sets[0], None, tokenizer, 10)
-
-
-def test_the_unlabelled_row_of_a_text_that_was_labelled_later_is_left_out(sets: Sets, tokenizer: Tokenizer) -> None:
-    unlabelled = _rows(["b", "c"], 0, [None, None])
-    inputs, outputs = (found.folder for found in sets)
-    shard = write_shard(inputs / "u000-i000.arrow", unlabelled)
-    logits = list_column(np.array([[9.0, 0.0], [0.0, 2.0]], np.float32))
-    answers = pa.table({"key": unlabelled["key"], "logits": logits})
-    answered = write_shard(outputs / shard.name, answers, shard.sha256)
-    for folder, more in ((inputs, shard), (outputs, answered)):
-        manifest = ShardSet.open(folder).manifest
-        write_manifest(folder, replace(manifest, shards=[*manifest.shards, more]))
-    found = sentences((ShardSet.open(inputs), ShardSet.open(outputs)), tokenizer)
-    # Of c the unlabelled row is the original, so the synthetic one is left out.
-    assert [WORDS[i] for i in found.ids] == ["a", "b", "d", "c"]
-    assert found.targets["labels"].tolist() == [1, 0, 0, 1]
-    assert found.targets["logits"][1].tolist() == pytest.approx([0.3, 0.0])
 
 
 def with_outputs(sets: Sets, folder: Path, weights: bool) -> ShardSet:
@@ -131,8 +107,7 @@ def with_outputs(sets: Sets, folder: Path, weights: bool) -> ShardSet:
 def test_rows_without_an_answer_are_left_out(sets: Sets, tokenizer: Tokenizer, tmp_path: Path) -> None:
     own = sets[0], with_outputs(sets, tmp_path / "nan", weights=True)
     assert read(own, tokenizer) == ["a", "d"]
-    assert read(own, tokenizer, 2) == ["a", "d", "a"]
-    assert sentences(own, tokenizer, 2).targets["weights"].tolist() == [0.0, 2.0, 0.0]
+    assert sentences(own, tokenizer).targets["weights"].tolist() == [0.0, 2.0]
     assert np.isfinite(sentences(own, tokenizer).targets["logits"]).all()
     assert "weights" not in sentences(sets, tokenizer).targets
     # A teachers answers stand in for the labels of dev.
@@ -158,15 +133,15 @@ def test_states_stand_beside_the_rows_that_stay(sets: Sets, tokenizer: Tokenizer
     inputs, outputs = (SetReference.to(own.folder) for own in sets)
     states = write_states(tmp_path / "states", sets[0])
     save_tokenizer(tmp_path / "words", tokenizer)
-    encoding = EncodingPass.of(tmp_path / "words", 10, repeat_originals=2)
+    encoding = EncodingPass.of(tmp_path / "words", 10)
     found = encoding.read(EncodedInput(inputs, outputs, states=states))
     plain = encoding.read(EncodedInput(inputs, outputs))
     assert "states" not in plain.targets and "rows" not in found.targets
     assert found.ids.tolist() == plain.ids.tolist()
-    assert [WORDS[i] for i in found.ids] == ["a", "b", "c", "d", "a", "b"]
+    assert [WORDS[i] for i in found.ids] == ["a", "b", "c", "d"]
     every = np.concatenate(STATES)
-    np.testing.assert_array_equal(found.targets["states"][np.arange(6)], every[[0, 1, 2, 3, 0, 1]])
-    batch = found.batch(np.array([5, 2]))
+    np.testing.assert_array_equal(found.targets["states"][np.arange(4)], every[:4])
+    batch = found.batch(np.array([1, 2]))
     assert batch["states"].shape == (2, 2, 3) and str(batch["states"].dtype) == "torch.float32"
     np.testing.assert_array_equal(batch["states"].numpy(), every[[1, 2]])
     assert len(found.targets["states"]) == len(found)
@@ -241,14 +216,14 @@ def rows_of(sentences: Sentences, model: Path) -> list[str]:
 
 def test_pieces_of_both_sentences_apart(tmp_path: Path, model: Path) -> None:
     content = EncodedInput(write_pairs(tmp_path / "inputs"))
-    encoding = EncodingPass.of(model, 5, reads="pieces", repeat_originals=2)
+    encoding = EncodingPass.of(model, 5, reads="pieces")
     found = encoding.read(content)
     first = ["the <mask> is good .", "film ##s"]
     second = ["a <unk> <unk> <unk>", "<unk>"]  # [MASK] in a text of its own is no masked word
-    assert rows_of(found, model) == [*first, "not a plot is a", *first]
-    assert rows_of(found.second, model) == [*second, "dull", *second]
+    assert rows_of(found, model) == [*first, "not a plot is a"]
+    assert rows_of(found.second, model) == [*second, "dull"]
     assert found.pad_id == found.second.pad_id == 1 and found.segments is None
-    assert found.targets["labels"].tolist() == [1] * 5
+    assert found.targets["labels"].tolist() == [1] * 3
     # With the model's special tokens, which count.
     found = EncodingPass.of(model, 5, reads="sentences").read(content)
     first = ["<s> the <mask> is </s>", "<s> film ##s </s>", "<s> not a plot </s>"]

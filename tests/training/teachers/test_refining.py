@@ -36,9 +36,8 @@ pytestmark = pytest.mark.usefixtures("store_home")
 CPU = torch.device("cpu")
 TASKS = ("moods", "warmth")
 SETTINGS = {
-    **{"kind": "refined", "learning_rates": [3e-3], "epochs": 6, "batch_size": 16, "warmup": 0.1, "seed": 1},
-    **{"weight_decay": 0.01, "clip_norm": 1.0, "freeze_embeddings": False, "precision": "float32"},
-    **{"sampling": "all", "ranking": {}},
+    **{"kind": "refined", "learning_rates": [3e-3], "epochs": 6, "batch_size": 16, "seed": 1},
+    **{"freeze_embeddings": False, "precision": "float32", "ranking": {}},
 }
 
 
@@ -225,12 +224,11 @@ def test_what_determines_it(data: Path) -> None:
     renamed = replace(training, tasks={f"other_{name}": own for name, own in training.tasks.items()})
     same = [training.result.key, make(data).result.key, renamed.result.key]
     assert len(set(same)) == 1
-    orders = [make(data, **own).prepare().batches.epoch(0) for own in ({}, {"seed": 2}, {"sampling": 0.0})]
-    assert len({str([rows.tolist() for rows in order]) for order in orders}) == 3
+    orders = [make(data, **own).prepare().batches.epoch(0) for own in ({}, {"seed": 2})]
+    assert len({str([rows.tolist() for rows in order]) for order in orders}) == 2
     others = [
         make(data, seed=2),
         make(data, select="loss"),
-        make(data, sampling=0.5),
         make(data, freeze_embeddings=True),
         make(data, rate=1e-3),
         make(data, TASKS[::-1]),
@@ -241,11 +239,6 @@ def test_what_determines_it(data: Path) -> None:
         replace(make(data), max_length=16),
     ]
     assert len({*same, *(other.result.key for other in others)}) == 1 + len(others)
-    # How tasks are mixed is in the key of a refined teacher only.
-    plain, refined = single(data, "moods"), make(data, ["moods"])
-    assert refined.made_from == [*plain.made_from, "all"]
-    assert plain.result.key != refined.result.key != make(data, ["warmth"]).result.key
-    assert plain.result.key == single(data, "moods").result.key
 
 
 def test_killed_it_resumes_to_the_same_bytes(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +261,7 @@ def test_ranked_answers_are_learnt_as_classes(data: Path, tmp_path: Path) -> Non
     assert [own["metric"] for own in record.by_task] == ["accuracy"]
 
 
-def test_what_cannot_be_ranked_or_sampled(data: Path) -> None:
+def test_what_cannot_be_ranked(data: Path) -> None:
     for ranking, message in (
         ({"films": "yes"}, r"ranking\.films: no such task; there are moods, warmth, answers"),
         ({"moods": "yes"}, r"ranking\.moods: only a task of pairs"),
@@ -277,18 +270,13 @@ def test_what_cannot_be_ranked_or_sampled(data: Path) -> None:
     ):
         with pytest.raises(PotstillError, match=message):
             make(data, [*TASKS, "answers"], ranking=ranking)
-    for sampling in (-0.1, 1.1, "some"):
-        with pytest.raises(ValueError, match="sampling"):
-            Refining.model_validate(SETTINGS | {"sampling": sampling})
 
 
 def single(data: Path, task: str, **changes: Any) -> TeacherTraining:
     """Return the training of one task's teacher; keyword arguments replace settings."""
     refined = make(data, [task])
     settings = {**SETTINGS, "kind": "single", **changes}
-    tuning = FineTuning.model_validate(
-        {name: value for name, value in settings.items() if name not in ("sampling", "ranking")}
-    )
+    tuning = FineTuning.model_validate({name: value for name, value in settings.items() if name != "ranking"})
     return TeacherTraining(data / "base", refined.tasks, tuning, 32, 3e-3, "cpu", "float32")
 
 

@@ -10,16 +10,15 @@ import pytest
 from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.files import read_json
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.models.students.vector_targets import Targets
 from pipeline_lib.models.students.vocabulary import build_tokenizer, build_vocabulary, vector_source
 from pipeline_lib.outputs.files.gathering import gather
 from pipeline_lib.outputs.files.lookup_pass import VectorLookup
 from pipeline_lib.outputs.files.vector_files import Vectors
 from pipeline_lib.outputs.vectors import VectorPass
 from pipeline_lib.params import SentenceVectorFiles
-from pipeline_lib.retrieval.embedders import EncoderReference, targets_in_space
 from pipeline_lib.shards.columns import MASKED
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
@@ -118,10 +117,8 @@ def test_sentences_without_a_vector_are_left_out(run: MakeRow, data: Path, tmp_p
     assert record.held_back_unanswered == held_back
     assert record.held_back_sentences == len(HELD_BACK) - held_back
     assert 0.0 < record.loss < 1.0 and np.isfinite(record.constant_loss)
-    targets = Targets.read(tmp_path / "sra")
-    assert (targets.model, targets.pooling, targets.max_length) == (found.digest, None, None)
-    with pytest.raises(PotstillError, match="trained on vectors from files"):
-        targets_in_space(tmp_path / "sra", EncoderReference.to(layout.model("minilm"), "mean"))
+    targets = read_json(tmp_path / "sra/targets.json")
+    assert (targets["model"], targets["pooling"], targets["max_length"]) == (found.digest, None, None)
 
 
 def _tokenizer(training: EncoderTraining) -> Tokenizer:

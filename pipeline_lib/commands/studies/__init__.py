@@ -1,1 +1,0 @@
-"""Studies: predefined sweeps over params.yaml, each with a table and a plot."""

@@ -1,0 +1,199 @@
+"""Requests for a model elsewhere to answer or embed: the texts of sets that have no answer yet."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.files import write_json_lines
+from pipeline_lib.base.layout import Layout
+from pipeline_lib.outputs.files.answer_rows import ASKED
+from pipeline_lib.outputs.files.gathering import Values, gathered
+from pipeline_lib.outputs.files.keyed_table import KeyedTable, content_keys
+from pipeline_lib.outputs.sentence_sets import read_sides, sentence_sets
+from pipeline_lib.params import Params, Task
+from pipeline_lib.shards.seen_keys import SeenKeys
+
+TOP_LOGPROBS = 20
+"""Alternatives requested at each token: the API's maximum."""
+MAX_TOKENS = 64
+"""Maximum tokens of an answer, for each class that it may name: names seldom have more than six."""
+LABELS, LEAST, GREATEST = "{labels}", "{min}", "{max}"
+"""Placeholders in a prompt for the classes, and for the ends of a regression's range."""
+PROMPTS = {
+    "classification": f'Answer in JSON, {{"label": …}}, with one of these labels: {LABELS}.',
+    "multilabel": f'Answer in JSON, {{"labels": […]}}, with all of these labels that apply, or none: {LABELS}.',
+    "regression": f'Answer in JSON, {{"score": …}}, with a number from {LEAST} to {GREATEST}.',
+}
+Texts = Iterable[Sequence[Sequence[str]]]
+"""Batches of texts: the first sentences and, for pairs, the second ones."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a model about each text.
+
+    :ivar prompt: the instruction; :ivar schema: of the answer, in JSON Schema; :ivar has_tokens: whether the
+        probabilities of its tokens are of use.
+    """
+
+    model: str
+    prompt: str
+    schema: dict[str, Any]
+    max_tokens: int
+    has_tokens: bool
+
+
+def asked_of(model: str, task: Task, prompt: str | None) -> Asked:
+    """Return what is asked about a task's texts.
+
+    :param prompt: see :func:`instruction`.
+    """
+    several, names = task.kind == "multilabel", task.label_names
+    answer: dict[str, Any] = {"type": "number"} if task.score_range else {"type": "string", "enum": names}
+    if several:
+        answer = {"type": "array", "items": answer}
+    name = ASKED.get(task.kind, "label")
+    schema = {"type": "object", "properties": {name: answer}, "required": [name], "additionalProperties": False}
+    tokens = MAX_TOKENS * (len(names) if several else 1)
+    return Asked(model, instruction(task, prompt), schema, tokens, task.kind == "classification")
+
+
+def instruction(task: Task, prompt: str | None) -> str:
+    """Return the instruction given to a model before each text.
+
+    :param prompt: with ``{labels}`` for the classes, or ``{min}`` and ``{max}`` of a regression's
+        scores; None: the default one.
+    """
+    scores = task.score_range
+    if scores is None:
+        values = {LABELS: ", ".join(task.label_names)}
+    else:
+        values = {LEAST: f"{scores.min:.10g}", GREATEST: f"{scores.max:.10g}"}
+    text = prompt or PROMPTS[task.kind]
+    strange = [sign for sign in (LABELS, LEAST, GREATEST) if sign in text and sign not in values]
+    if strange:
+        raise PotstillError(
+            f"--prompt: it has {strange[0]}, but the task's labels are "
+            f"{'classes' if scores is None else 'scores'}. Write {' and '.join(values)}."
+        )
+    for sign, value in values.items():
+        text = text.replace(sign, value)
+    return text
+
+
+def _openai(key: str, text: str, asked: Asked) -> dict[str, Any]:
+    body = {
+        "model": asked.model,
+        "messages": [{"role": "system", "content": asked.prompt}, {"role": "user", "content": text}],
+        "temperature": 0,
+        "max_tokens": asked.max_tokens,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "strict": True, "schema": asked.schema},
+        },
+    }
+    if asked.has_tokens:
+        body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
+    return {"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body}
+
+
+def _anthropic(key: str, text: str, asked: Asked) -> dict[str, Any]:
+    params = {
+        "model": asked.model,
+        "max_tokens": asked.max_tokens,
+        "temperature": 0,
+        "system": asked.prompt,
+        "messages": [{"role": "user", "content": text}],
+        "tools": [{"name": "answer", "input_schema": asked.schema}],
+        "tool_choice": {"type": "tool", "name": "answer"},
+    }
+    return {"custom_id": key, "params": params}
+
+
+def _gemini(key: str, text: str, asked: Asked) -> dict[str, Any]:
+    # The batch names the model.
+    schema = _upper({name: value for name, value in asked.schema.items() if name != "additionalProperties"})
+    request = {
+        "contents": [{"role": "user", "parts": [{"text": text}]}],
+        "systemInstruction": {"parts": [{"text": asked.prompt}]},
+        "generationConfig": {"temperature": 0, "responseMimeType": "application/json", "responseSchema": schema},
+    }
+    return {"key": key, "request": request}
+
+
+def _upper(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema with its types as Gemini names them."""
+    inner = {name: _upper(value) if isinstance(value, Mapping) else value for name, value in schema.items()}
+    return inner | ({"type": inner["type"].upper()} if "type" in inner else {})
+
+
+PROVIDERS: dict[str, Callable[[str, str, Asked], dict[str, Any]]] = {
+    "openai-batch": _openai,  # Azure, Mistral, vLLM's run-batch and SGLang read the same
+    "anthropic-batch": _anthropic,
+    "gemini-batch": _gemini,
+}
+"""How each provider is asked for a structured answer, by the format of the batch."""
+
+
+def request_of(row: dict[str, str], format: str, asked: Asked) -> dict[str, Any]:
+    """Return a row as a line of a provider's batch, with its key as the id."""
+    return PROVIDERS[format](row["key"], "\n\n".join(row[n] for n in ("text", "text_pair") if n in row), asked)
+
+
+def embedding_request(row: dict[str, str], model: str) -> dict[str, Any]:
+    """Return a sentence as a line of an OpenAI embeddings batch, with its key as custom_id."""
+    body = {"model": model, "input": row["text"], "encoding_format": "float"}
+    return {"custom_id": row["key"], "method": "POST", "url": "/v1/embeddings", "body": body}
+
+
+def requests_of(parts: Texts, known: KeyedTable | None) -> Iterator[dict[str, str]]:
+    """Yield key (hex), text and, for pairs, text_pair of each distinct text without an answer.
+
+    :param known: the existing answers or vectors.
+    """
+    seen = SeenKeys()
+    for texts in parts:
+        keys = content_keys(texts)
+        wanted = seen.add(keys)
+        if known is not None:
+            wanted &= known.find(keys) < 0
+        for row in np.flatnonzero(wanted).tolist():
+            stripped = (side[row].strip() for side in texts)
+            named = dict(zip(("text", "text_pair"), stripped, strict=False))
+            yield {"key": f"{keys[row]:016x}", **named}
+
+
+def write_requests(
+    out: Path,
+    parts: Texts,
+    files: Sequence[Path],
+    kind: Values,
+    request: Callable[[dict[str, str]], dict[str, Any]] | None,
+) -> tuple[int, str]:
+    """Write the texts to which files give nothing yet, each once.
+
+    :param request: makes a line of a batch of a text; None writes just the texts.
+    :return: how many there are, and which of the files are not there yet, for the user.
+    """
+    absent = [str(path) for path in files if not path.exists()]
+    with gathered([path for path in files if path.exists()], kind, partial=True) as known:
+        rows = requests_of(parts, known)
+        count = write_json_lines(out, map(request, rows) if request else rows)
+    return count, f" ({', '.join(absent)} not there yet)" if absent else ""
+
+
+def sentences_to_embed(params: Params, mask: str) -> Texts:
+    """Yield the sentences that encoders are trained on."""
+    sets = sentence_sets(params, Layout())
+    missing = [one.inputs for one in sets if not (one.inputs / "manifest.json").exists()]
+    if missing or not params.sentence_encoders():
+        raise PotstillError(
+            f"{missing[0]}: not there yet. Run `dvc repro split_wikipedia augment` first."
+            if missing
+            else "encoders: none is trained on sentence vectors. Add a row to params.yaml."
+        )
+    return ([texts] for one in sets for texts in read_sides(one, mask))

@@ -162,13 +162,13 @@ def test_a_training_learns_by_its_seed(tmp_path: Path) -> None:
     other, _ = run(tmp_path / "b", settings=make_settings(seed=12))
     assert not same(one, other)
     # Training learns.
-    _, progress = run(tmp_path / "a", settings=make_settings(epochs=40, learning_rate=0.02))
+    _, progress = run(tmp_path / "c", settings=make_settings(epochs=40, learning_rate=0.02))
     looks = progress.history
     assert looks[-1]["loss"] < looks[0]["loss"] / 4
     assert progress.best_merit == max(look["dev"] for look in looks) > looks[0]["dev"]
     # History by hand.
     losses: list[float] = []
-    _, progress = run(tmp_path / "a", report=lambda step, total, value, best: losses.append(value))
+    _, progress = run(tmp_path / "d", report=lambda step, total, value, best: losses.append(value))
     assert [look["step"] for look in progress.history] == [3, 6, 9, 12]
     assert [look["epoch"] for look in progress.history] == [0.75, 1.5, 2.25, 3.0]
     means = [np.mean(losses[i : i + 3]) for i in (0, 3, 6, 9)]
@@ -210,10 +210,10 @@ def test_scores_that_choose(tmp_path: Path) -> None:
     assert (progress.best_merit, progress.best_step) == (0.5, 6)
     # The lowest loss is kept whatever the score.
     looks = iter([(0.9, 0.5), (0.8, math.nan), (0.7, 0.2), (0.95, 0.3)])
-    found, progress = run(tmp_path / "a", evaluate=lambda model: DevScore(*next(looks)))
+    found, progress = run(tmp_path / "b", evaluate=lambda model: DevScore(*next(looks)))
     assert (progress.best_step, progress.best_merit) == (9, -0.2)
     assert [(one["dev"], one["dev_loss"]) for one in progress.history][2:] == [(0.7, 0.2), (0.95, 0.3)]
-    scored, _ = run(tmp_path / "b", evaluate=iter_scores(0.9, 0.8, 0.95, 0.7))
+    scored, _ = run(tmp_path / "c", evaluate=iter_scores(0.9, 0.8, 0.95, 0.7))
     assert same(found, scored)
 
 
@@ -324,7 +324,7 @@ def test_several_tasks_choose_by_the_mean_over_their_rows(tmp_path: Path) -> Non
     def by_task(_: torch.nn.Module) -> ScoresByTask:
         return ScoresByTask([DevScore(1 - loss, loss) for loss in next(looks)], [100, 900])
 
-    _, progress = run(tmp_path / "c", evaluate=by_task)
+    _, progress = run(tmp_path / "d", evaluate=by_task)
     assert (progress.best_step, progress.best_merit) == (6, pytest.approx(-0.06))
     second = progress.history[1]
     assert (second["dev"], second["dev_loss"]) == pytest.approx((0.94, 0.06))

@@ -244,7 +244,7 @@ def test_what_determines_it(data: Path) -> None:
 def test_killed_it_resumes_to_the_same_bytes(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     training = make(data, epochs=1)
     whole = train(training, tmp_path / "whole")
-    killed_and_resumed(partial(train, training, tmp_path / "killed"), 12, tmp_path / "home", monkeypatch)
+    killed_and_resumed(partial(train, training, tmp_path / "killed"), 12, tmp_path / "another", monkeypatch)
     assert train(training, tmp_path / "killed").history == whole.history
     for task in TASKS:
         assert digest_model(tmp_path / "whole" / task) == digest_model(tmp_path / "killed" / task)

@@ -39,6 +39,14 @@ def test_half_a_lock_of_dvc_is_removed(tmp_path: Path, lock: Path) -> None:
         assert remove_stale_lock(tmp_path, wait=0) == lock and not lock.exists()
     lock.write_text('{"read": {}, "write": {}}')
     assert remove_stale_lock(tmp_path) is None and lock.exists()
+    # What has ended holds no lock.
+    process = subprocess.Popen([sys.executable, "-c", "", "dvc"])
+    while "zombie" not in Path(f"/proc/{process.pid}/status").read_text():
+        time.sleep(0.01)
+    # Nobody has asked for its status yet: its number is still taken.
+    lock.write_text(json.dumps({"read": {}, "write": {"a": {"pid": process.pid, "cmd": "dvc"}}}))
+    assert remove_stale_lock(tmp_path, wait=0) == lock
+    process.wait()
 
 
 @pytest.mark.parametrize(
@@ -61,16 +69,6 @@ def test_a_lock_is_removed_if_no_dvc_holds_it(
     assert remove_stale_lock(tmp_path, wait=0) == (lock if stale else None)
     assert lock.exists() != stale
     process.kill()
-    process.wait()
-
-
-def test_what_has_ended_holds_no_lock(tmp_path: Path, lock: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", "", "dvc"])
-    while "zombie" not in Path(f"/proc/{process.pid}/status").read_text():
-        time.sleep(0.01)
-    # Nobody has asked for its status yet: its number is still taken.
-    lock.write_text(json.dumps({"read": {}, "write": {"a": {"pid": process.pid, "cmd": "dvc"}}}))
-    assert remove_stale_lock(tmp_path, wait=0) == lock
     process.wait()
 
 

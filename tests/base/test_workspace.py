@@ -96,9 +96,6 @@ def test_the_name_is_that_of_the_project() -> None:
     assert PROJECT["name"] == DISTRIBUTION
     [own] = [name for name in PROJECT["optional-dependencies"]["dev"] if DISTRIBUTION in name]
     assert own == f"{DISTRIBUTION}[faiss,onnx,usearch]"
-
-
-def test_the_command_is_quoted() -> None:
     # zsh takes bare brackets for a pattern.
     assert install_extra("ray") == "pip install 'potstill[ray]'"
 
@@ -123,7 +120,7 @@ def test_it_follows_the_environment(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert capsys.readouterr().err == ""
 
 
-def test_the_former_variable_is_used_with_one_notice(
+def test_variables_of_the_state_folder(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DISTILLERY_HOME", str(project / "former"))
@@ -131,25 +128,21 @@ def test_the_former_variable_is_used_with_one_notice(
     assert state_folder() == project / "former" and state_folder().is_dir()
     expected = "DISTILLERY_HOME is set. It is now called POTSTILL_HOME: set that instead.\n"
     assert capsys.readouterr().err == expected
-
-
-def test_an_error_names_the_variable_that_is_set(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # An error names the variable that is set.
     (project / "file").write_text("")
     monkeypatch.setenv("DISTILLERY_HOME", "file")
     with pytest.raises(PotstillError, match="DISTILLERY_HOME: file cannot be used as a folder"):
         check_state_folder()
 
 
-def test_the_former_folder_is_used_with_one_notice(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_former_folders(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / ".distillery").mkdir()
     check_state_folder()
     assert state_folder() == Path(".distillery")
     assert [path.name for path in project.iterdir()] == [".distillery"]
     notice = capsys.readouterr().err
     assert notice.count("\n") == 1 and notice.endswith(": mv .distillery .potstill\n")
-
-
-def test_the_former_folder_is_not_used_beside_a_new_one(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # The former folder is not used beside a new one.
     (project / ".distillery").mkdir()
     (project / ".potstill").mkdir()
     assert state_folder() == Path(".potstill")

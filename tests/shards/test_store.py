@@ -143,7 +143,7 @@ def test_racing_writers_leave_whole_entries(store: Store, values: tuple[int, ...
     assert names == {key + suffix for key in keys for suffix in (".arrow", ".json")}
 
 
-def test_writers_that_come_second(store: Store) -> None:
+def test_writers_that_come_second(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = store.add(KEY, TABLE)
     assert store.add(KEY, pa.table({"x": [1, 2, 4]})) == first == store.find(KEY)
     assert store.read(KEY).equals(TABLE)
@@ -154,6 +154,10 @@ def test_writers_that_come_second(store: Store) -> None:
     shard = store.add(KEY, TABLE)
     assert store.find(KEY) == shard and store.read(KEY).equals(TABLE)
     assert [path.name for path in (store.root / "quarantine").glob("[!.]*")] == [f"{KEY}.arrow"]
+    # A home that is not there yet is made.
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "new/home"))
+    Store("logits").add(KEY, TABLE)
+    assert Store("logits").find(KEY)
 
 
 @pytest.mark.parametrize("left", [1.0, -1.0], ids=["by a writer that runs", "long ago"])
@@ -177,9 +181,3 @@ def test_an_unusable_home_is_one_error(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / place))
     with pytest.raises(PotstillError, match=rf"POTSTILL_HOME: .*{place} cannot be used.*unset"):
         Store("logits")
-
-
-def test_a_home_that_is_not_there_yet_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "new/home"))
-    Store("logits").add(KEY, TABLE)
-    assert Store("logits").find(KEY)

@@ -69,7 +69,7 @@ def test_a_file_that_has_not_changed_is_not_read_again(inputs: Path, monkeypatch
     assert after[f"tasks.{TASK}"] != before[f"tasks.{TASK}"]
 
 
-def test_a_flipped_bit_in_what_is_known_changes_no_digest(inputs: Path) -> None:
+def test_nothing_is_linked_or_changed(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before, [kept] = _digests(), [*Path(".").rglob("input_digests.json")]
     content = kept.read_bytes()
     for place in range(0, len(content), 7):
@@ -77,6 +77,14 @@ def test_a_flipped_bit_in_what_is_known_changes_no_digest(inputs: Path) -> None:
         flipped[place] ^= 1
         kept.write_bytes(flipped)
         assert _digests() == before
+    # The repository itself links nothing.
+    before = sorted(inputs.rglob("*"))
+    for root in (None, str(inputs.parents[1])):
+        if root:
+            monkeypatch.setenv("DVC_ROOT", root)
+        share_inputs(Path("data/input"))
+    share_inputs(inputs)
+    assert sorted(inputs.rglob("*")) == before
 
 
 def test_a_copy_of_the_repository_links_what_it_lacks(
@@ -96,13 +104,3 @@ def test_a_copy_of_the_repository_links_what_it_lacks(
     assert links == {"train.tsv", "test.tsv", "encoder/config.json"}
     assert (here / "dev.tsv").read_text() == "own"
     assert (here / "encoder/config.json").read_text() == "encoder/config.json"
-
-
-def test_the_repository_itself_links_nothing(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = sorted(inputs.rglob("*"))
-    for root in (None, str(inputs.parents[1])):
-        if root:
-            monkeypatch.setenv("DVC_ROOT", root)
-        share_inputs(Path("data/input"))
-    share_inputs(inputs)
-    assert sorted(inputs.rglob("*")) == before

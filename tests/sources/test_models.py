@@ -165,16 +165,6 @@ def test_the_hubs_cache_serves_the_pinned_revision(
         fetch_model("base", absent, tmp_path, tmp_path / "out")
 
 
-def test_a_folder_of_its_name_is_taken_for_the_hubs_model(
-    tmp_path: Path, model_files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    write_files(tmp_path / "inputs/org/model", model_files)
-    source = HubModel(kind="hub", model="org/model", revision="1" * 40)
-    fetch_model("base", source, tmp_path / "inputs", tmp_path / "out")
-    assert names(tmp_path / "out") == NAMES
-
-
 @pytest.mark.parametrize(
     ("removed", "message"),
     [
@@ -278,10 +268,22 @@ def test_outputs_of_regressions_and_label_sets(tmp_path: Path, model_folder: Pat
             check_classifier(model_folder, model_folder, "comments", task_of_labels())
 
 
-def test_a_base_encoder_with_too_few_positions(tmp_path: Path, model_folder: Path, make_task: Callable) -> None:
+def test_positions_and_names(
+    tmp_path: Path,
+    model_folder: Path,
+    make_task: Callable,
+    model_files: dict[str, bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     change_config(model_folder, max_position_embeddings=17, model_type="roberta", pad_token_id=1)
     with pytest.raises(PotstillError, match="max_length is 16, the model has 15 positions"):
         fetch_models(given(model_folder.parent, None, make_task(), "movies"), Layout(tmp_path / "data"))
+    # A folder of its name is taken for the hubs model.
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    write_files(tmp_path / "inputs/org/model", model_files)
+    source = HubModel(kind="hub", model="org/model", revision="1" * 40)
+    fetch_model("base", source, tmp_path / "inputs", tmp_path / "out")
+    assert names(tmp_path / "out") == NAMES
 
 
 @pytest.mark.parametrize("checkpoint", [None, "model"])

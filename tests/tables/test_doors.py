@@ -124,14 +124,12 @@ def test_every_type_of_string(tmp_path: Path, read: Read, suffix: str) -> None:
     assert [text for text, _ in read(path)] == TEXTS
 
 
-def test_blank_lines_and_texts_of_several_lines(tmp_path: Path, read: Read) -> None:
+def test_blank_lines_and_encodings(tmp_path: Path, read: Read, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "a.csv").write_text('\ntext,label\n\n"one\ntwo",neg\n\nthree,pos\n,\n\n')
     rows = read(tmp_path / "a.csv")
     assert [text for text, _ in rows] == ["one\ntwo", "three"]
     assert [number for _, number in rows] in ([4, 7], [None, None])
-
-
-def test_other_encodings(tmp_path: Path, read: Read, caplog: pytest.LogCaptureFixture) -> None:
+    # Other encodings.
     texts = ["Die Gebühr für Gäste ist fällig.", "Das Frühstück war köstlich."] * 9
     rows = "".join(f"{text},{'neg' if n % 2 else 'pos'}\n" for n, text in enumerate(texts))
     (tmp_path / "a.csv").write_bytes(("text,label\n" + rows).encode("cp1252"))

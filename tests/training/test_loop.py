@@ -1,5 +1,6 @@
 """The training loop: rates, best weights, and resuming that ends with the same bytes."""
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from pipeline_lib.training import loop as training
 from pipeline_lib.training.checkpoint import generator_states, set_generators
 from pipeline_lib.training.loop import Batch, DevScore, Progress, ScoresByTask, Settings, fit
 from pipeline_lib.training.optimisers import make_optimiser
+from tests.kit.made_up import made_up_training
 
 STEPS_PER_EPOCH, EPOCHS = 4, 3
 
@@ -52,21 +54,9 @@ def evaluate(model: torch.nn.Module) -> float:
 
 
 def make_settings(**changes: Any) -> Settings:
-    values = {
-        "optimiser": "adam",
-        "learning_rate": 0.05,
-        "schedule": "linear",
-        "warmup": 0.2,
-        "batch_size": 8,
-        "epochs": EPOCHS,
-        "max_steps": None,
-        "evaluate_every": 3,
-        "clip_norm": 1.0,
-        "weight_decay": 0.01,
-        "precision": "float32",
-        "seed": 11,
-    }
-    return Settings(**(values | changes))
+    values = {"learning_rate": 0.05, "warmup": 0.2, "batch_size": 8, "epochs": EPOCHS, "evaluate_every": 3}
+    values |= {"weight_decay": 0.01, "seed": 11}
+    return Settings(**made_up_training()["settings"] | values | changes)
 
 
 def run(path: Path, **named: Any) -> tuple[dict[str, torch.Tensor], Progress]:
@@ -91,29 +81,16 @@ class KilledError(Exception):
 
 
 def kill_at(step: int, where: str) -> dict[str, Callable[..., Any]]:
-    """Return the callbacks of a training that dies in ``where`` at its ``step``-th call."""
-    calls = 0
+    """Return the callback of a training that dies in ``where`` at its ``step``-th call."""
+    usual = {"loss": loss, "evaluate": evaluate, "report": lambda *_: None}[where]
+    calls = itertools.count(1)
 
-    def die() -> None:
-        nonlocal calls
-        calls += 1
-        if calls == step:
+    def dying(*arguments: Any) -> Any:
+        if next(calls) == step:
             raise KilledError
+        return usual(*arguments)
 
-    def dying_loss(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
-        die()
-        return loss(model, batch)
-
-    def dying_evaluate(model: torch.nn.Module) -> float:
-        die()
-        return evaluate(model)
-
-    def dying_report(*_: object) -> None:
-        die()
-
-    return {"loss": {"loss": dying_loss}, "evaluate": {"evaluate": dying_evaluate}, "report": {"report": dying_report}}[
-        where
-    ]
+    return {where: dying}
 
 
 @pytest.mark.parametrize(

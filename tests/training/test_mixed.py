@@ -42,6 +42,13 @@ def test_every_row_once_per_epoch_and_one_task_per_batch() -> None:
         for offset, (task, count) in enumerate(SIZES.items()):
             labels = [label for own, rows in found if own == task for label in rows]
             assert sorted(labels) == list(range(1000 * offset, 1000 * offset + count))
+    # Order is a function of seed and epoch.
+    assert collated(make(), 2) == collated(make(), 2)
+    different = [collated(make(seed), epoch) for seed, epoch in ((5, 2), (5, 3), (6, 2))]
+    assert all(a != b for i, a in enumerate(different) for b in different[:i])
+    batches = make()
+    batches.epoch(0)
+    assert collated(batches, 2) == different[0]
 
 
 def test_tasks_are_merged_and_keep_their_names() -> None:
@@ -61,15 +68,6 @@ def test_tasks_are_merged_and_keep_their_names() -> None:
     mixed = make(alone=21)
     own = {tuple(rows) for _, rows in collated(mixed, 4)}
     assert own == {tuple(rows.tolist()) for rows in mixed.parts["alone"].epoch(4)}
-
-
-def test_order_is_a_function_of_seed_and_epoch() -> None:
-    assert collated(make(), 2) == collated(make(), 2)
-    different = [collated(make(seed), epoch) for seed, epoch in ((5, 2), (5, 3), (6, 2))]
-    assert all(a != b for i, a in enumerate(different) for b in different[:i])
-    batches = make()
-    batches.epoch(0)
-    assert collated(batches, 2) == different[0]
 
 
 QUESTIONS = np.array([7, 0, 1, 0, 2, 1, 2, 3, 2, 4, 5, 5, 6])

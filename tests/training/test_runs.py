@@ -102,11 +102,21 @@ def test_every_training_has_its_record(workers: int) -> None:
     assert found[0].best_dev > -0.2 and found[0].settings.learning_rate == 0.1
 
 
-def test_the_longest_is_first_and_none_is_run_twice() -> None:
+def test_trainings_that_are_the_same_are_run_once() -> None:
     list(train_all(LINES, LocalEngine(1), lambda *_: None))
     assert [name for name, _, _ in RUN] == ["long", "medium", "short"]
     list(train_all(LINES, LocalEngine(1), lambda *_: None))
     assert len(RUN) == 3
+    # What determines a training is in its key.
+    own = Line("a", 8)
+    others = [Line("a", 9), Line("a", 8, 2.0), Line("a", 8, rate=0.2), Line("a", 8, seed=2)]
+    others.append(Line("a", 8, device="cuda"))
+    keys = {line.result.key for line in [own, *others]}
+    assert len(keys) == 6
+    assert Line("b", 8).result.key == own.result.key == Line("a", 8, device="cpu").result.key
+    # The store lists trainings of every kind.
+    trainings = (EncoderTraining, GeneralTraining, JointTraining, StudentTraining, TeacherTraining)
+    assert {training.kind for training in trainings} <= {*TRAINED}
 
 
 def test_the_best_rate_is_taken_and_written(tmp_path: Path) -> None:
@@ -189,18 +199,6 @@ def test_the_record_names_what_was_selected_by() -> None:
     ((_, scored),) = train_all([Line("a", 16)], LocalEngine(1), lambda *_: None)
     assert scored.selection == "evaluation whose score is best on dev"
     assert "best_dev_loss" not in scored.model_fields_set
-
-
-def test_what_determines_a_training_is_in_its_key() -> None:
-    own = Line("a", 8)
-    others = [Line("a", 9), Line("a", 8, 2.0), Line("a", 8, rate=0.2), Line("a", 8, seed=2)]
-    others.append(Line("a", 8, device="cuda"))
-    keys = {line.result.key for line in [own, *others]}
-    assert len(keys) == 6
-    assert Line("b", 8).result.key == own.result.key == Line("a", 8, device="cpu").result.key
-    # The store lists trainings of every kind.
-    trainings = (EncoderTraining, GeneralTraining, JointTraining, StudentTraining, TeacherTraining)
-    assert {training.kind for training in trainings} <= {*TRAINED}
 
 
 @dataclass(frozen=True)

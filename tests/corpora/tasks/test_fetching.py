@@ -116,6 +116,14 @@ def test_local_hub_folder(tmp_path: Path, hub_folder: Path, make_task: Callable)
     splits, _ = read_examples(tmp_path / "out", task)
     assert splits["train"] == [Example(("good",), 1), Example(("dull",), 0)]
     assert splits["dev"] == [Example(("fine",), 1), Example(("poor",), 0)]
+    # Local hub folder lacks split.
+    source = HubDataset.model_validate(hub_source(splits={"train": "train", "dev": "nope"}))
+    with pytest.raises(PotstillError, match=r"source.splits.dev: .*reviews could not be loaded"):
+        fetch_data("mine", source, hub_folder, tmp_path / "out")
+    # Many empty texts are counted.
+    line = empty_texts_line("mine", {"test": {"kept_empty_text": [*range(1, 1023)]}})
+    assert "in test, rows 1, 2, 3," in line and line.count(",") < 30
+    assert "19, 20 and 1,002 more. These rows" in line
 
 
 def test_empty_texts_of_the_hub(tmp_path: Path, make_task: Callable) -> None:
@@ -163,18 +171,6 @@ def test_only_the_users_own_files_are_to_be_corrected(tmp_path: Path, make_task:
     splits, counts = read_examples(tmp_path, task)
     assert [len(splits[name]) for name in files] == [2, 3]
     assert (counts["train"]["empty_text"], counts["dev"]["kept_empty_text"]) == (1, [3])
-
-
-def test_many_empty_texts_are_counted() -> None:
-    line = empty_texts_line("mine", {"test": {"kept_empty_text": [*range(1, 1023)]}})
-    assert "in test, rows 1, 2, 3," in line and line.count(",") < 30
-    assert "19, 20 and 1,002 more. These rows" in line
-
-
-def test_local_hub_folder_lacks_split(tmp_path: Path, hub_folder: Path) -> None:
-    source = HubDataset.model_validate(hub_source(splits={"train": "train", "dev": "nope"}))
-    with pytest.raises(PotstillError, match=r"source.splits.dev: .*reviews could not be loaded"):
-        fetch_data("mine", source, hub_folder, tmp_path / "out")
 
 
 def test_hub_is_asked_for_the_pinned_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

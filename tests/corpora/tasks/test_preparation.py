@@ -91,6 +91,13 @@ def test_blocks_are_by_content_and_sorted(tmp_path: Path) -> None:
         keys = table["key"].to_numpy()
         assert set(block_of(keys, BLOCKS)) == {number}
         assert (np.diff(keys.astype(object)) > 0).all()
+    # A task without faults is reported in words.
+    dropped = {"train": {"rows": 10, "kept": 10, "empty_text": 0}}
+    splits = {"train": examples(1000), "dev": examples(5, 1000)}
+    manifests = prepare_task(splits, dropped, made_up_task(), TAGGER, tmp_path, ALONE)
+    assert prepared_line("films", manifests) == (
+        "films: train 1,000, dev 5 rows; left out: none; no text is in two splits"
+    )
 
 
 def test_fractions(tmp_path: Path) -> None:
@@ -171,15 +178,6 @@ def test_texts_in_two_splits_are_counted_and_reported(tmp_path: Path) -> None:
         "films: train 10, dev 8, test 5 rows; left out: 1,533 outside the label ranges, 2 with "
         "empty text; 1 with a hidden label; texts: 4 of dev also in train (1 under another "
         "label), 3 of test also in train (2 under another label), 1 of test also in dev"
-    )
-
-
-def test_a_task_without_faults_is_reported_in_words(tmp_path: Path) -> None:
-    dropped = {"train": {"rows": 10, "kept": 10, "empty_text": 0}}
-    splits = {"train": examples(1000), "dev": examples(5, 1000)}
-    manifests = prepare_task(splits, dropped, made_up_task(), TAGGER, tmp_path, ALONE)
-    assert prepared_line("films", manifests) == (
-        "films: train 1,000, dev 5 rows; left out: none; no text is in two splits"
     )
 
 

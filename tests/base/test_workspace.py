@@ -128,7 +128,9 @@ def test_variables_of_the_state_folder(
     assert state_folder() == project / "former" and state_folder().is_dir()
     expected = "DISTILLERY_HOME is set. It is now called POTSTILL_HOME: set that instead.\n"
     assert capsys.readouterr().err == expected
-    # An error names the variable that is set.
+
+
+def test_an_error_names_the_variable_that_is_set(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "file").write_text("")
     monkeypatch.setenv("DISTILLERY_HOME", "file")
     with pytest.raises(PotstillError, match="DISTILLERY_HOME: file cannot be used as a folder"):
@@ -143,7 +145,6 @@ def test_former_folders(project: Path, capsys: pytest.CaptureFixture[str]) -> No
     notice = capsys.readouterr().err
     assert notice.count("\n") == 1 and notice.endswith(": mv .distillery .potstill\n")
     # The former folder is not used beside a new one.
-    (project / ".distillery").mkdir()
     (project / ".potstill").mkdir()
     assert state_folder() == Path(".potstill")
     assert capsys.readouterr().err == ""

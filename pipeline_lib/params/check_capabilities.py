@@ -1,8 +1,7 @@
 """What rows of params.yaml require of their student, their teacher and their task."""
 
 from pipeline_lib.params.encoders import GeneralEncoder
-from pipeline_lib.params.joint import Joint
-from pipeline_lib.params.methods import RUNNING, Method
+from pipeline_lib.params.methods import RUNNING, Joint, Method
 from pipeline_lib.params.schema import Params
 
 

@@ -15,7 +15,6 @@ from pipeline_lib.params.profiles import is_profile, line_of, read_values
 from pipeline_lib.params.removed import instead_of
 from pipeline_lib.params.schema import Params
 from pipeline_lib.params.students import ARCHITECTURES
-from pipeline_lib.params.tasks import Classification, Multilabel, Regression
 
 
 def load_params(path: Path = Path("params.yaml")) -> Params:
@@ -125,10 +124,10 @@ def _is_tag(path: list[Any], i: int) -> bool:
 
 
 def _nearest(key: str) -> str:
-    known = {
-        name
-        for section in (*Section.__subclasses__(), Classification, Multilabel, Regression)
-        for name in section.model_fields
-    }
+    known = {name for section in _sections(Section) for name in section.model_fields}
     close = difflib.get_close_matches(key, sorted(known), n=1)
     return f" (did you mean `{close[0]}`?)" if close else ""
+
+
+def _sections(base: type[Section]) -> set[type[Section]]:
+    return {base}.union(*map(_sections, base.__subclasses__()))

@@ -8,8 +8,8 @@ from pydantic import Field, field_validator, model_validator
 
 from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.params.base import Fraction, Positive, Section, Times
-from pipeline_lib.params.pool import Pool
 from pipeline_lib.params.task_sources import HubDataset, Source, Split
+from pipeline_lib.params.texts import Pool
 
 UNLABELLED, POOL = "unlabelled", "pool"
 _CONTROLS = {"Cc", "Zl", "Zp"}
@@ -83,10 +83,10 @@ class SplitParams(Section):
 
 
 class AugmentParams(Section):
-    """Synthetic sentences per example, and the cap on the transfer set's rows (or null)."""
+    """Synthetic sentences per example, and the cap on the transfer set's rows, which can be left out."""
 
     n_iter: Annotated[int, Field(ge=0, le=10_000)]
-    cap: Positive | None
+    cap: Positive | None = None
 
 
 LabelColumn = str | dict[Split, str] | None

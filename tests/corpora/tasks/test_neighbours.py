@@ -21,7 +21,7 @@ ARTICLES, SENTENCES = 60, 30
 
 
 def source(**changes: object) -> NeighbourPairs:
-    values = {"kind": "neighbours", "pairs": 600, "same_article": 0.5, "seed": 1}
+    values = {"kind": "neighbours", "pairs": 600, "same_article": 0.5}
     return NeighbourPairs.model_validate(values | {"dev": 0.2, "test": 0.2} | changes)
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pipeline_lib.params.pool import Pool
 from pydantic import ValidationError
 
 from pipeline_lib.base.errors import PotstillError
@@ -15,6 +14,7 @@ from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import read_examples
 from pipeline_lib.corpora.tasks.pool import write_pool
 from pipeline_lib.params import OwnFiles
+from pipeline_lib.params.texts import Pool
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 from tests.made_up import made_up_task
 

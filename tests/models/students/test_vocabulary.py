@@ -94,7 +94,7 @@ def test_pieces_are_the_models_first_in_the_words_scripts(tmp_path: Path) -> Non
     rows = np.outer(np.arange(len(vocabulary)), [1, 1]).astype(np.float32)
     save_file({"word_embeddings.weight": rows}, tmp_path / "model.safetensors")
     vectors = {"kind": "model", "model": "m"}
-    params = {"lowercase": True, "min_count": 1, "extra_words": 0, "dimensions": None}
+    params = {"lowercase": True, "extra_words": 0, "dimensions": None}
     every = ["fi", "##lm", "##g", "##s", "##x", "goes"]
     for count, added in ((0, []), (2, every[:2]), (9, every)):
         settings = Vocabulary(**params, pieces=count, vectors=vectors)
@@ -108,7 +108,7 @@ def test_pieces_are_the_models_first_in_the_words_scripts(tmp_path: Path) -> Non
 
 def test_pieces_need_a_model() -> None:
     vectors = {"kind": "file", "path": "v.txt", "format": "glove"}
-    settings = {"lowercase": True, "min_count": 1, "extra_words": 0, "dimensions": None}
+    settings = {"lowercase": True, "extra_words": 0, "dimensions": None}
     with pytest.raises(ValidationError, match="let `vectors` be of kind model, or set 0"):
         Vocabulary.model_validate({**settings, "pieces": 1, "vectors": vectors})
 
@@ -187,7 +187,7 @@ def test_extra_words_are_those_that_the_tokenizer_can_produce(
     file = ["The", "Paris", "hello world", "don't", "Paris's", "nice"]
     (tmp_path / "vectors.txt").write_text("".join(f"{w} 1 2\n" for w in ["good", *file]))
     params = Vocabulary.model_validate({
-        "lowercase": lowercase, "min_count": 1, "extra_words": 3, "dimensions": None,
+        "lowercase": lowercase, "extra_words": 3, "dimensions": None,
         "vectors": {"kind": "file", "path": "vectors.txt", "format": "glove"},
     })  # fmt: skip
     tokenizer, _ = build_vocabulary(["good"], params, tmp_path)

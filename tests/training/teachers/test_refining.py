@@ -41,7 +41,6 @@ SETTINGS = {
     "batch_size": 16,
     "freeze_embeddings": False,
     "precision": "float32",
-    "seed": 1,
     "ranking": {},
 }
 
@@ -244,7 +243,6 @@ def test_what_determines_it(data: Path) -> None:
     same = [make(data).result.key, make(data).result.key]
     assert len(set(same)) == 1
     others = [
-        make(data, seed=2),
         make(data, select="loss"),
         make(data, freeze_embeddings=True),
         make(data, rate=1e-3),
@@ -256,13 +254,6 @@ def test_what_determines_it(data: Path) -> None:
         replace(make(data), max_length=16),
     ]
     assert len({*same, *(other.result.key for other in others)}) == 1 + len(others)
-
-
-def test_another_seed_gives_another_teacher(data: Path, tmp_path: Path) -> None:
-    for folder, changes in (("a", {}), ("b", {"seed": 2})):
-        train(make(data, epochs=1, **changes), tmp_path / folder)
-    digests = {digest_model(tmp_path / folder / "moods") for folder in "ab"}
-    assert len(digests) == 2
 
 
 def test_killed_it_resumes_to_the_same_bytes(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

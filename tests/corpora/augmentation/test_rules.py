@@ -105,7 +105,7 @@ RECIPES = [
     {"p_mask": 0.3, "p_pos": 0.7, "p_ngram": 0.5},
     {"p_mask": 0.0, "p_pos": 1.0, "p_ngram": 0.0},
     {"p_mask": 1.0, "p_pos": 0.0, "p_ngram": 0.5, "ngram_max": 3},
-    {"p_mask": 0.2, "p_pos": 0.4, "p_ngram": 1.0, "ngram_max": 1},
+    {"p_mask": 0.2, "p_pos": 0.4, "p_ngram": 1.0, "ngram_max": 9},
 ]
 
 
@@ -225,11 +225,8 @@ def test_examples_do_not_see_each_other(block: Any, lexicon: Lexicon, make_recip
         assert_same_but_for_duplicates(alone, whole, set(part["key"].to_pylist()))
 
 
-def test_seed_and_iteration_change_the_rows(block: Any, lexicon: Lexicon, make_recipe: Any) -> None:
-    examples = block(longest=12)
-    one, other = (by_origin(rows_of(examples, lexicon, make_recipe(seed=seed), 2)) for seed in (1, 2))
-    shared = set(one) & set(other)
-    assert sum(one[o]["words"] != other[o]["words"] for o in shared) > len(shared) / 2
+def test_an_iteration_changes_the_rows(block: Any, lexicon: Lexicon, make_recipe: Any) -> None:
+    one = by_origin(rows_of(block(longest=12), lexicon, make_recipe(), 2))
     second = [o for o in one if o[1] == 2 and (o[0], 1) in one]
     assert second and all(one[o]["words"] != one[o[0], 1]["words"] for o in second)
 

@@ -96,9 +96,7 @@ def test_neither_sentence_gives_the_label_away(sentences: Path, tmp_path: Path) 
 def test_more_pairs_add_to_fewer(sentences: Path, tmp_path: Path) -> None:
     few, many = pairs(sentences, tmp_path, pairs=200), pairs(sentences, tmp_path, pairs=400)
     assert all(set(few[split]) <= set(many[split]) for split in few)
-    again = pairs(sentences, tmp_path, pairs=200)
-    assert again == few
-    assert pairs(sentences, tmp_path, pairs=200, seed=2) != few
+    assert pairs(sentences, tmp_path, pairs=200) == few
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])

@@ -107,7 +107,7 @@ def test_the_house_stays_within_its_budget() -> None:
         "lines of code of pipeline_lib": sum(map(code_lines, modules(LIBRARY))),
         "lines of pipeline_lib": lines(LIBRARY),
         "lines of tests": lines(ROOT / "tests"),
-        "parameters": 259parameters(),
+        "parameters": parameters(),
         "leaves of the default": leaves(),
         "top-level commands": commands(),
         "files that tell kinds of tasks apart": tell_kinds_apart(),

@@ -50,7 +50,7 @@ from harness import (
 
 from pipeline_lib.base.processor import usable_cores
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon, count_words, read_lexicon, write_lexicon
-from pipeline_lib.corpora.augmentation.rules import augment_block
+from pipeline_lib.corpora.augmentation.rules import SEED, augment_block
 from pipeline_lib.corpora.tasks.labelled import Example
 from pipeline_lib.corpora.tasks.preparation import prepare_task
 from pipeline_lib.corpora.tasks.tagging import load_tagger
@@ -128,7 +128,7 @@ def main(
     rates = take_turns(turns, repeats)
     preparing = _seconds_per_sentence(params, data.texts[:tag_sentences])
     results = {
-        "facts": fact | {"seeds": {"ours": data.recipe.seed, "others": seed}, "repeats": repeats},
+        "facts": fact | {"seeds": {"ours": SEED, "others": seed}, "repeats": repeats},
         "data": data.description,
         "sentences": {"ours and plain Python": len(data.texts), "peers": len(small.texts)},
         "n_iter": n_iter,

@@ -61,7 +61,7 @@ def by_hand(data: Data) -> tuple[int, int]:
                     new[i] = _other_word(tags.get(tagged[i]), word)
             start, stop = 0, len(words)
             if random.random() < recipe.p_ngram:
-                length = min(random.randint(recipe.ngram_min, recipe.ngram_max), len(words))
+                length = min(random.randint(1, recipe.ngram_max), len(words))
                 start = random.randint(0, len(words) - length)
                 stop = start + length
             text = " ".join(new[start:stop])

@@ -73,7 +73,7 @@ def make_vocabulary(params: Params, task: str, layout: Layout) -> None:
 
     settings, texts = params.vocabulary, training_texts(layout.split(task, "train"))
     folder, source = fresh_folder(layout.vocabulary(task)), vector_source(settings, layout)
-    words, width = write_vocabulary([texts], settings.min_count, settings, source, folder)
+    words, width = write_vocabulary([texts], settings, source, folder)
     say(f"{task}: {words:,} words, {width} values each")
 
 

@@ -78,8 +78,7 @@ def make_recipe() -> Callable[..., Recipe]:
     """Return a maker of recipes; the paper's values where nothing else is said."""
 
     def make(**changes: Any) -> Recipe:
-        values = {"p_mask": 0.1, "p_pos": 0.1, "p_ngram": 0.25}
-        values |= {"ngram_min": 1, "ngram_max": 5, "seed": 1, "tasks": None}
+        values = {"p_mask": 0.1, "p_pos": 0.1, "p_ngram": 0.25, "ngram_max": 5}
         return Recipe.model_validate(values | changes)
 
     return make

@@ -12,6 +12,8 @@ from pipeline_lib.base.errors import PotstillError
 
 SHARED = ("models", "transfer", "students", "optimisers", "encoders", "teachers", "methods")
 """Sections with rows, each after those that it refers to."""
+RESTRICTED = ("transfer", "teachers", "methods")
+"""Those whose rows are for all tasks, unless their `tasks` names some."""
 REFERENCES = {
     "teachers": {"model": "models"},
     "students": {"model": "models"},
@@ -44,7 +46,7 @@ def with_task(current: Mapping[str, Any], new: Mapping[str, Any], task: str) -> 
     for section in SHARED:
         names[section] = {}
         if section == "transfer" and values["tagger"]["engine"] == "none":
-            new = {**new, section: {n: r | {"p_pos": 0.0} for n, r in new[section].items()}}
+            new = {**new, section: {n: r | ({"p_pos": 0.0} if "p_pos" in r else {}) for n, r in new[section].items()}}
         rows = {
             name: _renamed(section, row, names)
             for name, row in new[section].items()
@@ -54,14 +56,14 @@ def with_task(current: Mapping[str, Any], new: Mapping[str, Any], task: str) -> 
         names[section] |= {name: _free(values[section], name, task) for name in added}
         shared = rows.keys() - added
         for name, row in values[section].items():
-            if "tasks" in row and row["tasks"] is None and name not in shared:
+            if section in RESTRICTED and row.get("tasks") is None and name not in shared:
                 row["tasks"] = list(before)
             elif isinstance(row.get("tasks"), list) and name in shared:
                 row["tasks"] = [*row["tasks"], task]
         for name in (name for name in rows if name in added):
             # A second time: a baseline may be a row of the same section.
             row = _renamed(section, new[section][name], names)
-            restricted = {"tasks": [task]} if row.get("tasks", ()) is None else {}
+            restricted = {"tasks": [task]} if section in RESTRICTED and row.get("tasks") is None else {}
             values[section][names[section][name]] = row | restricted
     return values
 
@@ -76,7 +78,9 @@ def _has(rows: Mapping[str, Any], name: str, row: Mapping[str, Any]) -> bool:
     present = rows.get(name)
     if present is None or isinstance(row.get("tasks"), dict):
         return False
-    return {**present, "tasks": None} == {**row, "tasks": None}
+    # null is what a key that is left out means.
+    one, other = ({key: r[key] for key in r if key != "tasks" and r[key] is not None} for r in (present, row))
+    return one == other
 
 
 def _free(rows: Mapping[str, Any], name: str, task: str) -> str:

@@ -16,7 +16,6 @@ from pipeline_lib.onboarding.findings import Findings
 from pipeline_lib.onboarding.language import Language
 from pipeline_lib.onboarding.students import (
     ENCODED,
-    ORIGINAL,
     RECIPE,
     encoder_sections,
     iterations,
@@ -89,8 +88,6 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
     row = {
         "model": teacher.model,
         "max_length": pieces if teacher.runs else None,
-        "tasks": None,
-        "data": None,
         "tuning": tuning_of(teacher, wanted.place, train, tuning),
     }
     task = wanted.understood.task(wanted.source, n_iter) | ({"pool": pool} if pool else {})
@@ -200,8 +197,8 @@ def _recipes(wanted: Wanted, has_more: bool) -> dict[str, Any]:
     """
     more = {UNLABELLED: True} if has_more else {}
     if wanted.teacher.runs:
-        return {"original": ORIGINAL, "full": wanted.language.recipe(RECIPE) | more}
-    return {"original": ORIGINAL} | ({"extended": ORIGINAL | more} if more else {})
+        return {"original": {}, "full": wanted.language.recipe(RECIPE) | more}
+    return {"original": {}} | ({"extended": more} if more else {})
 
 
 def _section(key: str, value: Any) -> Any:

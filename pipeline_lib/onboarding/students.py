@@ -13,9 +13,7 @@ ENCODED, ENCODER = "bilstm_sra", "sra"
 """The student of pairs that starts from an encoder, and the encoder's row."""
 _WIKIPEDIA = 6000
 """Sentences that the encoder is trained on beside the task's own: a few minutes on two cores."""
-RECIPE: dict[str, Any] = {"p_mask": 0.1, "p_pos": 0.1, "p_ngram": 0.25}
-RECIPE |= {"ngram_min": 1, "ngram_max": 5, "seed": 1, "tasks": None}
-ORIGINAL = RECIPE | {"p_mask": 0.0, "p_pos": 0.0, "p_ngram": 0.0}
+RECIPE = {"p_mask": 0.1, "p_pos": 0.1, "p_ngram": 0.25, "ngram_max": 5}
 _BATCH = 64
 _SHORT_STEPS = 378
 """Six epochs of 4,028 rows, after which training on labels alone no longer improves."""
@@ -81,12 +79,9 @@ def optimisers(names: tuple[str, ...], labelled: int, transfer: int) -> dict[str
     for group, (rates, members) in _GROUPS.items():
         if not set(members) & set(names):
             continue
-        base = {"name": "adam", "learning_rates": rates, "schedule": "linear", "warmup": 0.0}
-        base |= {"batch_size": _BATCH}
-        rest = {"clip_norm": 1.0, "precision": "auto"}
-        short = {"epochs": epochs, "max_steps": None, "evaluate_every": None}
+        base = {"name": "adam", "learning_rates": rates, "schedule": "linear", "batch_size": _BATCH, "clip_norm": 1.0}
         long = {"epochs": 100, "max_steps": steps, "evaluate_every": steps // 10}
-        rows |= {f"{group}short": base | short | rest, f"{group}long": base | long | rest}
+        rows |= {f"{group}short": base | {"epochs": epochs}, f"{group}long": base | long}
     return rows
 
 
@@ -127,9 +122,7 @@ def _row(student: str, data: str, term: str, length: str, baseline: str | None) 
         "student": student,
         "start": _STARTS.get(student, "vectors"),
         "data": data,
-        "iterations": None,
         "objective": {term: 1.0},
         "optimiser": f"{group}{length}",
-        "baseline": baseline,
-        "tasks": None,
+        **({"baseline": baseline} if baseline else {}),
     }

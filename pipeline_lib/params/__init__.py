@@ -17,8 +17,15 @@ from pipeline_lib.params.encoders import (
     SentenceVectors,
 )
 from pipeline_lib.params.file import Params, check_params, load_params
-from pipeline_lib.params.joint import JOINT_OBJECTIVE, Joint
-from pipeline_lib.params.methods import Method, Objective, Optimiser, TeacherRuns, register_objective
+from pipeline_lib.params.methods import (
+    JOINT_OBJECTIVE,
+    Joint,
+    Method,
+    Objective,
+    Optimiser,
+    TeacherRuns,
+    register_objective,
+)
 from pipeline_lib.params.models import (
     AnswerFiles,
     Average,
@@ -77,13 +84,14 @@ from pipeline_lib.params.task_sources import (
     Split,
 )
 from pipeline_lib.params.tasks import POOL, UNLABELLED, AugmentParams, SplitParams, Task
-from pipeline_lib.params.transfer import Recipe, Tagger
-from pipeline_lib.params.wikipedia import (
+from pipeline_lib.params.texts import (
     CorpusFiles,
     CorpusSource,
     HubCorpus,
     PackageCorpus,
+    Recipe,
     Splitter,
+    Tagger,
     Validation,
     Wikipedia,
 )

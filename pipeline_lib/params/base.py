@@ -61,3 +61,29 @@ class PinnedPackage(Section):
     requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9.]+$")]
     artifact: Literal["wheel", "sdist"]
     sha256: Sha256
+
+
+class InPackage(PinnedPackage):
+    """A source inside a package of the package index."""
+
+    kind: Literal["package"]
+
+
+class InFiles(Section):
+    """A source in the user's own files, below ``inputs``."""
+
+    kind: Literal["files"]
+
+
+class OnHub(Section):
+    """A source on the Hugging Face hub at a pinned revision, or a local folder in its layout."""
+
+    kind: Literal["hub"]
+    revision: Revision
+
+
+class DataOnHub(OnHub):
+    """A data set on the hub, and one of its configurations (null: it has none)."""
+
+    dataset: str
+    config: str | None

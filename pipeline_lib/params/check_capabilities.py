@@ -2,8 +2,7 @@
 
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.params.encoders import GeneralEncoder
-from pipeline_lib.params.joint import Joint
-from pipeline_lib.params.methods import RUNNING, Method
+from pipeline_lib.params.methods import RUNNING, Joint, Method
 from pipeline_lib.params.schema import Params
 
 

@@ -6,9 +6,8 @@ from pipeline_lib.base.layout import HELDOUT, STATES
 from pipeline_lib.params.base import references
 from pipeline_lib.params.check_capabilities import check_demands, check_layers
 from pipeline_lib.params.encoders import STARTS, GeneralEncoder
-from pipeline_lib.params.joint import JOINT_OBJECTIVE, Joint
 from pipeline_lib.params.measured import check_measured
-from pipeline_lib.params.methods import Method
+from pipeline_lib.params.methods import JOINT_OBJECTIVE, Joint, Method
 from pipeline_lib.params.models import Average, Teacher
 from pipeline_lib.params.schema import Params
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from pipeline_lib.params.base import Count, Positive, Ref, Section, Seed
+from pipeline_lib.params.base import Count, Positive, Ref, Section
 from pipeline_lib.params.methods import RUNNING, Objective, TeacherRuns
-from pipeline_lib.params.models import TeacherFormat
+from pipeline_lib.params.models import OutputFiles
 
 STARTS = ("vectors", "random", "model")
 """What a student can start from besides an encoder: word vectors, random weights, or the layers of
@@ -19,34 +19,31 @@ a pretrained model."""
 
 
 VectorStorage = Literal["float32", "float16", "int8"]
+Pooling = Literal["cls", "mean", "pooler"]
 
 
-class SentenceVectors(Section):
-    """A model's vectors of the sentences that encoders are trained on.
+class PooledVectors(Section):
+    """A model's vectors of sentences.
 
     ``model`` is a name in ``models``; ``max_length``: word pieces per sentence; longer ones are
     truncated.  ``pooling``: the last layer's first state (Wu et al. 2020, section 3.1), the mean
-    over its tokens, or the pooler's output.  ``storage``: the number format in the shards.
+    over its tokens, or the pooler's output.
     """
 
     model: Annotated[str, Ref("models")]
     max_length: Annotated[int, Field(ge=4)]
-    pooling: Literal["cls", "mean", "pooler"]
+    pooling: Pooling
+
+
+class SentenceVectors(PooledVectors):
+    """The vectors that encoders are trained on; ``storage``: the number format in the shards."""
+
     storage: VectorStorage
 
 
-class SentenceVectorFiles(Section):
-    """Sentence vectors read from files: those of an embedding API, or of any model.
+class SentenceVectorFiles(OutputFiles):
+    """Sentence vectors read from files: those of an embedding API, or of any model."""
 
-    ``files`` are below ``inputs``.  ``format`` null: by file extension.  ``mask`` is what their
-    texts write for a masked word.  ``provenance`` is copied into the manifests: model, revision,
-    licence or terms.  ``storage``: the number format in the shards.
-    """
-
-    files: Annotated[list[str], Field(min_length=1)]
-    format: TeacherFormat | None
-    mask: Annotated[str, Field(min_length=1)]
-    provenance: dict[str, str]
     storage: VectorStorage
 
 
@@ -62,39 +59,40 @@ AnySentenceVectors = Annotated[
 ]
 
 
-class Encoder(Section):
+class SentenceTrained(Section):
+    """A student that learns from sentences of Wikipedia, once, whatever ``seeds`` says.
+
+    ``wikipedia`` can be left out: so many of them are used, not all that were split.
+    """
+
+    student: Annotated[str, Ref("students")]
+    wikipedia: Count | None = None
+    optimiser: Annotated[str, Ref("optimisers")]
+
+
+class Encoder(SentenceTrained):
     """A student's encoder, trained to match sentence vectors (Wu et al. 2020).
 
-    ``student`` has the architecture bilstm_sra, or dse with a ``width``.  ``wikipedia`` is how many
-    Wikipedia sentences are used (null: all that were split).  ``min_count``: how often a word must
-    occur in them to be known.  ``tasks`` names the tasks whose words the vocabulary includes, each
+    ``student`` has the architecture bilstm_sra, or dse with a ``width``.  ``min_count``: how often a word must
+    occur in Wikipedia's sentences to be known.  ``tasks`` names the tasks whose words the vocabulary includes, each
     with the transfer set whose sentences join the corpus, or null.  A dse uses its model's word
     pieces and has no vocabulary of its own.  ``centre`` subtracts the mean vector from the targets.
     """
 
-    student: Annotated[str, Ref("students")]
-    wikipedia: Count | None
     min_count: Positive
     tasks: Annotated[dict[str, str | None], Ref("tasks")]
     centre: bool
-    optimiser: Annotated[str, Ref("optimisers")]
-    seed: Seed
 
 
-class GeneralEncoder(Section):
+class GeneralEncoder(SentenceTrained):
     """A Transformer trained from random weights to match a model's layers (Jiao et al. 2020).
 
     General distillation, section 3.2 of the paper.  ``student`` has the architecture bert; the
     model that runs beside it is the student's ``model``, whose layers ``teacher_runs`` names.
-    ``wikipedia`` is how many Wikipedia sentences are used (null: all that were split).
     """
 
-    student: Annotated[str, Ref("students")]
-    wikipedia: Count | None
     teacher_runs: TeacherRuns
     objective: Objective
-    optimiser: Annotated[str, Ref("optimisers")]
-    seed: Seed
 
     @model_validator(mode="after")
     def _consistent(self) -> "GeneralEncoder":
@@ -119,8 +117,8 @@ class CatalogueRow(Section):
     """Wikipedia's training sentences, embedded by an encoder into a searchable index.
 
     ``encoder``: a row of ``encoders``.
-    ``approximate``: the library of an approximate index beside them, or null.
+    ``approximate`` can be left out: the library of an approximate index beside them.
     """
 
     encoder: Annotated[str, Ref("encoders")]
-    approximate: Literal["usearch", "faiss"] | None
+    approximate: Literal["usearch", "faiss"] | None = None

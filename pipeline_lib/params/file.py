@@ -131,6 +131,10 @@ def _is_tag(path: list[Any], i: int) -> bool:
 
 
 def _nearest(key: str) -> str:
-    known = {name for section in Section.__subclasses__() for name in section.model_fields} | {*Range.model_fields}
+    known = {name for section in _sections(Section) for name in section.model_fields} | {*Range.model_fields}
     close = difflib.get_close_matches(key, sorted(known), n=1)
     return f" (did you mean `{close[0]}`?)" if close else ""
+
+
+def _sections(base: type[Section]) -> set[type[Section]]:
+    return {base}.union(*map(_sections, base.__subclasses__()))

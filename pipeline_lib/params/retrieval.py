@@ -5,12 +5,17 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipeline_lib.params.base import Name, Positive, Ref, Section
+from pipeline_lib.params.encoders import PooledVectors, Pooling
 from pipeline_lib.params.task_sources import Split
 
-Pooling = Literal["cls", "mean", "pooler"]
+
+class OfTask(Section):
+    """What belongs to a task."""
+
+    task: Annotated[str, Ref("tasks")]
 
 
-class TaskPairs(Section):
+class TaskPairs(OfTask):
     """The pairs of a task's split: first sentences are the queries, second ones the documents.
 
     ``relevant`` is the label of a pair whose second sentence answers the first, or the lowest such
@@ -18,20 +23,18 @@ class TaskPairs(Section):
     """
 
     kind: Literal["task"]
-    task: Annotated[str, Ref("tasks")]
     split: Split
     relevant: float | str
     graded: bool
 
 
-class StudentSystem(Section):
+class StudentSystem(OfTask):
     """A method's students: each sentence's vector, compared by f or by the cosine.
 
     ``label`` is the class whose probability f ranks by; null for a regression or the cosine.
     """
 
     kind: Literal["student"]
-    task: Annotated[str, Ref("tasks")]
     method: str
     score: Literal["f", "cosine"]
     label: str | None
@@ -44,13 +47,10 @@ class EncoderSystem(Section):
     encoder: Annotated[str, Ref("encoders")]
 
 
-class ModelSystem(Section):
-    """The cosine of a pretrained model's vectors, as ``sentence_vectors`` describes them."""
+class ModelSystem(PooledVectors):
+    """The cosine of a pretrained model's vectors."""
 
     kind: Literal["model"]
-    model: Annotated[str, Ref("models")]
-    pooling: Pooling
-    max_length: Annotated[int, Field(ge=4)]
 
 
 class RerankedSystem(Section):
@@ -64,13 +64,12 @@ class RerankedSystem(Section):
 RankingSystem = Annotated[StudentSystem | EncoderSystem | ModelSystem | RerankedSystem, Field(discriminator="kind")]
 
 
-class TeacherOrder(Section):
+class TeacherOrder(OfTask):
     """A cross-encoder that reads each query with the first ``pool`` results of every system.
 
     ``teacher`` is one of ``task``; ``label`` the class whose probability it ranks by, null for a regression.
     """
 
-    task: Annotated[str, Ref("tasks")]
     teacher: str
     label: str | None
     pool: Positive
@@ -95,13 +94,12 @@ class Retrieval(Section):
         return max(*self.at, *tops, self.teacher.pool if self.teacher else 1)
 
 
-class Similarity(Section):
+class Similarity(OfTask):
     """The untuned similarity of a task's pairs (Wu et al. 2020, section 4.5 and table 5).
 
     The cosine of the vectors of ``encoders``, and of ``model`` with each of ``poolings``.
     """
 
-    task: Annotated[str, Ref("tasks")]
     encoders: Annotated[list[str], Ref("encoders")]
     model: Annotated[str, Ref("models")]
     poolings: list[Pooling]

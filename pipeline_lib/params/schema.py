@@ -1,23 +1,38 @@
 """The schema of the whole of params.yaml, and what follows from its rows."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.params.base import Name, Positive, Section, Seed
 from pipeline_lib.params.encoders import STARTS, AnyEncoder, AnySentenceVectors, CatalogueRow, Encoder, SentenceVectors
-from pipeline_lib.params.engine import EngineSettings
-from pipeline_lib.params.joint import Joint
-from pipeline_lib.params.methods import Method, Optimiser
+from pipeline_lib.params.methods import Joint, Method, Optimiser
 from pipeline_lib.params.models import ModelSource, Precompute, Teacher, Vocabulary
 from pipeline_lib.params.retrieval import Retrieval, Similarity
 from pipeline_lib.params.sources import MODELS, WIKIPEDIA, InputFile, RunSource, model_folder
 from pipeline_lib.params.students import AnyStudent, holds_students
 from pipeline_lib.params.tasks import Task
-from pipeline_lib.params.transfer import Recipe, Tagger
-from pipeline_lib.params.wikipedia import Wikipedia
+from pipeline_lib.params.texts import Recipe, Tagger, Wikipedia
+
+
+class LocalProcesses(Section):
+    """Worker processes on this machine: `workers` on a CPU, `per_accelerator` on each GPU, sharing its memory."""
+
+    kind: Literal["local"]
+    per_accelerator: Positive = 1
+
+
+class RayCluster(Section):
+    """A Ray cluster: the one at ``address``, or (null) one that is started on this machine."""
+
+    kind: Literal["ray"]
+    address: str | None
+
+
+EngineSettings = Annotated[LocalProcesses | RayCluster, Field(discriminator="kind")]
+"""What runs the jobs.  It changes no byte of any result."""
 
 
 @holds_students("students", lambda student: dict[Name, student])
@@ -26,8 +41,8 @@ class Params(Section):
 
     inputs: str
     device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")]
-    workers: Positive | None
-    engine: EngineSettings
+    workers: Positive | None = None
+    engine: EngineSettings = LocalProcesses(kind="local")
     tasks: Annotated[dict[Name, Task], Field(min_length=1)]
     tagger: Tagger
     transfer: Annotated[dict[Name, Recipe], Field(min_length=1)]

@@ -4,7 +4,7 @@ import glob
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline_lib.params.base import PinnedPackage, Section
+from pipeline_lib.params.base import DataOnHub, PinnedPackage, Section
 from pipeline_lib.params.encoders import SentenceVectorFiles
 from pipeline_lib.params.models import (
     AnswerFiles,
@@ -15,9 +15,8 @@ from pipeline_lib.params.models import (
     PackageParts,
     VectorFile,
 )
-from pipeline_lib.params.pool import OwnTexts
-from pipeline_lib.params.task_sources import GlueFolder, HubDataset, OwnFiles
-from pipeline_lib.params.wikipedia import CorpusFiles, HubCorpus
+from pipeline_lib.params.task_sources import GlueFolder, OwnFiles
+from pipeline_lib.params.texts import CorpusFiles, OwnTexts
 
 CONFIG = "config.json"
 """The file that every model's folder has."""
@@ -79,7 +78,7 @@ class RunSource:
     @property
     def hub(self) -> str | None:
         """Its name on the Hugging Face hub."""
-        if isinstance(self.settings, HubDataset | HubCorpus):
+        if isinstance(self.settings, DataOnHub):
             return self.settings.dataset
         return self.settings.model if isinstance(self.settings, HubModel) else None
 

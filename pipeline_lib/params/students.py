@@ -70,45 +70,41 @@ class StudentSettings(Section):
         return getattr(self, "width", None)
 
 
-class BiLSTM(StudentSettings):
+class WordStudent(StudentSettings):
+    """A student that starts from the vocabulary's vectors, and ends in a ReLU layer of ``classifier`` units."""
+
+    classifier: Positive
+    embeddings: Channels
+
+
+class BiLSTM(WordStudent):
     """The student of Tang et al. 2019, section 3.1."""
 
     recurrent: ClassVar[bool] = True
 
     architecture: Literal["bilstm"]
     hidden: Positive
-    classifier: Positive
-    embeddings: Channels
 
 
-class SentenceBiLSTM(StudentSettings):
+class SentenceBiLSTM(BiLSTM):
     """The student of Wu et al. 2020, section 3.1: its sentence vector has the teacher's width."""
 
-    recurrent: ClassVar[bool] = True
-
     architecture: Literal["bilstm_sra"]
-    hidden: Positive
     width: Positive
-    classifier: Positive
-    embeddings: Channels
 
 
-class CNN(StudentSettings):
+class CNN(WordStudent):
     """Convolutions over words (Kim 2014), future work in Tang et al. 2019, section 6."""
 
     architecture: Literal["cnn"]
     widths: Annotated[list[Positive], Field(min_length=1)]
     filters: Positive
-    classifier: Positive
-    embeddings: Channels
 
 
-class Static(StudentSettings):
-    """The mean of word vectors, and a ReLU layer."""
+class Static(WordStudent):
+    """The mean of word vectors."""
 
     architecture: Literal["static"]
-    classifier: Positive
-    embeddings: Channels
 
 
 class Linear(StudentSettings):
@@ -156,29 +152,37 @@ class BiAttentive(StudentSettings):
         return _without_repeats(self, "pools")
 
 
-class TransformerLayers(StudentSettings):
-    """Layers of a pretrained model: Liu 2020, section 4.1.3, and Sun et al. 2019 (BERT-PKD).
+class SequenceStudent(StudentSettings):
+    """A Transformer that reads the whole input in one sequence, as its model was trained.
 
-    ``model`` is a name in ``models``; ``layers`` are those of the model to use, counted from 0. ``pool``: the mean
-    of the layers' states of the first token (Liu), or the last layer's (Sun). ``classifier`` null: no ReLU layer.
-    ``dropout`` null: the model's own.  ``max_words`` counts word pieces, including special tokens.
+    ``model`` is a name in ``models``.  ``pool``: the mean of the layers' states of the first token (Liu), or the last
+    layer's (Sun).  ``classifier`` null: no ReLU layer.  ``max_words`` counts word pieces, including special tokens.
     """
 
     word_vectors: ClassVar[bool] = False
     joint: ClassVar[bool] = True
-    pretrained: ClassVar[bool] = True
 
-    architecture: Literal["transformer"]
     model: Annotated[str, Ref("models")]
-    layers: Annotated[list[Count], Field(min_length=1)]
     pool: Literal["mean", "last"]
     classifier: Positive | None
-    dropout: Fraction | None
 
     @property
     def reads(self) -> Reads:
-        """The whole input in one sequence, as the model was trained."""
+        """The whole input in one sequence."""
         return "sequence"
+
+
+class TransformerLayers(SequenceStudent):
+    """Layers of a pretrained model: Liu 2020, section 4.1.3, and Sun et al. 2019 (BERT-PKD).
+
+    ``layers`` are those of the model to use, counted from 0.  ``dropout`` null: the model's own.
+    """
+
+    pretrained: ClassVar[bool] = True
+
+    architecture: Literal["transformer"]
+    layers: Annotated[list[Count], Field(min_length=1)]
+    dropout: Fraction | None
 
     @property
     def state_count(self) -> int:
@@ -232,31 +236,19 @@ class SiameseTransformer(StudentSettings):
         return _without_repeats(self, "layers")
 
 
-class BERT(StudentSettings):
+class BERT(SequenceStudent):
     """A BERT of any size, such as those of Jiao et al. 2020 (TinyBERT), section 4.2.
 
-    ``model`` is a name in ``models``: the student reads that model's word pieces, and general distillation imitates
-    it.  ``depth`` is the number of layers, ``width`` the hidden size, which must be divisible by ``heads``, and
-    ``feedforward`` the inner size of a layer.  ``pool`` and ``classifier`` are those of :class:`TransformerLayers`.
-    ``max_words``, in word pieces including special tokens, is the number of its positions.
+    It reads the word pieces of ``model``, and general distillation imitates that.  ``depth`` is the number of layers,
+    ``width`` the hidden size, which must be divisible by ``heads``, and ``feedforward`` the inner size of a layer.
+    ``max_words`` is the number of its positions.
     """
 
-    word_vectors: ClassVar[bool] = False
-    joint: ClassVar[bool] = True
-
     architecture: Literal["bert"]
-    model: Annotated[str, Ref("models")]
     depth: Positive
     width: Positive
     heads: Positive
     feedforward: Positive
-    pool: Literal["mean", "last"]
-    classifier: Positive | None
-
-    @property
-    def reads(self) -> Reads:
-        """The whole input in one sequence."""
-        return "sequence"
 
     @property
     def layers(self) -> list[int]:

@@ -5,38 +5,37 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline_lib.base.file_formats import Format
-from pipeline_lib.params.base import Fraction, PinnedPackage, Probability, Revision, Section, Seed
+from pipeline_lib.params.base import DataOnHub, Fraction, InFiles, InPackage, Probability, Section
+from pipeline_lib.params.texts import Tables
 
 Split = Annotated[str, Field(pattern=r"^(train|all|unlabelled|(dev|test)(_[a-z0-9]+)?)$")]
 """A task can have more dev and test sets, as MNLI does: dev_mismatched, test_mismatched.  Texts of
 ``unlabelled``, whatever its columns, join the transfer sets that ask for them, without a label."""
 
 
-class PackageFiles(PinnedPackage):
-    """Text files inside a package of the Python package index."""
+class SplitFiles(Tables):
+    """The files of a task by split.
 
-    kind: Literal["package"]
-    files: dict[Split, str]
-    format: Format
-    columns: list[str] | None
-    encoding: str | None = None
-    quoted: bool | None = None
-
-
-class OwnFiles(Section):
-    """The user's own files, below ``inputs``; ``columns`` are the names for a headerless file.
-
-    A split is one file, or a list of files with the same columns, which are read one after the other.  The files
-    themselves tell their ``encoding``, and whether their cells are ``quoted``; where that is wrong, both may be set.
+    The files themselves tell their ``encoding``, and whether their cells are ``quoted``; where that is wrong, both may
+    be set.
     """
 
-    kind: Literal["files"]
-    files: dict[Split, str | list[str]]
-    format: Format
-    columns: list[str] | None
+    files: dict[Split, str]
     encoding: str | None = None
     quoted: bool | None = None
+
+
+class PackageFiles(SplitFiles, InPackage):
+    """Text files inside a package of the Python package index."""
+
+
+class OwnFiles(SplitFiles, InFiles):
+    """The user's own files.
+
+    A split is one file, or a list of files with the same columns, which are read one after the other.
+    """
+
+    files: dict[Split, str | list[str]]
 
     def paths_of(self, split: str) -> list[str]:
         """Return the paths of a split's files below ``inputs``."""
@@ -57,13 +56,9 @@ class GlueFolder(Section):
         return [Path(self.folder, self.files[split]).as_posix()]
 
 
-class HubDataset(Section):
-    """A data set on the Hugging Face hub at a pinned revision, or a local folder in its layout."""
+class HubDataset(DataOnHub):
+    """A data set on the hub."""
 
-    kind: Literal["hub"]
-    dataset: str
-    config: str | None
-    revision: Revision
     splits: dict[Split, str]
 
 
@@ -79,7 +74,6 @@ class NeighbourPairs(Section):
     same_article: Probability
     dev: Annotated[float, Field(gt=0.0, lt=1.0)]
     test: Fraction
-    seed: Seed
 
     @model_validator(mode="after")
     def _leaves_some(self) -> "NeighbourPairs":

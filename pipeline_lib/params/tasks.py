@@ -7,8 +7,8 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationInfo, field_v
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.kinds.kind import Range
 from pipeline_lib.params.base import Fraction, Positive, Section, Times
-from pipeline_lib.params.pool import Pool
 from pipeline_lib.params.task_sources import HubDataset, Source, Split
+from pipeline_lib.params.texts import Pool
 
 UNLABELLED, POOL = "unlabelled", "pool"
 
@@ -21,10 +21,10 @@ class SplitParams(Section):
 
 
 class AugmentParams(Section):
-    """Synthetic sentences per example, and the cap on the transfer set's rows (or null)."""
+    """Synthetic sentences per example, and the cap on the transfer set's rows, which can be left out."""
 
     n_iter: Annotated[int, Field(ge=0, le=10_000)]
-    cap: Positive | None
+    cap: Positive | None = None
 
 
 LabelColumn = str | list[str] | dict[Split, str | list[str]] | None

@@ -6,8 +6,8 @@ from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.params import Params
-from pipeline_lib.shards.training_records import ModelRecord, TrainingRecord
+from pipeline_lib.params import Params, Tuning
+from pipeline_lib.shards.training_records import SEED, ModelRecord, TrainingRecord
 
 Curve = dict[str, Any]
 """``system``, ``kind`` (teacher, method, joint, encoder), ``seed``, ``measure`` and ``history``: a list of step, epoch,
@@ -18,9 +18,9 @@ def task_curves(params: Params, task: str, layout: Layout) -> list[Curve]:
     """Return the curves of the task's teachers, of the methods by seed, and of joint students."""
     metric = params.task(task).metrics[0]
     curves = [
-        _curve(layout.teacher(task, name), name, "teacher", teacher.tuning.seed, metric)
+        _curve(layout.teacher(task, name), name, "teacher", SEED, metric)
         for name, teacher in params.teachers_of(task).items()
-        if hasattr(teacher.tuning, "seed")
+        if isinstance(teacher.tuning, Tuning)
     ]
     for name in params.methods_of(task):
         for seed in params.seeds:
@@ -31,9 +31,7 @@ def task_curves(params: Params, task: str, layout: Layout) -> list[Curve]:
 
 def encoder_curves(params: Params, layout: Layout) -> list[Curve]:
     """Return the curves of the encoders, which are trained without a task."""
-    curves = (
-        _curve(layout.encoder(name), name, "encoder", encoder.seed, "loss") for name, encoder in params.encoders.items()
-    )
+    curves = (_curve(layout.encoder(name), name, "encoder", SEED, "loss") for name in params.encoders)
     return [curve for curve in curves if curve is not None]
 
 

@@ -23,7 +23,7 @@ def made_up_task(**changes: Any) -> Task:
         "split": None,
         "blocks": 1,
         "train_fraction": 1.0,
-        "augment": {"n_iter": 1, "cap": None},
+        "augment": {"n_iter": 1},
     }
     return Task.model_validate(values | changes)
 

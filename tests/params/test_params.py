@@ -51,7 +51,7 @@ def test_yaml_is_1_2(tmp_path: Path) -> None:
     assert rates == inputs == 1
     (tmp_path / "p.yaml").write_text(text)
     params = load_params(tmp_path / "p.yaml")
-    assert params.teachers["minilm"].tuning.learning_rates == [2e-5, 1e-4]
+    assert params.optimisers["short"].learning_rates == [2e-5, 1e-4]
     assert params.inputs == "no"
 
 
@@ -107,12 +107,7 @@ def test_unknown_references(key: str, there: str) -> None:
     [
         ("transfer.full.p_mask", 1.5, "transfer.full.p_mask: "),
         ("transfer.full.p_mask", 0.95, "transfer.full: p_mask + p_pos must be"),
-        (
-            "transfer.full.substitution",
-            {"p": 0.4},
-            "transfer.full.substitution: this key is gone. Remove it: words are",
-        ),
-        ("transfer.full.ngram_min", 6, "transfer.full: ngram_min must be at most ngram_max"),
+        ("transfer.full.ngram_max", None, "transfer.full: p_ngram goes with ngram_max"),
         ("transfer.full.tasks", ["film"], "transfer.full.tasks: no task 'film'; there are movies"),
         ("transfer.full.tasks", [], "transfer.full.tasks: "),
         ("encoders.sra.tasks", {"neighbours": "full"}, "no transfer set 'full' of this task"),
@@ -158,11 +153,6 @@ def test_unknown_references(key: str, there: str) -> None:
         ("wikipedia.source.tags", "linux", "wikipedia.source.tags: "),
         ("wikipedia.source.form", "parquet", "wikipedia.source.form: "),
         ("wikipedia.splitter.model", None, "wikipedia.splitter: `model` goes with senter"),
-        ("wikipedia.keep", {"min_words": 5}, "wikipedia.keep: this key is gone. Remove it: sentences are"),
-        ("speed", {"repeats": 1}, "speed: this key is gone. Remove it: each form"),
-        ("methods.bilstm.repeat_originals", 5, "methods.bilstm.repeat_originals: this key is gone"),
-        ("tasks.movies.split.seed", 2, "tasks.movies.split.seed: this key is gone"),
-        ("teachers.minilm.tuning.warmup", 0.2, "teachers.minilm.tuning.warmup: this key is gone"),
         ("wikipedia.validation.share", 0.0, "wikipedia.validation.share: "),
         ("students.bilstm.dropout", 1.0, "students.bilstm.dropout: "),
         ("methods.bilstm.objective", {"labels": 0.5}, "methods.bilstm.objective: the weights"),

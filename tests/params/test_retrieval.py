@@ -54,18 +54,3 @@ def test_retrieval_by_students_of_pairs_read_at_once_is_refused() -> None:
 def test_faulty_rows_of_similarity_name_their_key(key: str, value: Any, message: str) -> None:
     raw = changed({"similarity": {"mine": SIMILARITY | {key: value}}})
     assert f"similarity.mine.{message}" in error_of(raw)
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("catalogues.wikipedia.storage", "float16"),
-        ("retrieval.mine.systems.sra.storage", "int8"),
-        ("retrieval.mine.systems.sra.documents", "model"),
-        ("retrieval.mine.systems.mini.dimensions", 64),
-        ("retrieval.mine.source.qrels", "test.tsv"),
-    ],
-)
-def test_keys_that_are_gone_say_what_to_use_instead(key: str, value: Any) -> None:
-    error = error_of(changed({"retrieval": {"mine": RETRIEVAL}, key: value}))
-    assert f"{key}: this key is gone. Remove it: " in error

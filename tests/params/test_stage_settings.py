@@ -49,7 +49,7 @@ def _each(stage: str, *tasks: str) -> set[str]:
         ("students", "bilstm", {"hidden": 99}, {*_each("train"), "train_joint@mtl"}),
         ("students", "bilstm_sra", {"classifier": 99}, {"train@neighbours", "pretrain@sra"}),
         ("joint", "mtl", {"start": "random"}, {"train_joint@mtl"}),
-        ("encoders", "sra", {"seed": 2}, {"pretrain@sra"}),
+        ("encoders", "sra", {"centre": False}, {"pretrain@sra"}),
         ("tasks", "movies", {"augment": {"n_iter": 9, "cap": None}}, set()),
         ("tasks", "movies", {"metrics": ["f1"]}, {"train@movies", "evaluate@movies", "train_joint@mtl"}),
     ],

@@ -132,7 +132,6 @@ def test_rows_start_from_a_joint_training_or_take_its_students() -> None:
         ("tasks", {"neighbours": "full"}, "joint.mtl.tasks.neighbours: no transfer set 'full'"),
         ("tasks", {}, "joint.mtl.tasks: "),
         ("tasks", {"movies": None}, "joint.mtl.tasks.movies: "),
-        ("sampling", "all", "joint.mtl.sampling: this key is gone. Remove it: every batch"),
     ],
 )
 def test_faulty_joint_trainings_name_their_key(key: str, value: Any, message: str) -> None:

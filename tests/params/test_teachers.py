@@ -72,7 +72,6 @@ def test_answers_in_files_and_averages_are_teachers() -> None:
         (averaged(of=["minilm", "other"]), "other does not answer all of movies that the average"),
         ({"teachers": TWO | {"llm": LLM | {"max_length": 9}}}, "`max_length` is how much a model"),
         ({"teachers": TWO | {"a": OWN | {"max_length": None}}}, "`max_length` is how much a model"),
-        ({"teachers.llm.tuning.floor": 0.01}, "teachers.llm.tuning.floor: is gone: probabilities below 0.0001"),
         ({"teachers.llm.tuning.format": "openai-batch"}, "teachers.llm.tuning.format: Input should be 'parquet', "),
         ({"tasks.movies.label": None}, "teachers.minilm.tasks: movies has no labels (`label`) in"),
         ({"tasks.movies.label": {"dev": "mean"}}, "`label` by split may name only splits of the source"),

@@ -40,7 +40,7 @@ TINY = {
     **{"feedforward": 40, "pool": "last", "classifier": None, "dropout": 0.1, "max_words": 64},
 }
 GENERAL = {
-    **{"student": "tiny", "wikipedia": None, "teacher_runs": {"layers": [3, 6]}, "seed": 1},
+    **{"student": "tiny", "wikipedia": None, "teacher_runs": {"layers": [3, 6]}},
     **{"objective": {"hidden": 1.0, "attentions": 1.0}, "optimiser": "short"},
 }
 VARIANTS = {
@@ -64,14 +64,7 @@ VARIANTS = {
         "wikipedia.source": {"kind": "hub", "dataset": "d", "config": None, "revision": HEX40, "split": "train"},
     },
     "neighbours": {
-        "tasks.movies.source": {
-            "kind": "neighbours",
-            "pairs": 100,
-            "same_article": 0.5,
-            "dev": 0.1,
-            "test": 0.1,
-            "seed": 1,
-        },
+        "tasks.movies.source": {"kind": "neighbours", "pairs": 100, "same_article": 0.5, "dev": 0.1, "test": 0.1},
         "tasks.movies.split": None,
     },
     "joint": {"joint": {"mtl": JOINT}},

@@ -98,10 +98,11 @@ def test_another_teacher_shares_no_output_with_the_first(workspace: Workspace) -
     first, keys = workspace.digests(OUTPUTS), workspace.entries("logits")
     old = read_manifest(workspace / OUTPUTS).made_from["teacher"]
 
-    def another_seed(params: Any) -> None:
-        params["teachers"][TEACHER]["tuning"]["seed"] = 2
+    def another_rate(params: Any) -> None:
+        [rate] = params["teachers"][TEACHER]["tuning"]["learning_rates"]
+        params["teachers"][TEACHER]["tuning"]["learning_rates"] = [rate / 2]
 
-    workspace.params(another_seed)
+    workspace.params(another_rate)
     workspace.stage("finetune_teacher").sound()
     assert workspace.stage("precompute").sound().tally == (SHARDS, BLOCKS)
     new = read_manifest(workspace / OUTPUTS).made_from["teacher"]

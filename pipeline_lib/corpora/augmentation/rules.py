@@ -19,6 +19,8 @@ from pipeline_lib.corpora.augmentation.lexicon import Lexicon, WordStrings
 from pipeline_lib.params import Recipe
 from pipeline_lib.shards.columns import FIRST, KEPT, MASKED, REPLACED, column_suffixes, for_sides
 
+SEED = 1
+"""Transfer sets are drawn once: seeds are for trainings."""
 _SENTENCE = [
     ("text", pa.string()),
     ("words", pa.list_(pa.string())),
@@ -171,7 +173,7 @@ Draw = Callable[[np.ndarray, str], np.ndarray]
 
 def _draw(words: _BlockWords, lexicon: Lexicon, recipe: Recipe, iteration: int) -> _Drawn:
     def draw(keys: np.ndarray, purpose: str) -> np.ndarray:
-        return uniform(keys, salt(recipe.seed, iteration, purpose))
+        return uniform(keys, salt(SEED, iteration, purpose))
 
     ids, rules = _change_words(words, lexicon, recipe, draw)
     spaces = words.spaces | _would_run_together(words, ids, rules)
@@ -179,8 +181,7 @@ def _draw(words: _BlockWords, lexicon: Lexicon, recipe: Recipe, iteration: int) 
     size = draw(words.draw_keys, "ngram size")
     position = draw(words.draw_keys, "ngram place")
     cut = draw(words.draw_keys, "ngram") < recipe.p_ngram
-    span = recipe.ngram_max - recipe.ngram_min + 1
-    lengths = np.minimum(recipe.ngram_min + (size * span).astype(np.int64), words.lengths)
+    lengths = np.minimum(1 + (size * (recipe.ngram_max or 1)).astype(np.int64), words.lengths)
     starts = (position * (words.lengths - lengths + 1)).astype(np.int64)
     starts, lengths = np.where(cut, starts, 0), np.where(cut, lengths, words.lengths)
     inside = words.positions - starts[words.rows]

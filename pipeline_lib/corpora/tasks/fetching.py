@@ -12,7 +12,7 @@ from pipeline_lib.corpora.tasks.labelled import raw_names, split_names
 from pipeline_lib.corpora.tasks.neighbours import write_pairs
 from pipeline_lib.corpora.tasks.pool import write_pool
 from pipeline_lib.params import GlueFolder, HubDataset, NeighbourPairs, OwnFiles, PackageFiles, Source
-from pipeline_lib.params.pool import Pool
+from pipeline_lib.params.texts import Pool
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.sources.archives import read_member
 from pipeline_lib.sources.files import existing_file, write_source

@@ -20,6 +20,7 @@ from pipeline_lib.params import NeighbourPairs
 from pipeline_lib.shards.shard_sets import ShardSet
 
 APART, NEIGHBOURS = "apart", "neighbours"
+SEED = 1
 SPLITS = ("train", "dev", "test")
 REMEDY = "Lower `pairs`, or split more articles (`wikipedia.sentences`)."
 
@@ -40,7 +41,7 @@ def write_pairs(source: NeighbourPairs, sentences: ShardSet, target: Path, where
     second = np.concatenate([firsts + 1, others])
     labels = np.repeat([NEIGHBOURS, APART], len(firsts))
     # Shuffled: the two pairs of a first sentence are apart, and the order reveals nothing.
-    mixed = splitmix64(corpus.keys[first] + corpus.keys[second] ^ salt("order", source.seed))
+    mixed = splitmix64(corpus.keys[first] + corpus.keys[second] ^ salt("order", SEED))
     order = np.argsort(mixed, kind="stable")
     for number, name in enumerate(SPLITS[: len(source.files)]):
         rows = order[corpus.splits[first[order]] == number]
@@ -73,7 +74,7 @@ class _Corpus:
     def of(cls, table: pa.Table, source: NeighbourPairs) -> "_Corpus":
         encoded = table["article"].combine_chunks().dictionary_encode()
         articles = encoded.indices.to_numpy().astype(np.int64)
-        drawn = uniform(string_keys(encoded.dictionary.to_pylist()), salt("split", source.seed))
+        drawn = uniform(string_keys(encoded.dictionary.to_pylist()), salt("split", SEED))
         ends = np.array([source.dev, source.dev + source.test])
         splits = np.array([1, 2, 0])[np.searchsorted(ends, drawn, side="right")]
         positions = table["position"].to_numpy()
@@ -90,7 +91,7 @@ def _choose(corpus: _Corpus, source: NeighbourPairs, where: str) -> np.ndarray:
             f"{where}.pairs: {source.pairs:,} pairs need {wanted:,} neighbours, data/wikipedia has "
             f"{len(corpus.firsts):,}. {REMEDY}"
         )
-    hashes = splitmix64(corpus.keys[corpus.firsts] ^ salt("choose", source.seed))
+    hashes = splitmix64(corpus.keys[corpus.firsts] ^ salt("choose", SEED))
     return corpus.firsts[np.argsort(hashes, kind="stable")[:wanted]]
 
 
@@ -101,8 +102,8 @@ def _not_following(corpus: _Corpus, firsts: np.ndarray, source: NeighbourPairs, 
     by_article = seconds[np.argsort(corpus.articles[seconds], kind="stable")]
     starts = np.searchsorted(corpus.articles[by_article], np.arange(corpus.articles.max(initial=0) + 2))
     by_split = [by_article[corpus.splits[by_article] == number] for number in range(len(SPLITS))]
-    draws = splitmix64(corpus.keys[firsts] ^ salt("negative", source.seed))
-    inside = uniform(corpus.keys[firsts], salt("same article", source.seed)) < source.same_article
+    draws = splitmix64(corpus.keys[firsts] ^ salt("negative", SEED))
+    inside = uniform(corpus.keys[firsts], salt("same article", SEED)) < source.same_article
     partners = []
     for row, draw, same in zip(firsts.tolist(), draws.tolist(), inside.tolist(), strict=True):
         article = corpus.articles[row]

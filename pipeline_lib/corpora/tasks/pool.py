@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.base.hashing import salt, splitmix64, string_keys
-from pipeline_lib.params.pool import OwnTexts, PackageTexts, Pool, TextColumn, WikipediaTexts
+from pipeline_lib.params.texts import OwnTexts, PackageTexts, Pool, TextColumn, WikipediaTexts
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.sources.archives import read_member
 from pipeline_lib.sources.files import existing_file

@@ -55,20 +55,18 @@ def vector_file(source: Path) -> Path:
     return path
 
 
-def write_vocabulary(
-    sets: Sequence[ShardSet], min_count: int, params: Vocabulary, source: Path, target: Path
-) -> tuple[int, int]:
+def write_vocabulary(sets: Sequence[ShardSet], params: Vocabulary, source: Path, target: Path) -> tuple[int, int]:
     """Write the words of prepared sets with their vectors into ``target``; the store may have them.
 
-    :param min_count: rarer words become unknown; :param source: from :func:`vector_source`.
+    :param source: from :func:`vector_source`.
     :returns: how many words there are, special tokens included, and how many values each has.
     """
     texts = [[shard.sha256 for shard in part.manifest.shards] for part in sets]
-    settings = [texts, min_count, params.model_dump(), sha256_folder(source)]
+    settings = [texts, params.model_dump(), sha256_folder(source)]
     kept = Trained("vocabularies", sha256_json([*settings, code_fingerprint(__name__)]))
     if not kept.is_whole():
         counted = count_normalised(count_words(part.table() for part in sets), params.lowercase)
-        selected = select_words(counted, min_count)
+        selected = select_words(counted, 1)
         with kept.writing() as folder:
             save_vocabulary(folder, *build_vocabulary(selected, params, source))
     kept.link_into(target, counted_as="vocabularies")

@@ -34,7 +34,7 @@ from pipeline_lib.models.students.vocabulary import (
 )
 from pipeline_lib.params import Encoder, Optimiser, Params, StudentSettings
 from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.shards.training_records import VectorEncoderRecord
+from pipeline_lib.shards.training_records import SEED, VectorEncoderRecord
 from pipeline_lib.shards.training_texts import training_texts
 from pipeline_lib.shards.vectors import StoredVectors, unit
 from pipeline_lib.text.batches import LengthSorted
@@ -81,8 +81,8 @@ class EncoderTraining(TrainingSpec):
 
     @property
     def seed(self) -> int:
-        """The row's own seed."""
-        return self.row.seed
+        """Whatever the row: it is trained once."""
+        return SEED
 
     @property
     def model(self) -> Path | None:
@@ -93,7 +93,7 @@ class EncoderTraining(TrainingSpec):
     @property
     def made_from(self) -> Any:
         """What it is made of, without names."""
-        row = self.row.model_dump(exclude={"student", "optimiser", "wikipedia", "tasks", "seed"})
+        row = self.row.model_dump(exclude={"student", "optimiser", "wikipedia", "tasks"})
         return [
             row,
             self.student.model_dump(exclude={"model"}),
@@ -160,7 +160,7 @@ class EncoderTraining(TrainingSpec):
         for task in self.row.tasks:
             words = count_words(self._texts(task).tables())
             task_counts = count_normalised(words, vocabulary.lowercase)
-            kept |= set(select_words(task_counts, vocabulary.min_count))
+            kept |= set(task_counts)
             counts += task_counts
         return select_words(Counter({word: counts[word] for word in kept}), 1)
 
@@ -240,7 +240,7 @@ def encoder_row(params: Params, name: str, layout: Layout, device: str) -> Train
     def spec(_: int, rate: float) -> EncoderTraining:
         return EncoderTraining(params, name, layout, rate, device)
 
-    return TrainingRow(name, rates, [encoder.seed], spec)
+    return TrainingRow(name, rates, [SEED], spec)
 
 
 def check_vectors(training: EncoderTraining) -> None:

@@ -20,7 +20,7 @@ from pipeline_lib.models.students.check_student import check_beside, check_fits
 from pipeline_lib.models.students.student import attend_quickly
 from pipeline_lib.params import BERT, GeneralEncoder, Optimiser, Params
 from pipeline_lib.shards.references import SetReference
-from pipeline_lib.shards.training_records import EncoderRecord
+from pipeline_lib.shards.training_records import SEED, EncoderRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences
@@ -56,13 +56,13 @@ class GeneralTraining(TrainingSpec):
 
     @property
     def seed(self) -> int:
-        """The row's own seed."""
-        return self.row.seed
+        """Whatever the row: it is trained once."""
+        return SEED
 
     @property
     def made_from(self) -> Any:
         """The row, the student and the model without names, and the sentences."""
-        row = self.row.model_dump(exclude={"student", "optimiser", "wikipedia", "seed"})
+        row = self.row.model_dump(exclude={"student", "optimiser", "wikipedia"})
         student = self.student.model_dump(exclude={"model"})
         sets = [self.sentences.digest, self.rows, self.held_back.digest]
         return [row, student, sha256_folder(self.model), *sets]
@@ -132,4 +132,4 @@ def general_row(params: Params, name: str, layout: Layout, device: str) -> Train
     def spec(_: int, rate: float) -> GeneralTraining:
         return GeneralTraining(name, row, student, optimiser, model, *sets, rate, device)
 
-    return TrainingRow(name, optimiser.learning_rates, [row.seed], spec)
+    return TrainingRow(name, optimiser.learning_rates, [SEED], spec)

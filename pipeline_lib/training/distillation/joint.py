@@ -205,7 +205,7 @@ def write_joint_vocabulary(params: Params, name: str, layout: Layout) -> int:
     row, settings = params.joint[name], params.vocabulary
     sets = [training_texts(layout.split(task, "train")) for task in row.tasks]
     source, target = vector_source(settings, layout), layout.joint_vocabulary(name)
-    words, _ = write_vocabulary(sets, 1, settings, source, target)
+    words, _ = write_vocabulary(sets, settings, source, target)
     return words
 
 

@@ -30,7 +30,7 @@ from pipeline_lib.shards.columns import texts
 from pipeline_lib.shards.fingerprint import code_outside
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.shards.training_records import TeacherRecord, TrainingRecord, TunedTeacherRecord
+from pipeline_lib.shards.training_records import SEED, TeacherRecord, TrainingRecord, TunedTeacherRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.checkpoint import Progress
@@ -155,7 +155,7 @@ class TeacherTraining(TrainingSpec):
     @property
     def seed(self) -> int:
         """The seed of the teacher's tuning."""
-        return self.optimiser.seed
+        return SEED
 
     @property
     def made_from(self) -> Any:
@@ -226,7 +226,7 @@ def teacher_row(
     def spec(_: int, rate: float) -> TeacherTraining:
         return kind(*same, rate, device, precision)
 
-    return TrainingRow(name, teacher.tuning.learning_rates, [teacher.tuning.seed], spec)
+    return TrainingRow(name, teacher.tuning.learning_rates, [SEED], spec)
 
 
 def describe(teacher: Teacher, train: Data, task: Task, max_length: int) -> Fields:

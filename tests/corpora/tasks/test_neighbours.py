@@ -21,7 +21,7 @@ ARTICLES, SENTENCES = 60, 30
 
 
 def source(**changes: object) -> NeighbourPairs:
-    values = {"kind": "neighbours", "pairs": 600, "same_article": 0.5, "seed": 1}
+    values = {"kind": "neighbours", "pairs": 600, "same_article": 0.5}
     return NeighbourPairs.model_validate(values | {"dev": 0.2, "test": 0.2} | changes)
 
 
@@ -97,9 +97,7 @@ def test_pairs_are_what_they_say(sentences: Path, tmp_path: Path, make_task: Cal
 def test_more_pairs_add_to_fewer(sentences: Path, tmp_path: Path) -> None:
     few, many = pairs(sentences, tmp_path, pairs=200), pairs(sentences, tmp_path, pairs=400)
     assert all(set(few[split]) <= set(many[split]) for split in few)
-    again = pairs(sentences, tmp_path, pairs=200)
-    assert again == few
-    assert pairs(sentences, tmp_path, pairs=200, seed=2) != few
+    assert pairs(sentences, tmp_path, pairs=200) == few
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])

@@ -19,7 +19,7 @@ from pipeline_lib.corpora.tasks.labelled import Example, read_examples
 from pipeline_lib.corpora.tasks.pool import write_pool
 from pipeline_lib.corpora.tasks.preparation import prepare_task
 from pipeline_lib.params import OwnFiles, Recipe, Tagger, Task
-from pipeline_lib.params.pool import Pool
+from pipeline_lib.params.texts import Pool
 from pipeline_lib.results.splits import prepared_line
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import Manifest, ShardSet

@@ -72,7 +72,7 @@ def test_pieces_are_the_models_first_in_the_words_scripts(tmp_path: Path) -> Non
     rows = np.outer(np.arange(len(vocabulary)), [1, 1]).astype(np.float32)
     save_file({"word_embeddings.weight": rows}, tmp_path / "model.safetensors")
     vectors = {"kind": "model", "model": "m"}
-    params = {"lowercase": True, "min_count": 1, "extra_words": 0, "dimensions": None}
+    params = {"lowercase": True, "extra_words": 0, "dimensions": None}
     every = ["fi", "##lm", "##g", "##s", "##x", "goes"]
     for count, added in ((0, []), (2, every[:2]), (9, every)):
         settings = Vocabulary(**params, pieces=count, vectors=vectors)
@@ -121,7 +121,7 @@ def test_reducing_keeps_the_greatest_variance() -> None:
         reduce_vectors(np.ones((3, 6)), 7)
     # Pieces need a model.
     vectors = {"kind": "file", "path": "v.txt", "format": "glove"}
-    settings = {"lowercase": True, "min_count": 1, "extra_words": 0, "dimensions": None}
+    settings = {"lowercase": True, "extra_words": 0, "dimensions": None}
     with pytest.raises(ValidationError, match="let `vectors` be of kind model, or set 0"):
         Vocabulary.model_validate({**settings, "pieces": 1, "vectors": vectors})
 
@@ -157,7 +157,7 @@ def test_extra_words_are_those_that_the_tokenizer_can_produce(
     file = ["The", "Paris", "hello world", "don't", "Paris's", "nice"]
     (tmp_path / "vectors.txt").write_text("".join(f"{w} 1 2\n" for w in ["good", *file]))
     params = Vocabulary.model_validate({
-        "lowercase": lowercase, "min_count": 1, "extra_words": 3, "dimensions": None,
+        "lowercase": lowercase, "extra_words": 3, "dimensions": None,
         "vectors": {"kind": "file", "path": "vectors.txt", "format": "glove"},
     })  # fmt: skip
     tokenizer, _ = build_vocabulary(["good"], params, tmp_path)

@@ -15,7 +15,7 @@ import pytest
 from pipeline_lib.base import stage_records
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.params import load_params
-from pipeline_lib.params.engine import LocalProcesses
+from pipeline_lib.params.schema import LocalProcesses
 from pipeline_lib.shards.engine import local, make_engine
 from pipeline_lib.shards.engine.local import LocalEngine, accelerators
 from pipeline_lib.shards.engine.protocol import IN_FLIGHT, Report

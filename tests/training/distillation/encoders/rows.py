@@ -68,7 +68,7 @@ def make_params(optimiser: dict[str, Any], changes: dict[str, Any], student: dic
         **optimiser,
     }
     row = {"student": "bilstm_sra", "wikipedia": None, "min_count": 1, "tasks": {}}
-    row |= {"centre": False, "optimiser": "sra", "seed": 1}
+    row |= {"centre": False, "optimiser": "sra"}
     values["encoders"] = {"sra": row | changes}
     values["wikipedia"] = changed({})["wikipedia"]
     return check_params(values)

@@ -1,4 +1,4 @@
-"""``distill encode``: a vector per row, and none for a row that cannot be read."""
+"""``distill predict`` with an encoder: a vector per row, and none for a row that cannot be read."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ def test_a_row_that_cannot_be_read_has_no_vector(world: Path, out: str) -> None:
     write_encoder(Path("encoder"))
     lines = [json.dumps(GOOD), '{"text": ', '{"text": [1, 2]}', json.dumps(GOOD)]
     Path("in.jsonl").write_text("\n".join(lines))
-    output = distill("encode", "encoder", "in.jsonl", out, "--normalise")
+    output = distill("predict", "encoder", "--file", "in.jsonl", "--out", out, "--normalise")
     assert "rows that cannot be read, which get no vector: 2. in.jsonl: row 2 is not" in output
     if out == "v.npy":
         vectors = np.load(out)
@@ -40,5 +40,5 @@ def test_a_file_of_which_nothing_can_be_read_is_an_error(
 ) -> None:
     write_encoder(Path("encoder"))
     Path("in.jsonl").write_text("{\n[\n")
-    error = failing(monkeypatch, capsys, "encode", "encoder", "in.jsonl", "v.npy")
+    error = failing(monkeypatch, capsys, "predict", "encoder", "--file", "in.jsonl", "--out", "v.npy")
     assert "in.jsonl: row 1 is not valid JSON" in error and not Path("v.npy").exists()

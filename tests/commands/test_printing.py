@@ -77,7 +77,7 @@ COMMANDS = (
     "shards sample evil --json",
     "shards stats evil",
     "shards worklist evil --student {student}",
-    "index build made texts.txt --encoder data/encoders/sra --workers 1",
+    "index made texts.txt --encoder data/encoders/sra --workers 1",
     "search made {text}",
     "search made {text} --json",
 )
@@ -122,7 +122,7 @@ def test_a_long_value_is_shortened_in_an_error_and_the_remedy_stays(
 ) -> None:
     long = "x" * 1_000_000
     Path("in.csv").write_text(f"{long}\ngood\n")
-    error = failing(monkeypatch, capsys, "index", "build", "i", "in.csv", "--encoder", long[:200])
+    error = failing(monkeypatch, capsys, "index", "i", "in.csv", "--encoder", long[:200])
     assert len(error) < 2000
     error = failing(monkeypatch, capsys, "teacher", "check", "in.csv", "--task", long)
     assert len(error) < 2000 and error.startswith("error: ") and "xxx … " in error

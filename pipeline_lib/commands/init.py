@@ -3,6 +3,7 @@
 import shlex
 import sys
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.probabilities import Kind
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.terminal import say
 from pipeline_lib.base.workspace import check_pipeline, make_workspace
 from pipeline_lib.commands.options import PARAMS, Encoding, NoScm, Quoted, WrittenParams, read_options
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pipeline_lib.onboarding.teachers import Chosen
 
 EXAMPLE = "Example: distill init reviews.csv"
+Kind = StrEnum("Kind", [*KINDS])
 
 
 def init(
@@ -80,7 +82,7 @@ def init(
     options = replace(read_options(encoding=encoding, quoted=quoted), columns=_listed(columns) or None)
     dev_share, dev_file = _share_or_file(dev)
     test_share, test_file = _share_or_file(test)
-    overrides = Overrides(texts, label, kind, labels, _listed(metrics), positive, dev_share, test_share)
+    overrides = Overrides(texts, label, kind and kind.value, labels, _listed(metrics), positive, dev_share, test_share)
     request = proposal.Request(
         files,
         proposal.name_of(name, files),

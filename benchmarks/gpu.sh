@@ -29,7 +29,7 @@ PY
 cd "$work" || exit 1
 workspace "${PROFILE:-gpu}" >"$out/workspace.log" 2>&1 || { cat "$out/workspace.log"; exit 1; }
 part repro 480 python -m dvc repro
-distill account --json >"$out/account.json" 2>>"$out/repro.log"
+distill results --account --json >"$out/account.json" 2>>"$out/repro.log"
 [ -f metrics.json ] && cp metrics.json "$out/"
 model=${MODEL:-$(find data/raw/models -name config.json -printf '%h\n' 2>/dev/null | head -n 1)}
 task=$(find data/tasks -mindepth 1 -maxdepth 1 -printf '%f\n' 2>/dev/null | sort | head -n 1)

@@ -61,7 +61,7 @@ profile=$(realpath -m "${PROFILE:-$code/benchmarks/gpu_PART.yaml}")
 for name in ${PARTS:-mkd dse pkd}; do
     mkdir "$work/$name" && cd "$work/$name" || exit 1
     part "$name" "${limits[$name]:?"no such part"}" bash -c 'measure "$1"' measure "${profile//PART/$name}"
-    distill account --json >"$out/$name.account.json" 2>>"$out/$name.log"
+    distill results --account --json >"$out/$name.account.json" 2>>"$out/$name.log"
     python "$code/benchmarks/glue_table.py" --name "gpu_$name" --out "$out" >>"$out/$name.log" 2>&1 || failed=1
 done
 exit $failed

@@ -37,6 +37,6 @@ part() { # NAME SECONDS COMMAND...: run a part within its time, which ends with 
 distill() { python -m pipeline_lib.cli "$@"; }
 
 workspace() { # PROFILE: make this folder a workspace, with the files of INPUT
-    distill new --no-scm --profile "$1" . || return
+    distill init --no-scm && distill profile use "$1" || return
     [ -z "${INPUT:-}" ] || cp -r "$INPUT"/. data/input/
 }

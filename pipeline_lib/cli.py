@@ -8,14 +8,11 @@ from pipeline_lib import __version__
 from pipeline_lib.base.entry import guard
 from pipeline_lib.base.interrupts import end_quietly
 from pipeline_lib.commands import (
-    account,
     check,
-    encode,
     explain,
     export,
     index,
     init,
-    new,
     plan,
     predict,
     profile,
@@ -36,7 +33,7 @@ app = typer.Typer(
     help="Compress BERT-class models into students about 20 times smaller and 50 times faster.",
     epilog="Run the pipeline with: distill run, or dvc repro",
 )
-COMMANDS = (init, new, plan, run, check, verify, results, account, predict, explain, encode, export, index, search)
+COMMANDS = (init, plan, run, check, verify, results, predict, explain, export, index, search)
 for module in COMMANDS:
     name = module.__name__.rpartition(".")[2]
     app.command(name, epilog=module.EXAMPLE)(getattr(module, name))

@@ -63,7 +63,7 @@ def check_pipeline(folder: Path, force: bool = False) -> None:
     if path.exists() and not force and path.read_bytes() != shipped("pipeline.yaml").read_bytes():
         raise PotstillError(
             f"{path}: not the pipeline of this version. If an older version wrote it, replace it "
-            "with `distill new --force`; if it is another project's, use another folder."
+            "with `distill init --force`; if it is another project's, use another folder."
         )
 
 

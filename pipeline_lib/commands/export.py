@@ -1,9 +1,8 @@
 """``distill export``: writes a trained student in a format that loads without this library."""
 
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from typer import Argument, Option
 
@@ -12,14 +11,7 @@ from pipeline_lib.base.terminal import say
 EXAMPLE = "Example: distill export data/students/movies/bilstm_kd_ts/1 exported --to onnx-int8"
 
 
-class Target(StrEnum):
-    """Export formats: see docs/export.md."""
-
-    onnx = "onnx"
-    onnx_int8 = "onnx-int8"
-    numpy = "numpy"
-    sentence_transformers = "sentence-transformers"
-    hub = "hub"
+Target = Literal["onnx", "onnx-int8", "numpy", "sentence-transformers", "hub"]
 
 
 def export(
@@ -34,7 +26,7 @@ def export(
     tokenizer and one module that needs only numpy and tokenizers. `distill predict OUT` reads all three.
 
     sentence-transformers: SentenceTransformer(OUT, trust_remote_code=True).encode(texts) gives the
-    vectors of `distill encode`, for an encoder or a student that computes sentence vectors. The
+    vectors of `distill predict --vectors`, for an encoder or a student that computes sentence vectors. The
     code to trust is one file in OUT; a static student needs none.
 
     hub: pipeline("text-classification", OUT, trust_remote_code=True) of transformers gives the
@@ -44,7 +36,7 @@ def export(
     from pipeline_lib.models.checks import require_model
 
     require_model(model)
-    say(f"{out}: {to.value}, {_writer(to)(model, out)}")
+    say(f"{out}: {to}, {_writer(to)(model, out)}")
 
 
 def _writer(to: Target) -> Callable[[Path, Path], str]:
@@ -53,11 +45,11 @@ def _writer(to: Target) -> Callable[[Path, Path], str]:
     from pipeline_lib.exports.onnx import exporter
 
     writers = {
-        Target.onnx: exporter.export_onnx,
-        Target.onnx_int8: exporter.export_onnx_int8,
-        Target.numpy: numpy_export.export_numpy,
-        Target.sentence_transformers: _write_sentence_transformers,
-        Target.hub: hub.export_hub,
+        "onnx": exporter.export_onnx,
+        "onnx-int8": exporter.export_onnx_int8,
+        "numpy": numpy_export.export_numpy,
+        "sentence-transformers": _write_sentence_transformers,
+        "hub": hub.export_hub,
     }
     return writers[to]
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,8 @@ from typer import Argument, Option
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.options import Device, Encoding, FormatOption, Index, Quoted, input_path, read_options
+from pipeline_lib.params.encoders import Approximate
+from pipeline_lib.params.retrieval import Pooling
 
 if TYPE_CHECKING:
     from pipeline_lib.shards.engine.local import LocalEngine
@@ -20,27 +21,12 @@ EXAMPLE = "Example: distill index data/mine sentences.txt --encoder data/encoder
 REPORT_SECONDS = 5.0
 
 
-class Pooling(StrEnum):
-    """How a transformers model's hidden states become a sentence vector."""
-
-    cls = "cls"
-    mean = "mean"
-    pooler = "pooler"
-
-
-class Approximate(StrEnum):
-    """Libraries for approximate search, both optional extras."""
-
-    usearch = "usearch"
-    faiss = "faiss"
-
-
 def index(
     index: Index,
     file: Annotated[Path, Argument(help="Sentences: a file, a shard set's folder, or - for standard input.")],
     encoder: Annotated[Path | None, Option(help="Folder of an encoder or a student.")] = None,
     model: Annotated[Path | None, Option(help="Or the folder of a transformers model.")] = None,
-    pooling: Annotated[Pooling, Option(help="How the model's states are pooled.")] = Pooling.mean,
+    pooling: Annotated[Pooling, Option(help="How the model's states are pooled.")] = "mean",
     max_length: Annotated[int | None, Option(min=4, help="Word pieces the model reads; by default 128.")] = None,
     approximate: Annotated[Approximate | None, Option(help="Add an approximate index.")] = None,
     text: Annotated[str, Option("--text", help="Column or JSON key of the sentences.")] = "text",
@@ -62,14 +48,13 @@ def index(
 
     if (encoder is None) == (model is None):
         raise PotstillError("give either `--encoder` or `--model`, to embed the sentences.")
-    reference = EncoderReference.to(model, pooling.value, max_length) if model else EncoderReference.to(encoder)
+    reference = EncoderReference.to(model, pooling, max_length) if model else EncoderReference.to(encoder)
     source = input_path(file)
     if source is not None and not source.exists():
         raise PotstillError(f"{file}: not found. Give a file of sentences.")
     where, engine = _engine(device, workers)
     rows = read_rows(source, text, ids, read_options(reads, encoding, quoted))
-    kind = approximate and approximate.value
-    made, stats = build(index, IndexPass.of(reference, where), rows, engine, kind, _progress())
+    made, stats = build(index, IndexPass.of(reference, where), rows, engine, approximate, _progress())
     counts = made.shards.manifest.counts
     left_out = f"left out: {counts['empty']:,} empty, {counts['repeated']:,} repeated"
     say(f"{index}: {len(made):,} sentences; {stats}; {left_out}")

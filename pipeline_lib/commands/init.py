@@ -11,10 +11,11 @@ import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.terminal import say
 from pipeline_lib.base.workspace import check_pipeline, make_workspace
 from pipeline_lib.commands.options import PARAMS, Encoding, NoScm, Quoted, WrittenParams, read_options
-from pipeline_lib.onboarding.students import ARCHITECTURES
+from pipeline_lib.onboarding.students import ARCHITECTURES, Size
 
 if TYPE_CHECKING:
     from pipeline_lib.onboarding.findings import Findings
@@ -22,21 +23,14 @@ if TYPE_CHECKING:
     from pipeline_lib.onboarding.teachers import Chosen
 
 EXAMPLE = "Example: distill init reviews.csv"
-
-
-class Kind(StrEnum):
-    """What a label is."""
-
-    classification = "classification"
-    regression = "regression"
-    multilabel = "multilabel"
-
-
-Students = StrEnum("Students", [*ARCHITECTURES])
+Kind = StrEnum("Kind", [*KINDS])
 
 
 def init(
-    files: Annotated[list[Path], Argument(metavar="FILE...", help="CSV, TSV, JSON, Parquet, …; or a data folder.")],
+    context: typer.Context,
+    files: Annotated[
+        list[Path] | None, Argument(metavar="[FILE]...", help="CSV, TSV, JSON, Parquet, …; or a data folder.")
+    ] = None,
     name: Annotated[str | None, Option(help="The task's name; by default the file's.")] = None,
     text: Annotated[list[str] | None, Option(help="The text column; two (a,b) make a pair.")] = None,
     label: Annotated[
@@ -54,8 +48,8 @@ def init(
     unlabelled: Annotated[list[Path] | None, Option(help="More texts, a file or a folder; repeatable.")] = None,
     teacher: Annotated[str | None, Option(help="A row of `models`, a model folder or a file of answers.")] = None,
     students: Annotated[
-        Students, Option(help="Two small architectures, or just the fastest or the most accurate one.")
-    ] = Students.small,
+        Size, Option(help="Two small architectures, or just the fastest or the most accurate one.")
+    ] = "small",
     leave_out: Annotated[bool, Option("--leave-out", help="Leave out odd rows, in a copy of the files.")] = False,
     add: Annotated[bool, Option("--add", help="Keep the tasks that params.yaml has, and add this one.")] = False,
     no_scm: NoScm = False,
@@ -68,7 +62,13 @@ def init(
     overrides any guess. On a terminal, you are asked about anything ambiguous; elsewhere it is an
     error that names the flag. Files outside `inputs` are copied there. What differs from the
     default is written to profiles/NAME.yaml, and params.yaml is generated from it.
+
+    Without a FILE, the workspace is one of the bundled data; what is there already is left as it is, but for a
+    dvc.yaml of another version, which --force replaces.
     """
+    if not files:
+        _make_bundled(context, not no_scm, force)
+        return
     from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.commands.check import checked_summary
     from pipeline_lib.commands.init_findings import language_of, show, show_reading
@@ -87,7 +87,7 @@ def init(
         files,
         proposal.name_of(name, files),
         overrides,
-        ARCHITECTURES[students.value],
+        ARCHITECTURES[students],
         dev_file,
         test_file,
         options,
@@ -130,6 +130,21 @@ def init(
     for line in summary:
         say(line)
     _say_next(request.name, pair=len(inspection.understood.text) == 2)
+
+
+def _make_bundled(context: typer.Context, scm: bool, force: bool) -> None:
+    """Make a workspace of the bundled data, in this folder."""
+    from pipeline_lib.commands.profile import find_profile, write_params
+
+    for name in {*context.params} - {"no_scm", "force"}:
+        if context.get_parameter_source(name).name != "DEFAULT":
+            raise PotstillError(f"--{name.replace('_', '-')}: it describes a file. Name one: distill init FILE.")
+    for path in make_workspace(Path("."), scm, force):
+        say(f"written   {path}")
+    if not PARAMS.exists():
+        write_params(find_profile("default"), PARAMS)
+        say(f"written   {PARAMS}, from the profile default")
+    say("\nNext:  distill run    # or first other settings: distill profile list")
 
 
 def _check_teacher(teacher: "Chosen") -> None:

@@ -1,30 +1,22 @@
-"""``distill predict``: classify or score texts from the command line, a file or a pipe."""
+"""``distill predict``: classify, score or embed texts from the command line, a file or a pipe."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.file_formats import Format
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.terminal import say
 from pipeline_lib.base.text import as_utf8
-from pipeline_lib.commands.options import (
-    PARAMS,
-    Encoding,
-    InputFormat,
-    ParamsFile,
-    Quoted,
-    RawCells,
-    input_path,
-    read_options,
-)
+from pipeline_lib.commands.options import PARAMS, Encoding, ParamsFile, Quoted, RawCells, input_path, read_options
+from pipeline_lib.commands.vectors import ENDINGS, write_vectors
 from pipeline_lib.tables.input_texts import (
     SECOND_COLUMN,
     Columns,
@@ -34,49 +26,49 @@ from pipeline_lib.tables.input_texts import (
     of_lines,
     read_texts,
 )
-from pipeline_lib.tables.reader import LINES_COLUMN, input_format
+from pipeline_lib.tables.reader import LINES_COLUMN, ReadOptions, input_format
 
 if TYPE_CHECKING:
     from pipeline_lib.exports.opening import Predictor
     from pipeline_lib.models.serving import Router
+    from pipeline_lib.retrieval.sentence_rows import Rows
     from pipeline_lib.tables.answer_writer import AnsweredBatch
 
 EXAMPLE = 'Example: distill predict data/students/movies/bilstm_kd_ts/1 "A joy from start to end."'
 
 
-class OutputFormat(StrEnum):
-    """How answers are printed: tab-separated label, probability and text; or JSON lines."""
-
-    text = "text"
-    jsonl = "jsonl"
-
-
 def predict(
-    model: Annotated[Path, Argument(help="Folder of a student, trained or exported.")],
-    texts: Annotated[list[str] | None, Argument(metavar="[TEXT]...", help="Sentences to classify.")] = None,
+    model: Annotated[Path, Argument(help="Folder of a student or an encoder, trained or exported.")],
+    texts: Annotated[list[str] | None, Argument(metavar="[TEXT]...", help="Sentences to answer.")] = None,
     file: Annotated[Path | None, Option(help="Read from here: lines, or a table in any format.")] = None,
     text: Annotated[str | None, Option(help=f"A table's text column; by default {LINES_COLUMN}.")] = None,
     text2: Annotated[str | None, Option(help=f"For pairs, the second one; by default {SECOND_COLUMN}.")] = None,
     keep: Annotated[list[str] | None, Option(help="Another column to copy to the output; repeatable.")] = None,
     reads: Annotated[
-        InputFormat | None, Option("--input-format", help="Format of a pipe, or of a file with another suffix.")
+        Format | None, Option("--input-format", help="Format of a pipe, or of a file with another suffix.")
     ] = None,
     encoding: Encoding = None,
     quoted: Quoted = None,
-    out: Annotated[Path | None, Option(help="Write here: .csv, .jsonl, .parquet or .arrow.")] = None,
+    out: Annotated[
+        Path | None, Option(help="Write here: .csv, .jsonl, .parquet or .arrow; vectors: .npy, too.")
+    ] = None,
     prefix: Annotated[str, Option(help="Prepended to the names of answers in JSON and --out.")] = "",
     raw_cells: RawCells = False,
     form: Annotated[
-        OutputFormat, Option("--format", help="text: label, probability, sentence. jsonl: everything.")
-    ] = OutputFormat.text,
+        Literal["text", "jsonl"], Option("--format", help="text: label, probability, sentence. jsonl: everything.")
+    ] = "text",
     route: Annotated[float | None, Option(min=0, max=1, help="Share of sentences to pass on to the teacher.")] = None,
     threshold: Annotated[
         float | None, Option(min=0, max=1, help="Pass on sentences at or below this confidence.")
     ] = None,
     teacher: Annotated[Path | None, Option(help="Folder of the teacher; by default the student's own.")] = None,
     params: ParamsFile = PARAMS,
+    vectors: Annotated[bool, Option("--vectors", help="Write a student's sentence vectors, not its answers.")] = False,
+    normalise: Annotated[
+        bool, Option("--normalise", help="Scale vectors to length 1: dot products are cosines.")
+    ] = False,
 ) -> None:
-    """Classify or score texts with a student, in the order given.
+    """Classify or score texts with a student, or embed them with an encoder, in the order given.
 
     MODEL is a student's folder, or one that `distill export` wrote. Without TEXT and --file, sentences are read from
     standard input, one per line. For a student of sentence pairs, separate the two by a tab. From a table, the
@@ -88,23 +80,41 @@ def predict(
     With --route, about this share of the sentences, those the student is least sure of, goes to
     its teacher; the confidence threshold is taken from the task's dev split. --threshold sets it
     directly. Each line then says which of the two answered.
+
+    With an encoder, or --vectors, the sentence vector of each row is written to --out: as a table with the columns
+    text and vector, or, to .npy, only the vectors, in float32. An empty line gets the vector of an unknown word, and
+    a row that cannot be read has none (NaN in .npy), so that rows keep their order and number.
     """
+    from pipeline_lib.exports.contents import ENCODERS, content_of
     from pipeline_lib.exports.opening import load_student
     from pipeline_lib.tables import answer_writer
     from pipeline_lib.tables.writer import require_ending
 
-    if out is not None:
-        require_ending(out)
     options, source = read_options(reads, encoding, quoted), input_path(file)
+    of_vectors = vectors or content_of(model) in ENCODERS
+    if of_vectors and out is None:
+        raise PotstillError("--out: name the file to write the vectors to, such as vectors.arrow or vectors.npy.")
+    if normalise and not of_vectors:
+        raise PotstillError("--normalise: answers are not vectors. Give --vectors, too.")
+    if out is not None:
+        require_ending(out, ENDINGS if of_vectors else None)
     columns = _columns(bool(texts) or is_lines(source, options), text, text2, keep)
     _check_input(texts or [], source, out)
+    if of_vectors:
+        if text2 or keep or prefix or raw_cells or form != "text" or teacher or (route, threshold) != (None, None):
+            raise PotstillError(
+                f"{model}: vectors are written, not answers. Leave out --text2, --keep, --prefix, --raw-cells, "
+                "--format, --route, --threshold and --teacher."
+            )
+        write_vectors(model, _sentences(texts or [], source, columns.text, options), out, normalise)
+        return
     student = load_student(model)
     columns = _for_student(columns, student)
     router = _router(model, student, route, threshold, teacher, params)
     batches = _of_arguments(texts, columns) if texts else read_texts(source, columns, options)
     types = {} if texts else column_types(source, columns, options)
     as_json = partial(answer_writer.json_lines, prefix=prefix)
-    printed = answer_writer.text_lines if form is OutputFormat.text else as_json
+    printed = answer_writer.text_lines if form == "text" else as_json
 
     def show(answers: "AnsweredBatch") -> None:
         for line in printed(answers):
@@ -241,6 +251,14 @@ def _check_input(texts: list[str], file: Path | None, out: Path | None) -> None:
     if not texts and file is None and sys.stdin.isatty():
         raise PotstillError("no sentences: give them as arguments, by --file or by a pipe.")
     require_other(out, file)
+
+
+def _sentences(texts: list[str], source: Path | None, column: str, options: ReadOptions) -> "Iterable[Rows]":
+    from pipeline_lib.retrieval.sentence_rows import Rows, read_rows
+
+    if texts:
+        return [Rows([as_utf8(text, f"sentence {number}") for number, text in enumerate(texts, 1)])]
+    return read_rows(source, column, options=replace(options, keep_faulty=True))
 
 
 def _of_arguments(texts: list[str], columns: Columns) -> Iterator[TextBatch]:

@@ -1,12 +1,13 @@
-"""``distill results``: teacher and students side by side."""
+"""``distill results``: teacher and students side by side, and what the stages took."""
 
 from pathlib import Path
 from typing import Annotated
 
 from typer import Option
 
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.terminal import say_json
+from pipeline_lib.base.terminal import say, say_json
 from pipeline_lib.base.workspace import PIPELINE
 from pipeline_lib.commands.options import PARAMS, ParamsFile
 
@@ -15,6 +16,8 @@ EXAMPLE = "Example: distill results"
 
 def results(
     as_json: Annotated[bool, Option("--json", help="Print all figures as JSON instead.")] = False,
+    account: Annotated[bool, Option("--account", help="Show what each stage took when it last ran here.")] = False,
+    price: Annotated[float | None, Option(help="With --account: of an hour of this machine, in any money.")] = None,
     params: ParamsFile = PARAMS,
     data: Annotated[Path, Option(help="The folder of all artifacts.")] = Path("data"),
 ) -> None:
@@ -27,8 +30,15 @@ def results(
     number of parameters and, if measured, sentences per second on one core. Further labelled splits have tables of
     their own. Then retrieval and untuned similarity, if params.yaml has rows for them.
 
-    At the end, what the stages took when they last ran here; `distill account` shows each.
+    At the end, what the stages took when they last ran here. --account shows each: time, rows and tokens computed,
+    trainings, the share of the work that was stored, the most memory that one of its processes had, and the
+    accelerator. A stage that DVC skips keeps its figures.
     """
+    if account:
+        _print_account(Layout(data), price, as_json)
+        return
+    if price is not None:
+        raise PotstillError("--price: it is for the account. Give --account, too.")
     from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.base.flow import read_flow
     from pipeline_lib.params import load_params
@@ -69,3 +79,21 @@ def results(
         console.print(f"The stages' last runs: {totals(runs)}.", markup=False)
     if layout.page.exists():
         console.print(f"The same with charts and examples: {layout.page.resolve()}", markup=False)
+
+
+def _print_account(layout: Layout, price: float | None, as_json: bool) -> None:
+    from pipeline_lib.base.console import SafeConsole
+    from pipeline_lib.base.flow import read_flow
+    from pipeline_lib.results.account import account_table, stage_runs, totals
+    from pipeline_lib.results.terminal import print_table
+
+    flow = read_flow(PIPELINE, layout)
+    runs = stage_runs(flow)
+    cost = None if price is None else round(price * flow["seconds"] / 3600, 4)
+    if as_json:
+        say_json({"runs": runs, "seconds": flow["seconds"], "cost": cost}, indent=2)
+    elif not runs:
+        say(f"{layout.data}: no stage ran here yet. Run `distill run`.")
+    else:
+        print_table(SafeConsole(), account_table(runs))
+        say(totals(runs, cost))

@@ -2,16 +2,16 @@
 
 import sys
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.file_formats import Format
 from pipeline_lib.base.terminal import say, say_json
 from pipeline_lib.base.text import as_utf8
-from pipeline_lib.commands.options import Device, Encoding, Index, InputFormat, Quoted, input_path, read_options
+from pipeline_lib.commands.options import Device, Encoding, Index, Quoted, input_path, read_options
 
 if TYPE_CHECKING:
     from pipeline_lib.models.students.unknown_words import KnownWords
@@ -24,24 +24,6 @@ EXAMPLE = 'Example: distill search data/catalogues/wikipedia "A city in the nort
 BATCH = 256
 
 
-class By(StrEnum):
-    """What ranks the results: the cosine of the vectors, or the student's own comparison."""
-
-    cosine = "cosine"
-    student = "student"
-
-
-class Precision(StrEnum):
-    """Number formats of a student's comparison.
-
-    bfloat16 is faster on hardware with native support, and ``auto`` uses it there.
-    """
-
-    float32 = "float32"
-    bfloat16 = "bfloat16"
-    auto = "auto"
-
-
 def search(
     index: Index,
     query: Annotated[list[str] | None, Argument(metavar="[QUERY]...", help="What to look for.")] = None,
@@ -49,15 +31,19 @@ def search(
     text: Annotated[str, Option(help="Column or JSON key of the queries in that file.")] = "text",
     ids: Annotated[str | None, Option("--id", help="Column or JSON key of their ids, to print as well.")] = None,
     reads: Annotated[
-        InputFormat | None, Option("--format", help="Format of that file or of a pipe; by default from its name.")
+        Format | None, Option("--format", help="Format of that file or of a pipe; by default from its name.")
     ] = None,
     encoding: Encoding = None,
     quoted: Quoted = None,
     k: Annotated[int, Option(min=1, help="Results per query.")] = 10,
     as_json: Annotated[bool, Option("--json", help="JSON lines: query, its id if any, rank, id, text, score.")] = False,
     encoder: Annotated[Path | None, Option(help="The index's encoder, if it was moved.")] = None,
-    by: Annotated[By, Option(help="Rank by cosine, or by the comparison of the index's student.")] = By.cosine,
-    precision: Annotated[Precision, Option(help="Number format of --by student.")] = Precision.float32,
+    by: Annotated[
+        Literal["cosine", "student"], Option(help="Rank by cosine, or by the comparison of the index's student.")
+    ] = "cosine",
+    precision: Annotated[
+        Literal["float32", "bfloat16", "auto"], Option(help="Number format of --by student.")
+    ] = "float32",
     first: Annotated[
         str | None, Option(help="approximate:N: take N candidates from the approximate index first.")
     ] = None,
@@ -83,7 +69,7 @@ def search(
     options = read_options(reads, encoding, quoted)
     rows = _queries(query or [], input_path(queries), text, ids, options)
     opened, where = OpenIndex.open(index), str(resolve_device(device))
-    scorer = CosineScorer(where) if by is By.cosine else pair_scorer(opened, encoder, label, where, precision.value)
+    scorer = CosineScorer(where) if by == "cosine" else pair_scorer(opened, encoder, label, where, precision)
     way = Search(
         opened,
         opened.encoder.located(encoder).load(where),

@@ -1,8 +1,7 @@
 """``distill teacher``: checks files of answers or vectors, and writes the rows that need some."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from typer import Argument, Option
@@ -23,22 +22,7 @@ app = typer.Typer(
 )
 
 
-class RequestFormat(StrEnum):
-    """Formats of the rows that need an answer."""
-
-    jsonl = "jsonl"
-    openai_batch = "openai-batch"
-    anthropic_batch = "anthropic-batch"
-    gemini_batch = "gemini-batch"
-
-
-class VectorFormat(StrEnum):
-    """Formats of the sentences that need a vector."""
-
-    jsonl = "jsonl"
-    openai_batch = "openai-batch"
-
-
+RequestFormat = Literal["jsonl", "openai-batch", "anthropic-batch", "gemini-batch"]
 Model = Annotated[str | None, Option("--model", help="The batch's model; by default the one in `provenance`.")]
 
 
@@ -84,7 +68,7 @@ def requests(
     recipe: Annotated[str, Argument(help="One of its transfer sets or splits: dev, test.")],
     teacher: Annotated[str, Argument(help="A teacher of kind `answers`.")],
     out: Annotated[Path, Argument(help="The JSON lines file to write.")],
-    format: Annotated[RequestFormat, Option(help="Just the rows, or a batch of a provider's.")] = RequestFormat.jsonl,
+    format: Annotated[RequestFormat, Option(help="Just the rows, or a batch of a provider's.")] = "jsonl",
     model: Model = None,
     prompt: Annotated[
         Path | None, Option(help="Instructions for a batch's model, with {labels}, or {min} and {max}.")
@@ -110,10 +94,10 @@ def requests(
     known = recipe in loaded.recipes_of(task)
     inputs = ShardSet.open(layout.transfer(task, recipe) if known else layout.split(task, recipe))
     request = None
-    if format is not RequestFormat.jsonl:
+    if format != "jsonl":
         asked = _asked(model, settings.provenance, f"teachers.{teacher}.tuning")
         template = None if prompt is None else prompt.read_text(encoding="utf-8")
-        request = partial(request_of, format=format.value, asked=asked_of(asked, spec, template))
+        request = partial(request_of, format=format, asked=asked_of(asked, spec, template))
     paths = [Path(loaded.inputs) / path for path in settings.paths(task)]
     parts = (read_texts(part, settings.mask) for part in inputs.tables())
     count, note = write_requests(out, parts, paths, Answers(settings, spec), request)
@@ -125,7 +109,7 @@ def requests(
 @app.command("vector-requests", epilog="Example: distill teacher vector-requests sentences.jsonl")
 def vector_requests(
     out: Annotated[Path, Argument(help="The JSON lines file to write.")],
-    format: Annotated[VectorFormat, Option(help="Just the rows, or an OpenAI batch.")] = VectorFormat.jsonl,
+    format: Annotated[Literal["jsonl", "openai-batch"], Option(help="Just the rows, or an OpenAI batch.")] = "jsonl",
     model: Model = None,
     params: ParamsFile = PARAMS,
 ) -> None:
@@ -144,7 +128,7 @@ def vector_requests(
     loaded, request = load_params(params), None
     kind = vectors_of(loaded)
     settings = kind.settings
-    if format is VectorFormat.openai_batch:
+    if format == "openai-batch":
         asked = _asked(model, settings.provenance, "sentence_vectors")
         request = partial(embedding_request, model=asked)
     # If a model computes the vectors, there are no files.

@@ -26,7 +26,7 @@ class Content(StrEnum):
 STUDENTS = (Content.student, Content.exported_student)
 ENCODERS = (Content.encoder, Content.exported_encoder)
 _PREDICT = "Open it with `load_student` or `distill predict`."
-_ENCODE = "Open it with `load_encoder` or `distill encode`."
+_ENCODE = "Open it with `load_encoder` or `distill predict`."
 _REMEDIES = {
     **dict.fromkeys(STUDENTS, _PREDICT),
     **dict.fromkeys(ENCODERS, _ENCODE),

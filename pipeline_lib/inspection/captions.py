@@ -1,8 +1,10 @@
-"""Titles and explanations of the work lists."""
+"""Names of rules and work lists, with their titles and explanations."""
 
 from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
+RuleName = Literal["mask", "replace", "ngram", "original"]
+"""What was done to a row of a transfer set."""
 NEXT: Final = "label-next"
 ReviewName = Literal["uncertain", "labels", "student", "augmentation"]
 ListName = ReviewName | Literal["label-next"]

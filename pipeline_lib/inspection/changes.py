@@ -6,11 +6,11 @@ al. 2020, algorithm 1).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
+from pipeline_lib.inspection.captions import RuleName
 from pipeline_lib.shards.columns import FIRST, MASKED, REPLACED, SECOND
 
-RuleName = Literal["mask", "replace", "ngram", "original"]
 WORD_RULES: dict[int, RuleName] = {MASKED: "mask", REPLACED: "replace"}
 
 

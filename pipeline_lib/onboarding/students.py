@@ -5,9 +5,14 @@ follow from the number of rows.  Nothing here depends on a score.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
-ARCHITECTURES = {"small": ("bilstm", "static"), "speed": ("static",), "accuracy": ("transformer",)}
+Size = Literal["small", "speed", "accuracy"]
+ARCHITECTURES: dict[Size, tuple[str, ...]] = {
+    "small": ("bilstm", "static"),
+    "speed": ("static",),
+    "accuracy": ("transformer",),
+}
 """Architectures by choice: the fastest is a mean of word vectors, the most accurate three of the model's layers."""
 ENCODED, ENCODER = "bilstm_sra", "sra"
 """The student of pairs that starts from an encoder, and the encoder's row."""

@@ -18,6 +18,8 @@ STARTS = ("vectors", "random", "model")
 a pretrained model."""
 
 
+Approximate = Literal["usearch", "faiss"]
+"""Libraries for approximate search, both optional extras."""
 VectorStorage = Literal["float32", "float16", "int8"]
 Pooling = Literal["cls", "mean", "pooler"]
 
@@ -121,4 +123,4 @@ class CatalogueRow(Section):
     """
 
     encoder: Annotated[str, Ref("encoders")]
-    approximate: Literal["usearch", "faiss"] | None = None
+    approximate: Approximate | None = None

@@ -135,7 +135,7 @@ def _text(path: Path) -> str:
     except FileNotFoundError as error:
         raise PotstillError(
             f"{path}: not found. Run this in a workspace: `distill init FILE` makes one of your "
-            "data, `distill new` one of the bundled data."
+            "data, `distill init` one of the bundled data."
         ) from error
     except OSError as error:
         raise unreadable(path, error) from error

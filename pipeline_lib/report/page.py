@@ -93,6 +93,7 @@ def _task(task: Mapping[str, Any]) -> dict[str, Any]:
         **task,
         "id": name,
         "metric": scores["metrics"][0],
+        "score_tables": _halves(task["tables"]["scores"]),
         "gain_figures": list(_gain_figures(task, series)),
         "cost_figures": list(_cost_figures(task, series)),
         "reliability_figures": [
@@ -110,6 +111,20 @@ def _task(task: Mapping[str, Any]) -> dict[str, Any]:
         "examples": _examples(task["importance"]),
         "listed": [_listed(one, row) for one in task["work_lists"] for row in one["rows"]],
     }
+
+
+def _halves(table: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return a table, so that it fits the page, without what follows its last break, and that as one below."""
+    if len(table["breaks"]) < 2:
+        return [table]
+    end = table["breaks"][-1]
+
+    def columns(title: str, *numbers: int) -> dict[str, Any]:
+        header, *rows = ([cells[number] for number in numbers] for cells in (table["header"], *table["rows"]))
+        return {"title": title, "header": header, "rows": rows}
+
+    titles = table["title"], f"{table['title']}: how it was trained"
+    return [columns(titles[0], *range(end)), columns(titles[1], 0, *range(end, len(table["header"])))]
 
 
 def _listed(work_list: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:

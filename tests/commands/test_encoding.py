@@ -1,4 +1,4 @@
-"""``distill encode``: a vector per row, and none for a row that cannot be read."""
+"""``distill predict`` with an encoder: a vector per row, and none for a row that cannot be read."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 
 from tests.retrieval.made_up import WIDTH, write_encoder
 
-from .running import distill, failing
+from .running import Fails, distill
 
 GOOD = {"text": "word1 word2"}
 
@@ -20,7 +20,7 @@ def test_a_row_that_cannot_be_read_has_no_vector(world: Path, out: str) -> None:
     write_encoder(Path("encoder"))
     lines = [json.dumps(GOOD), '{"text": ', '{"text": [1, 2]}', json.dumps(GOOD)]
     Path("in.jsonl").write_text("\n".join(lines))
-    output = distill("encode", "encoder", "in.jsonl", out, "--normalise")
+    output = distill("predict", "encoder", "--file", "in.jsonl", "--out", out, "--normalise")
     assert "rows that cannot be read, which get no vector: 2. in.jsonl: row 2 is not" in output
     if out == "v.npy":
         vectors = np.load(out)
@@ -35,10 +35,31 @@ def test_a_row_that_cannot_be_read_has_no_vector(world: Path, out: str) -> None:
     assert len(rows[0]["vector"]) == WIDTH and rows[0]["vector"] == rows[3]["vector"]
 
 
-def test_a_file_of_which_nothing_can_be_read_is_an_error(
-    world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_of_which_nothing_can_be_read_is_an_error(world: Path, fails: Fails) -> None:
     write_encoder(Path("encoder"))
     Path("in.jsonl").write_text("{\n[\n")
-    error = failing(monkeypatch, capsys, "encode", "encoder", "in.jsonl", "v.npy")
+    error = fails("predict", "encoder", "--file", "in.jsonl", "--out", "v.npy")
     assert "in.jsonl: row 1 is not valid JSON" in error and not Path("v.npy").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("encoder --file in.txt", "--out: name the file to write the vectors to"),
+        ("encoder --file in.txt --out v.csv", "ends in .arrow, .parquet, .jsonl, .npy"),
+        ("encoder --file in.txt --out v.npy --prefix a_", "vectors are written, not answers"),
+        ("encoder --file in.txt --out v.npy --threshold 0", "vectors are written, not answers"),
+        ("student --file in.txt --normalise", "Give --vectors, too"),
+        ("none --vectors --file in.txt --out v.npy", "none: no such folder"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(world: Path, options: str, message: str, fails: Fails) -> None:
+    write_encoder(Path("encoder"))
+    Path("in.txt").write_text("word1\n")
+    assert message in fails("predict", *options.split())
+
+
+def test_sentences_of_the_command_line_are_embedded(world: Path) -> None:
+    write_encoder(Path("encoder"))
+    distill("predict", "encoder", "word1 word2", "", "--out", "v.npy")
+    assert np.load("v.npy").shape == (2, WIDTH)

@@ -16,7 +16,7 @@ from tests.kit.pretrained import write_model
 from tests.onboarding.made_up import review, write_answers, write_csv, write_pairs, write_reviews
 from tests.outputs.provider_lines import chat, responses
 
-from .running import distill, failing
+from .running import Fails, distill
 
 
 def task_of(name: str) -> dict[str, Any]:
@@ -38,17 +38,17 @@ def test_a_file_of_reviews() -> None:
     distill("profile", "use", "default")
 
 
-def test_what_was_changed_by_hand_is_kept(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_changed_by_hand_is_kept(fails: Fails) -> None:
     write_reviews(Path("reviews.csv"))
     own = Path("params.yaml").read_text() + "# mine\n"
     Path("params.yaml").write_text(own)
-    assert "was changed by hand" in failing(monkeypatch, capsys, "init", "reviews.csv")
+    assert "was changed by hand" in fails("init", "reviews.csv")
     assert Path("params.yaml").read_text() == own and not Path("data/input").exists()
 
 
-def test_odd_rows_are_refused_or_left_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_odd_rows_are_refused_or_left_out(fails: Fails) -> None:
     write_reviews(Path("reviews.csv"), odd=True)
-    error = failing(monkeypatch, capsys, "init", "reviews.csv")
+    error = fails("init", "reviews.csv")
     assert "without a label: reviews.csv row 4" in error and "--leave-out" in error
     assert not Path("profiles/reviews.yaml").exists()
     printed = distill("init", "reviews.csv", "--leave-out")
@@ -125,9 +125,7 @@ def test_pairs_added_to_a_task_of_sentences_have_an_encoder_of_their_own() -> No
     assert len(params.methods_of("closeness")) == 8 and len(params.methods_of("reviews")) == 5
 
 
-def test_training_rows_that_end_early_as_some_of_qqps(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_training_rows_that_end_early_as_some_of_qqps(fails: Fails) -> None:
     header, short = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate", "0\t1\t2"
     folder = Path("QQP")
     folder.mkdir()
@@ -144,7 +142,7 @@ def test_training_rows_that_end_early_as_some_of_qqps(
     assert len(examples["train"]) == 60 and counts["train"]["empty_text"] == 1
     # What is scored must be whole.
     (folder / "dev.tsv").write_text(f"{header}\n{short}\n")
-    assert "dev.tsv: row 2 has 3 columns" in failing(monkeypatch, capsys, "init", "QQP", "--force")
+    assert "dev.tsv: row 2 has 3 columns" in fails("init", "QQP", "--force")
 
 
 def test_unlabelled_texts_and_answers_in_a_file() -> None:
@@ -183,15 +181,13 @@ def write_jsonl(path: str, answers: list[dict[str, Any]]) -> None:
     Path(path).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
-def test_answers_that_do_not_say_which_class_is_which(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_answers_that_do_not_say_which_class_is_which(fails: Fails) -> None:
     write_reviews(Path("reviews.csv"))
     write_jsonl("lists.jsonl", [{"probs": [0.8, 0.2]}, {"probs": [0.1, 0.9]}])
     write_jsonl("numbers.jsonl", [{"label": 0}, {"label": 1}])
     for file in ("lists.jsonl", "numbers.jsonl"):
         flags = ("init", "reviews.csv", "--name", "mine", "--teacher", file)
-        assert "for `distill init`, --labels" in failing(monkeypatch, capsys, *flags)
+        assert "for `distill init`, --labels" in fails(*flags)
         assert not Path("profiles/mine.yaml").exists() and not Path("data/input").exists()
     distill(*flags, "--labels", "bad;good")
     assert load_params().teachers["answers"].tuning.classes == ["bad", "good"]
@@ -204,9 +200,7 @@ def write_batch(path: str, keys: Sequence[str]) -> None:
     Path(path).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
-def test_a_batch_is_matched_with_the_texts_before_anything_is_written(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_batch_is_matched_with_the_texts_before_anything_is_written(fails: Fails) -> None:
     write_reviews(Path("reviews.csv"))
     texts = [review(number) for number in range(60)]
     known = [f"{key:016x}" for key in content_keys([texts])]
@@ -216,7 +210,7 @@ def test_a_batch_is_matched_with_the_texts_before_anything_is_written(
         ([f"{n:016x}" for n in range(60)], "none of the task's 60 texts is answered"),
     ):
         write_batch("batch.jsonl", keys)
-        error = failing(monkeypatch, capsys, "init", "reviews.csv", "--teacher", "batch.jsonl")
+        error = fails("init", "reviews.csv", "--teacher", "batch.jsonl")
         assert message in error and len(error.strip().splitlines()) == 1
         assert not any(map(Path.exists, map(Path, ("profiles", "data/input", "dvc.yaml"))))
     write_batch("batch.jsonl", known[:30])
@@ -230,9 +224,9 @@ def test_a_batch_is_matched_with_the_texts_before_anything_is_written(
     assert "the task's own files: 30 of 60 rows answered (" in checked
     # Later the file is another.
     write_batch(file, [f"{n:016x}" for n in range(60)])
-    assert "texts is answered" in failing(monkeypatch, capsys, "check")
+    assert "texts is answered" in fails("check")
     for arguments in (("--task", "reviews"), ()):
-        error = failing(monkeypatch, capsys, "teacher", "check", file, *arguments)
+        error = fails("teacher", "check", file, *arguments)
         assert "none of the task's" in error and "distill teacher requests" in error
 
 
@@ -248,13 +242,13 @@ def test_labels_and_more_texts_under_a_model() -> None:
     assert not params.reads_outputs(params.methods["bilstm"], "reviews")
 
 
-def test_many_files_of_more_texts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_many_files_of_more_texts(fails: Fails) -> None:
     write_reviews(Path("reviews.csv"), odd=True)
     for name, start in (("one", 100), ("two", 110)):
         rows = [[review(number)] for number in range(start, start + 20)]
         write_csv(Path(f"more/{name}.csv"), ["comment"], rows)
     Path("more/notes.docx").touch()
-    error = failing(monkeypatch, capsys, "init", "reviews.csv")
+    error = fails("init", "reviews.csv")
     assert "to use just their texts, give the same file with --unlabelled too" in error
     flags = ("--unlabelled", "more", "--unlabelled", "reviews.csv", "--labels", "bad;good")
     printed = distill("init", "reviews.csv", *flags, "--leave-out")
@@ -266,10 +260,10 @@ def test_many_files_of_more_texts(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert task_of("reviews")["source"]["files"]["unlabelled"] == "reviews/unlabelled.parquet"
 
 
-def test_what_is_ambiguous_names_its_flag(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_ambiguous_names_its_flag(fails: Fails) -> None:
     rows = [[review(number), number % 4 + 1] for number in range(60)]
     write_csv(Path("stars.csv"), ["review", "stars"], rows)
-    assert "Answer with --kind" in failing(monkeypatch, capsys, "init", "stars.csv")
+    assert "Answer with --kind" in fails("init", "stars.csv")
     distill("init", "stars.csv", "--labels", "bad=1;good=4", "--metrics", "f1,accuracy")
     ranges = {"bad": {"min": 1.0, "max": 1.0}, "good": {"min": 4.0, "max": 4.0}}
     assert task_of("stars")["labels"] == ranges
@@ -337,3 +331,17 @@ def test_six_columns_of_marks_become_several_labels() -> None:
     fetch_data("comments", task.source, Path(params.inputs), Path("data/raw/tasks/comments"))
     splits, _ = read_examples(Path("data/raw/tasks/comments"), task)
     assert splits["all"][0].label == (1,) * 6 and splits["all"][1].label == (0,) * 6
+
+
+def test_without_a_file_the_workspace_is_of_the_bundled_data(fails: Fails) -> None:
+    """What is there stays; --force replaces a dvc.yaml of another version, and nothing else."""
+    Path("params.yaml").unlink()
+    printed = distill("init", "--no-scm")
+    assert "written   dvc.yaml" in printed and "params.yaml, from the profile default" in printed
+    assert "movies" in load_params().tasks
+    Path("params.yaml").write_text(Path("params.yaml").read_text() + "# mine\n")
+    Path("dvc.yaml").write_text("stages: {}\n")
+    assert "replace it with `distill init --force`" in fails("init")
+    assert distill("init", "--force").startswith("written   dvc.yaml\n\nNext:")
+    assert Path("params.yaml").read_text().endswith("# mine\n")
+    assert "--leave-out: it describes a file" in fails("init", "--leave-out")

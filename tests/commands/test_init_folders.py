@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 from ruamel.yaml import YAML
 
@@ -11,7 +10,7 @@ from pipeline_lib.corpora.tasks.labelled import Example, read_examples
 from pipeline_lib.params import load_params
 from tests.onboarding.made_up import review
 
-from .running import distill, failing
+from .running import Fails, distill
 
 FEATURES = Features({"sentence": Value("string"), "label": ClassLabel(names=["bad", "good"]), "idx": Value("int32")})
 
@@ -56,9 +55,7 @@ def test_a_folder_that_datasets_saved() -> None:
     assert {name: len(own) for name, own in examples.items()} == dict(train=60, dev=20, test=20)
 
 
-def test_a_folder_without_header_lines_as_colas(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_without_header_lines_as_colas(fails: Fails) -> None:
     folder = Path("CoLA")
     folder.mkdir()
     for split, start, stop in (("train", 0, 60), ("dev", 60, 80)):
@@ -69,11 +66,11 @@ def test_a_folder_without_header_lines_as_colas(
     # The official test set has other columns, and a header line.
     tests = [f"{n}\t{review(n)}" for n in range(80, 90)]
     (folder / "test.tsv").write_text("\n".join(["index\tsentence", *tests]) + "\n")
-    error = failing(monkeypatch, capsys, "init", "CoLA")
+    error = fails("init", "CoLA")
     assert "CoLA/test.tsv: no column 'column_4', as in CoLA/train.tsv" in error
     assert "distill init TRAIN --dev DEV" in error
     files = ("CoLA/train.tsv", "--dev", "CoLA/dev.tsv", "--name", "cola")
-    assert "--label column_1" in failing(monkeypatch, capsys, "init", *files)
+    assert "--label column_1" in fails("init", *files)
     printed = distill("init", *files, "--label", "column_2")
     assert "60 rows, column_1, column_2, column_3, column_4 (no header line)" in printed
     assert [row.texts for row in examples_of("cola")["dev"]] == [(review(number),) for number in range(60, 80)]

@@ -18,7 +18,7 @@ from pipeline_lib.models.students.unknown_words import KnownWords
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.tables import reader
 
-from .running import distill, failing
+from .running import Fails, distill, failing
 
 QUOTED = 'good, "very" good\nto the end'
 """A text that CSV has to quote."""
@@ -97,16 +97,14 @@ def test_pairs_and_scores() -> None:
     assert Path("none.jsonl").read_text() == ""
 
 
-def test_kept_columns_stay_what_they_are_on_screen(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_kept_columns_stay_what_they_are_on_screen(fails: Fails) -> None:
     table = {"text": ["good", None], "label": ["gold", "x"], "n": [float("nan"), 2.0]}
     pq.write_table(pa.table(table), "in.parquet")
     given = ["predict", "student", "--file", "in.parquet", "--keep", "label", "--keep", "n"]
     first, second, *_ = distill(*given).splitlines()
     assert first == "positive\t0.8808\tgood\tgold\t" and second == "\t\t\tx\t2.0"
     as_json = ["--format", "jsonl"]
-    assert "column 'label' is in the file already" in failing(monkeypatch, capsys, *given, *as_json)
+    assert "column 'label' is in the file already" in fails(*given, *as_json)
     found = json.loads(distill(*given, *as_json, "--prefix", "new_").splitlines()[0])
     assert (found["label"], found["new_label"], found["n"]) == ("gold", "positive", None)
 
@@ -253,17 +251,13 @@ def test_answers_to_unknown_words_are_counted() -> None:
     ]
 
 
-def test_a_files_name_says_how_it_is_written(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = failing(monkeypatch, capsys, "predict", "student", "good", "--out", "out.txt")
+def test_a_files_name_says_how_it_is_written(fails: Fails) -> None:
+    found = fails("predict", "student", "good", "--out", "out.txt")
     assert "out.txt: give a name that ends in .parquet, .arrow, .jsonl, .csv" in found
 
 
-def test_a_file_is_not_written_over_while_it_is_read(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_is_not_written_over_while_it_is_read(fails: Fails) -> None:
     write_csv("in.csv", [["text"], ["good"]])
     given = ["predict", "student", "--file", "in.csv", "--out", "./in.csv"]
-    assert "in.csv: the file that is read" in failing(monkeypatch, capsys, *given)
+    assert "in.csv: the file that is read" in fails(*given)
     assert Path("in.csv").read_text().startswith("text")

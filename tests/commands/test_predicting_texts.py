@@ -110,14 +110,12 @@ class TestPredict:
     def test_what_cannot_be_routed_is_refused(self, fails: Fails, options: list[str], message: str) -> None:
         assert message in fails("predict", "student", "good", *options)
 
-    def test_a_regression_has_no_confidence_to_route_by(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_a_regression_has_no_confidence_to_route_by(self, monkeypatch: pytest.MonkeyPatch, fails: Fails) -> None:
         module = sys.modules["pipeline_lib.models.students.student"]
         student = module.load_student(Path("student"))
         monkeypatch.setattr(student, "label_names", ["score"])
         monkeypatch.setattr(student, "kind", "regression")
-        found = failing(monkeypatch, capsys, "predict", "student", "good", "--route", "0.3")
+        found = fails("predict", "student", "good", "--route", "0.3")
         assert "student: a regression, which has no confidence to route by" in found
 
     def test_explaining_shows_a_number_per_word_and_model(self, teacher: Path) -> None:
@@ -131,9 +129,7 @@ class TestPredict:
         (found,) = json.loads(distill("explain", "student", "good film", "--baseline", "student", "--json"))
         assert found["models"]["student"]["masked_labels"] == ["negative", "positive"]
 
-    def test_a_teacher_without_a_model_is_left_out(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_a_teacher_without_a_model_is_left_out(self, fails: Fails) -> None:
         teachers = YAML(typ="safe").load(PARAMS.read_text())["teachers"]
         average = {"kind": "average", "of": ["minilm", "other"], "weights": None}
         mean = {"model": None, "max_length": None, "tasks": None, "data": None, "tuning": average}
@@ -145,7 +141,7 @@ class TestPredict:
         write_json(Path(folder) / "config.json", {"model_type": MODEL_TYPE})
         (explained,) = json.loads(distill("explain", folder, "good film", "--json"))
         assert list(explained["models"]) == ["bilstm"]
-        refused = failing(monkeypatch, capsys, "predict", folder, "good", "--threshold", "0.9")
+        refused = fails("predict", folder, "good", "--threshold", "0.9")
         assert f"{folder}: its teacher is answers in files or an average" in refused
 
     @pytest.mark.parametrize("mark", ["\u2028", "\x0b", "\x0c", "\x1c", "\x85", "\r"])
@@ -160,14 +156,12 @@ class TestPredict:
             lines = found.removesuffix("\n").split("\n")
             assert [json.loads(line)["text"] for line in lines] == [text, "bad"]
 
-    def test_a_file_that_is_not_utf_8_is_named(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_a_file_that_is_not_utf_8_is_named(self, fails: Fails) -> None:
         Path("in.txt").write_bytes(b"good\xff\n")
         given = ["predict", "student", "--file", "in.txt", "--encoding", "utf-8"]
-        assert "in.txt: row 1 is not UTF-8" in failing(monkeypatch, capsys, *given)
-        found = failing(monkeypatch, capsys, "predict", "student", "--file", "absent.txt")
+        assert "in.txt: row 1 is not UTF-8" in fails(*given)
+        found = fails("predict", "student", "--file", "absent.txt")
         assert "absent.txt: not found" in found
 
-    def test_no_model_is_an_error(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        assert "absent: no such folder" in failing(monkeypatch, capsys, "predict", "absent", "x")
+    def test_no_model_is_an_error(self, fails: Fails) -> None:
+        assert "absent: no such folder" in fails("predict", "absent", "x")

@@ -17,7 +17,7 @@ from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, 
 from tests.kit.readable import WORDS, save, write_workspace
 
 from .conftest import transfer_table
-from .running import failing
+from .running import Fails
 
 EVIL = "a\x1b]0;title\x07triumph\x1b[2J\x9b31m\x7f\r\x08"
 """A title, a cleared screen, a colour, DEL and the like, in words that the student knows."""
@@ -77,7 +77,7 @@ COMMANDS = (
     "shards sample evil --json",
     "shards stats evil",
     "shards worklist evil --student {student}",
-    "index build made texts.txt --encoder data/encoders/sra --workers 1",
+    "index made texts.txt --encoder data/encoders/sra --workers 1",
     "search made {text}",
     "search made {text} --json",
 )
@@ -106,7 +106,7 @@ def values(text: str) -> list[object]:
         return [json.loads(line) for line in text.splitlines()]
 
 
-def test_no_error_gives_orders(evil: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_error_gives_orders(evil: str, fails: Fails) -> None:
     for command in (
         ["predict", evil, "--file", f"odd{EVIL[1:8]}.csv", "--text", EVIL],
         ["predict", f"none{EVIL}", "a"],
@@ -114,17 +114,15 @@ def test_no_error_gives_orders(evil: str, monkeypatch: pytest.MonkeyPatch, capsy
         ["init", f"odd{EVIL[1:8]}.csv"],
         ["init", f"none{EVIL}.csv"],
     ):
-        assert not ORDERS.search(failing(monkeypatch, capsys, *command)), command
+        assert not ORDERS.search(fails(*command)), command
 
 
-def test_a_long_value_is_shortened_in_an_error_and_the_remedy_stays(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_long_value_is_shortened_in_an_error_and_the_remedy_stays(fails: Fails) -> None:
     long = "x" * 1_000_000
     Path("in.csv").write_text(f"{long}\ngood\n")
-    error = failing(monkeypatch, capsys, "index", "build", "i", "in.csv", "--encoder", long[:200])
+    error = fails("index", "i", "in.csv", "--encoder", long[:200])
     assert len(error) < 2000
-    error = failing(monkeypatch, capsys, "teacher", "check", "in.csv", "--task", long)
+    error = fails("teacher", "check", "in.csv", "--task", long)
     assert len(error) < 2000 and error.startswith("error: ") and "xxx … " in error
 
 

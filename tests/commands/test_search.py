@@ -17,7 +17,7 @@ from pipeline_lib.retrieval.index import Index
 from tests.kit.pretrained import WORDS, write_model
 from tests.retrieval.made_up import TEXTS, stand_in, write_encoder, write_student
 
-from .running import distill, failing
+from .running import Fails, distill
 
 
 @pytest.fixture
@@ -113,12 +113,10 @@ def test_rows_are_added_to_the_file(index: str) -> None:
         (["search", "index", "--queries", "blank.txt"], "all queries are empty"),
     ],
 )
-def test_what_cannot_be_done_is_one_error(
-    index: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
-) -> None:
+def test_what_cannot_be_done_is_one_error(index: str, fails: Fails, arguments: list[str], message: str) -> None:
     write_student(Path("student"), ["no", "yes"])
     Path("blank.txt").write_text("\n \n")
-    assert message in failing(monkeypatch, capsys, *arguments)
+    assert message in fails(*arguments)
 
 
 def test_a_students_own_comparison_scores(world: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 
 from .conftest import OUTPUTS, TRANSFER
-from .running import Fails, distill, failing
+from .running import Fails, distill
 
 
 class TestShardsLs:
@@ -17,11 +17,9 @@ class TestShardsLs:
         assert str(TRANSFER) in found
         assert "outputs" in found
 
-    def test_an_empty_folder_is_an_error(
-        self, world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_an_empty_folder_is_an_error(self, world: Path, fails: Fails) -> None:
         (world / "empty").mkdir()
-        assert "no shard sets" in failing(monkeypatch, capsys, "shards", "ls", "empty")
+        assert "no shard sets" in fails("shards", "ls", "empty")
 
 
 class TestShardsShow:
@@ -100,12 +98,10 @@ class TestShardsShow:
         assert "label negative" in found
         assert "dull" in found
 
-    def test_an_empty_set_has_no_rows(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_an_empty_set_has_no_rows(self, fails: Fails) -> None:
         write_manifest(Path("none"), Manifest("sentences", {}, []))
         assert "0 of 0 rows shown" in distill("shards", "show", "none")
-        found = failing(monkeypatch, capsys, "shards", "show", "none", "--shard", "b000")
+        found = fails("shards", "show", "none", "--shard", "b000")
         assert "none: no shard 'b000'; the set is empty" in found
 
     def test_a_folders_name_is_not_markup(self) -> None:

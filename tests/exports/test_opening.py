@@ -257,7 +257,7 @@ def test_a_table_is_answered_without_torch(exported: Path, tmp_path: Path, form:
 def test_an_exported_encoder_needs_no_torch(workspace: Path, tmp_path: Path) -> None:
     export_onnx(workspace / "data/encoders/sra", tmp_path / "out")
     (tmp_path / "in.txt").write_text("a quiet triumph\n")
-    _, modules = modules_of(COMMAND, tmp_path, "encode", "out", "in.txt", "out.npy")
+    _, modules = modules_of(COMMAND, tmp_path, "predict", "out", "--file", "in.txt", "--out", "out.npy")
     assert np.load(tmp_path / "out.npy").shape == (1, 384) and modules <= {"pyarrow"}
 
 

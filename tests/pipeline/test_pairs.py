@@ -247,7 +247,8 @@ def test_a_pretrained_model_reads_sentences_apart(finished_pairs: Workspace, tas
     vectors = encoder.encode(["The film is very good.", "", "dull"])
     assert vectors.shape == (3, 2 * 32) and encoder.width == 64
     (workspace / "sentences.txt").write_text("The film is very good.\n\ndull\n")
-    workspace.distill("encode", str(students / "dse/1"), "sentences.txt", "v.npy").sound()
+    asked = ("--vectors", "--file", "sentences.txt", "--out", "v.npy")
+    workspace.distill("predict", str(students / "dse/1"), *asked).sound()
     np.testing.assert_array_equal(np.load(workspace / "v.npy"), vectors)
 
 

@@ -177,10 +177,13 @@ def test_both_themes_every_width_and_paper(page: WebDriver) -> None:
     dark = page.execute_script(colours)
     assert light != dark and dark[1] == "rgb(22, 24, 28)"
     assert page.find_element(By.ID, "theme").text == "Light theme"
-    for width in (360, 1400):
+    for width in (360, 1100, 1400):
         size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
         page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         assert page.execute_script("return document.documentElement.scrollWidth") <= width
+        first = "document.querySelector('.scroll')"
+        widths = page.execute_script(f"return [{first}.scrollWidth, {first}.clientWidth]")
+        assert width < 1100 or widths[0] <= widths[1]
     page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     box = page.find_element(By.CSS_SELECTOR, ".tall")

@@ -93,7 +93,7 @@ def _pipeline() -> Iterator["Repo"]:
     if not PIPELINE.exists():
         raise PotstillError(
             f"{PIPELINE}: not found. Run this in a workspace: `distill init FILE` makes one of "
-            "your data, `distill new` one of the bundled data."
+            "your data, `distill init` one of the bundled data."
         )
     try:
         with Repo() as repo:
@@ -101,7 +101,7 @@ def _pipeline() -> Iterator["Repo"]:
     except DvcException as error:
         raise PotstillError(
             f"{PIPELINE}: DVC cannot read it: {error}. If a killed `dvc` left a file half-written, "
-            f"`distill run` mends it; `distill new --force` writes {PIPELINE} anew."
+            f"`distill run` mends it; `distill init --force` writes {PIPELINE} anew."
         ) from error
 
 

@@ -1,27 +1,19 @@
 """Options shared by the ``distill shards`` commands."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from pipeline_lib.inspection.captions import RuleName
 
 if TYPE_CHECKING:
     from pipeline_lib.inspection.filters import Filter
     from pipeline_lib.inspection.joined import JoinedRows
 
 
-class Rule(StrEnum):
-    """What was done to a row of a transfer set."""
-
-    mask = "mask"
-    replace = "replace"
-    ngram = "ngram"
-    original = "original"
-
-
 SetFolder = Annotated[Path, typer.Argument(metavar="SET", help="Folder of a transfer set, task split or outputs.")]
-OneRule = Annotated[Rule | None, typer.Option("--rule", help="Only rows changed by this rule.")]
+OneRule = Annotated[RuleName | None, typer.Option("--rule", help="Only rows changed by this rule.")]
 OneLabel = Annotated[str | None, typer.Option("--label", help="Only rows with this label; none: unlabelled rows.")]
 StudentFolder = Annotated[
     Path | None, typer.Option("--student", help="Folder of a student, to answer the rows as well.")
@@ -54,8 +46,8 @@ def class_names(rows: "JoinedRows", folder: Path, params: Path) -> list[str] | N
     return None if task is None or rows.is_scored else tasks[task].label_names
 
 
-def wanted_rows(rows: "JoinedRows", names: list[str] | None, rule: Rule | None, label: str | None) -> "Filter":
+def wanted_rows(rows: "JoinedRows", names: list[str] | None, rule: RuleName | None, label: str | None) -> "Filter":
     """Return the filter that the options describe."""
     from pipeline_lib.inspection.filters import Filter
 
-    return Filter.of(rows, names, rule.value if rule else None, label)
+    return Filter.of(rows, names, rule, label)

@@ -9,6 +9,7 @@ import typer
 from pipeline_lib.base.terminal import say_json
 from pipeline_lib.commands.options import RawCells
 from pipeline_lib.commands.shards.options import PARAMS, AsJson, StudentFolder, open_set, wanted_rows
+from pipeline_lib.inspection.captions import LISTS, NEXT
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,19 +17,10 @@ if TYPE_CHECKING:
     from pipeline_lib.inspection.work_lists import WorkList
 
 EXAMPLE = "Example: distill shards worklist movies --kind labels --rows 20"
+Kind = StrEnum("Kind", [(name, name) for name in (*LISTS, NEXT)])
 To = Annotated[
     Path | None, typer.Option("--to", help="With --kind label-next: write a .csv, .jsonl or .parquet to fill in.")
 ]
-
-
-class Kind(StrEnum):
-    """What a list is sorted by."""
-
-    uncertain = "uncertain"
-    labels = "labels"
-    student = "student"
-    augmentation = "augmentation"
-    label_next = "label-next"
 
 
 def worklist(
@@ -58,7 +50,7 @@ def worklist(
 
     from pipeline_lib.base.console import SafeConsole
 
-    wanted = [kind.value for kind in kinds or Kind if kinds or kind != Kind.label_next]
+    wanted = [kind.value for kind in kinds or Kind if kinds or kind != NEXT]
     # No task's name has a slash.
     is_set = "/" in what or (Path(what) / "manifest.json").exists()
     if to is not None:
@@ -83,7 +75,6 @@ def _of_task(
 ) -> "list[WorkList]":
     from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.base.layout import Layout
-    from pipeline_lib.inspection.captions import NEXT
     from pipeline_lib.inspection.label_next import label_next
     from pipeline_lib.inspection.work_lists import work_lists
     from pipeline_lib.params import load_params
@@ -107,7 +98,6 @@ def _of_set(
     folder: Path, wanted: list[str], rows: int, method: str | None, student: Path | None, params: Path
 ) -> "list[WorkList]":
     from pipeline_lib.base.errors import PotstillError
-    from pipeline_lib.inspection.captions import NEXT
     from pipeline_lib.inspection.label_next import listed_next
     from pipeline_lib.inspection.work_lists import ListPart, lists_of
 
@@ -136,7 +126,6 @@ def _of_set(
 def _check_to(to: Path, wanted: list[str], is_set: bool) -> None:
     """Check that what is to be written can be, before anything is read."""
     from pipeline_lib.base.errors import PotstillError
-    from pipeline_lib.inspection.captions import NEXT
     from pipeline_lib.tables.writer import require_ending
 
     if wanted != [NEXT] or is_set:

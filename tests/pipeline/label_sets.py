@@ -52,10 +52,10 @@ def edit_params(values: Any) -> None:
             row["tasks"] = row["tasks"] or others
     of_marks = dict(rows["bilstm_kd_ts"]) | {"tasks": ["marks"], "baseline": None}
     short = of_marks | {"data": "original", "optimiser": "short"}
-    rows["at_threshold"] = short | {"threshold": "dev", "baseline": "bilstm"}
+    rows["at_threshold"] = short | {"threshold": "dev", "temperature": "dev", "baseline": "bilstm"}
     rows["soft"] = of_marks | {"objective": {"soft_labels": 0.5, "labels": 0.5, "temperature": 2.0}}
     rows["of_both"] = short | {"start": "both", "optimiser": None}
     values["joint"]["both"] = {
         **{"student": "bilstm", "start": "vectors", "optimiser": "short"},
-        "tasks": {"marks": "original", "warmth": "original"},
+        **{"teacher": "minilm", "tasks": {"marks": "original", "warmth": "original"}},
     }

@@ -89,16 +89,35 @@ def test_dvc_has_every_output_and_runs_what_a_changed_start_moves(workspace: Wor
     def edit(values: Any) -> None:
         values["joint"]["mtl"]["start"] = "random"
         values["encoders"]["sra"]["seed"] = 2
+        for section, names in (("methods", ("elsewhere", "tiny_layers", "tiny")), ("joint", ("alone",))):
+            for name in names:
+                del values[section][name]
+        del values["encoders"]["general"]
+
+    def leave_none(values: Any) -> None:
+        values["methods"] = {"bilstm": values["methods"]["bilstm"]}
+        values["joint"], values["encoders"], values["catalogues"] = {}, {}, {}
 
     assert workspace.dvc("repro").sound().stages == ["fingerprint"]
     before, joint = workspace.trained(), _joint(workspace)
     workspace.params(edit)
-    stages = workspace.dvc("repro", f"train@{TASK}").sound().stages
-    assert {"train_joint@mtl", "pretrain@sra"} <= {*stages}
-    assert not {"train_joint@alone", "pretrain@general", f"precompute@{TASK}"} & {*stages}
+    stages = {*workspace.dvc("repro", f"train@{TASK}").sound().stages}
+    assert {"train_joint@mtl", "pretrain@sra", f"train@{TASK}"} <= stages
+    assert not {"train_joint@pieces", f"precompute@{TASK}"} & stages
     assert len(_joint(workspace) - joint) == 2
-    # Of each of three rows two rates with the first seed, and the better one with the second.
-    assert len(workspace.trained() - before) == 9
+    # Of two rows two rates with the first seed, and the better one with the second; of one row one rate with each.
+    assert len(workspace.trained() - before) == 8
+    # What leaves params.yaml takes its folder along.
+    assert _folders(workspace) == [{"mtl", *STARTS}, {"sra"}]
+    assert workspace.dvc("repro", f"train@{TASK}").sound().stages == ["fingerprint"]
+    workspace.params(leave_none)
+    workspace.stage("fingerprint").sound()
+    assert _folders(workspace) == [set(), set()]
+
+
+def _folders(workspace: Workspace) -> list[set[str]]:
+    """Return the names of joint trainings and of encoders that have a folder."""
+    return [{path.name for path in (workspace / "data" / name).glob("*/")} for name in ("joint", "encoders")]
 
 
 def test_a_joint_training_goes_on_from_its_checkpoints(joined: Finished, workspace: Workspace) -> None:
@@ -108,30 +127,6 @@ def test_a_joint_training_goes_on_from_its_checkpoints(joined: Finished, workspa
     resumed = _resumed(workspace.stage("train_joint", "--joint", "mtl", prelude=TELL_RESUMED))
     assert any(25 <= step < steps for step, steps in resumed)
     assert workspace.digests("data/joint") == joined.workspace.digests("data/joint")
-
-
-def test_what_leaves_params_takes_its_folder_along(workspace: Workspace) -> None:
-    def one_of_each(values: Any) -> None:
-        for section, names in (("methods", ("elsewhere", "tiny_layers", "tiny")), ("joint", ("alone",))):
-            for name in names:
-                del values[section][name]
-        del values["encoders"]["general"]
-
-    def all_of_them(values: Any) -> None:
-        values["methods"] = {"bilstm": values["methods"]["bilstm"]}
-        values["joint"], values["encoders"], values["catalogues"] = {}, {}, {}
-
-    trained = (f"train@{TASK}", f"train@{WARMTH}")
-    for edit, targets, joint, encoders in (
-        (one_of_each, trained, {"mtl", *STARTS}, {"sra"}),
-        (all_of_them, (), set(), set()),
-    ):
-        workspace.params(edit)
-        stages = {*workspace.dvc("repro", *targets).sound().stages}
-        assert {*trained} <= stages and not {"train_joint@mtl", "pretrain@sra"} & stages
-        left = [{path.name for path in (workspace / "data" / name).glob("*/")} for name in ("joint", "encoders")]
-        assert left == [joint, encoders]
-    assert workspace.dvc("repro").sound().stages == ["fingerprint"]
 
 
 def test_check_names_the_group(workspace: Workspace) -> None:

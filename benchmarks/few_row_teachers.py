@@ -28,6 +28,7 @@ from sklearn.model_selection import train_test_split
 
 from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.files import read_json, write_json
+from pipeline_lib.base.kinds import score
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.corpora.tasks.labelled import read_examples
 from pipeline_lib.corpora.tasks.preparation import split_tables
@@ -36,7 +37,6 @@ from pipeline_lib.models.networks.dropout import replace_dropout
 from pipeline_lib.models.networks.inputs import inside, model_inputs
 from pipeline_lib.models.teacher import Teacher, load_classifier
 from pipeline_lib.params import Task, load_params
-from pipeline_lib.results.metrics import score
 from pipeline_lib.shards.training_records import Settings
 from pipeline_lib.training.label_scale import scale_of
 from pipeline_lib.training.loop import Batch, fit

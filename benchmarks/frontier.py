@@ -27,9 +27,9 @@ from frontier_rates import environment
 from frontier_systems import PEERS, Rows, System, ours, peer
 from harness import RESULTS, Name, Out, Repeats, absent, facts, optional, say, spread, table, write_results
 
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.processor import usable_cores
 from pipeline_lib.params import load_params
-from pipeline_lib.results.calibration import details
 
 PACKAGES = ("torch", "transformers", "onnxruntime", "numpy", "scikit-learn", "fasttext-wheel", "model2vec", "setfit")
 
@@ -82,7 +82,7 @@ def _scored(systems: Sequence[System], test: Rows) -> dict[str, dict[str, Any]]:
         shares = system.load()(test.texts)
         logits = np.log(np.clip(shares, 1e-12, None))
         measures = {"accuracy": float((shares.argmax(1) == test.labels).mean())}
-        measures |= {key: details(test.labels, logits, "classification")[key] for key in ("nll", "ece")}
+        measures |= {key: KINDS["classification"].details(test.labels, logits)[key] for key in ("nll", "ece")}
         scores.setdefault(system.name, []).append(measures)
         sizes[system.name] = system.bytes()
         say(f"{system.name}, seed {system.seed}: {100 * measures['accuracy']:.1f}")

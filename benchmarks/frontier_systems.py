@@ -17,8 +17,8 @@ import torch
 from harness import folder_bytes, mean_encoder
 from torch import nn
 
+from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.base.text import Text
 from pipeline_lib.exports.numpy_student import ARCHITECTURES
 from pipeline_lib.params import load_params

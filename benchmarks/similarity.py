@@ -18,11 +18,11 @@ import typer
 from harness import RESULTS, Name, Out, facts, say, table, write_results
 
 from pipeline_lib.base.devices import single_thread
+from pipeline_lib.base.kinds import score
 from pipeline_lib.base.layout import Layout, state_folder
 from pipeline_lib.models.students.sentence_encoder import SentenceEncoder
 from pipeline_lib.models.students.vocabulary import load_vocabulary
 from pipeline_lib.params import Params, load_params, student_settings
-from pipeline_lib.results.metrics import score
 from pipeline_lib.results.schema import SimilarityScores
 from pipeline_lib.retrieval.embedders import Encode, model_encoder
 from pipeline_lib.retrieval.evaluation.similarity import TRAIN, LabelledPairs, labelled_splits, scores_of

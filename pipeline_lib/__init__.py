@@ -2,7 +2,7 @@
 
 The rooms, from the lowest to the highest; each imports from those before it only:
 
-- ``base``: knows nothing of machine learning: errors, files, layout, devices.
+- ``base``: errors, files, layout, devices; and what the kinds of tasks are.
 - ``params``: what params.yaml may say.
 - ``shards``: bytes that are never computed twice: shard sets, passes, engines, the store.
 - ``tables``: users' files in, users' files out.

@@ -12,7 +12,7 @@ import pytest
 from pipeline_lib.base.hashing import sequence_keys, string_keys
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon, count_words, read_lexicon, write_lexicon
 from pipeline_lib.corpora.tasks.preparation import prepared_schema
-from pipeline_lib.params import Classification, Recipe
+from pipeline_lib.params import Recipe, Task
 from pipeline_lib.text.words import join_words, split_words
 from tests.archives import write_files
 from tests.made_up import made_up_task
@@ -118,7 +118,7 @@ def text_words() -> list[str]:
 
 
 @pytest.fixture
-def make_task() -> Callable[..., Classification]:
+def make_task() -> Callable[..., Task]:
     """Return a maker of tasks: keyword arguments replace keys."""
 
     return made_up_task

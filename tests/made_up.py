@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from pipeline_lib.params import Classification, Multilabel
+from pipeline_lib.params import Task
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.speed import TaskSpeed
 
 SPLITS = ("dev", "test")
 
 
-def made_up_task(**changes: Any) -> Classification:
+def made_up_task(**changes: Any) -> Task:
     """Return a task of sentences with two classes; keyword arguments replace keys."""
     files = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
     values = {
@@ -25,15 +25,15 @@ def made_up_task(**changes: Any) -> Classification:
         "train_fraction": 1.0,
         "augment": {"n_iter": 1, "cap": None},
     }
-    return Classification.model_validate(values | changes)
+    return Task.model_validate(values | changes)
 
 
-def task_of_labels(**changes: Any) -> Multilabel:
+def task_of_labels(**changes: Any) -> Task:
     """Return a task of sentences with a column for each of three labels."""
     values = made_up_task().model_dump() | {"kind": "multilabel", "metrics": ["f1_micro"]}
     values |= {"label": ["toxic", "threat", "spam"]}
     values |= {"labels": {"toxic": ["1"], "threat": ["1"], "spam": ["1"]}}
-    return Multilabel.model_validate(values | changes)
+    return Task.model_validate(values | changes)
 
 
 def made_up_training(**changes: Any) -> dict[str, Any]:

@@ -14,10 +14,10 @@ import numpy as np
 import typer
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, Range, load_params
 from pipeline_lib.results.diagrams import read_predictions
-from pipeline_lib.results.metrics import decide
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.shards.columns import matrix
 
@@ -48,8 +48,8 @@ def answers(params: Params, task: str, split: str, valid: tuple[str, ...], syste
     scores = TaskScores.read(layout.scores(task))
     by_seed = scores.methods[system].scores["dev"][scores.metric].by_seed
     rows = read_predictions(layout, task, split)
-    decided = decide(matrix(rows[f"{system}-{max(by_seed, key=by_seed.__getitem__)}"]), settings.kind)
-    if settings.is_regression:
+    decided = KINDS[settings.kind].decide(matrix(rows[f"{system}-{max(by_seed, key=by_seed.__getitem__)}"]))
+    if settings.score_range:
         return [f"{score:.3f}" for score in np.clip(decided, settings.labels.min, settings.labels.max)]
     # As in the official data or, where the hub has numbers for names, as in params.yaml.
     forms = [[*([] if isinstance(raw, Range) else raw), name] for name, raw in settings.labels.items()]

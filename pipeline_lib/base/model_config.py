@@ -4,12 +4,12 @@ transformers itself accepts what later crashes, and families of models have diff
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError, reason_of
-from pipeline_lib.base.probabilities import Kind
+from pipeline_lib.base.kinds import KINDS
 
 COUNTS = (
     "vocab_size", "type_vocab_size", "pad_token_id", "num_labels", "max_position_embeddings",
@@ -19,7 +19,7 @@ COUNTS = (
 """Keys whose value is a whole number."""
 SIGNED = {"pad_token_id", "max_position_embeddings"}
 """Those that are -1 where a model has no padding, or no limit."""
-KINDS: dict[str, tuple[type, str]] = {
+READ: dict[str, tuple[type, str]] = {
     **dict.fromkeys(COUNTS, (int, "a whole number")),
     **dict.fromkeys(("model_type", "problem_type"), (str, "a text")),
     "architectures": (list, "a list of texts"),
@@ -50,7 +50,7 @@ def read_config(folder: Path, origin: Path | str | None = None) -> dict[str, Any
             f"{origin}: config.json holds a {type(config).__name__}, not an object of settings. "
             "Save the model again with save_pretrained."
         )
-    for key, (kind, words) in KINDS.items():
+    for key, (kind, words) in READ.items():
         value = config.get(key)
         is_negative = kind is int and key not in SIGNED and _is_of(value, int) and value < 0
         if is_negative or (value is not None and not _is_of(value, kind)):
@@ -59,26 +59,6 @@ def read_config(folder: Path, origin: Path | str | None = None) -> dict[str, Any
                 "Correct it, or save the model again."
             )
     return config
-
-
-PROBLEM_TYPES: dict[Kind, str] = {
-    "classification": "single_label_classification",
-    "regression": "regression",
-    "multilabel": "multi_label_classification",
-}
-"""What transformers calls each kind of task."""
-
-
-def kind_of_model(labels: Sequence[str], problem_type: str | None) -> Kind:
-    """Return what a model's outputs are.
-
-    :param labels: the names of its outputs; a single one is a score's.
-    :param problem_type: what its config.json says, if anything.
-    """
-    if len(labels) == 1:
-        return "regression"
-    several = problem_type == PROBLEM_TYPES["multilabel"]
-    return "multilabel" if several else "classification"
 
 
 def output_names(config: dict[str, Any], origin: Path | str) -> list[str]:
@@ -96,14 +76,14 @@ def output_names(config: dict[str, Any], origin: Path | str) -> list[str]:
     return [str(names[number]) for number in numbers]
 
 
-def check_problem_type(config: dict[str, Any], origin: Path | str, kind: Kind) -> None:
+def check_problem_type(config: dict[str, Any], origin: Path | str, kind: str) -> None:
     """Check that a fine-tuned model was trained to answer as a task of this kind needs.
 
     The outputs of a model of several labels per text are no alternatives: their softmax says
     nothing.  A model that does not say what it was trained for is taken for one of alternatives.
     """
-    trained, wanted = config.get("problem_type"), PROBLEM_TYPES[kind]
-    if trained is None and kind == "multilabel":
+    trained, wanted = config.get("problem_type"), KINDS[kind].problem_type
+    if trained is None and KINDS[kind].has_several:
         trained = "missing"
     if trained not in (None, wanted):
         raise PotstillError(

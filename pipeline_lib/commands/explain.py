@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import student_place
 from pipeline_lib.base.terminal import say_json
 from pipeline_lib.base.text import printable
@@ -60,10 +61,10 @@ def explain(
     models = dict(_models(model, student, teacher, baseline, params))
     for text in as_examples(texts, student.is_pair):
         asked, names = models, student.label_names
-        if student.kind == "multilabel":
+        if KINDS[student.kind].has_several:
             asked, names = _of_label(text, models, student, label)
         importances = {
-            name: word_importance(text, predict, mask, student.kind == "regression")
+            name: word_importance(text, predict, mask, not KINDS[student.kind].has_probabilities)
             for name, (predict, mask) in asked.items()
         }
         if as_json:
@@ -76,7 +77,7 @@ def explain(
 
 def _check_label(model: Path, student: "Student", label: str | None) -> None:
     names = student.label_names
-    if label is not None and student.kind != "multilabel":
+    if label is not None and not KINDS[student.kind].has_several:
         raise PotstillError(f"--label: {model} gives a text one answer. Leave it out.")
     if label is not None and label not in names:
         raise PotstillError(f"--label: no label {label!r}; there are {', '.join(names)}.")
@@ -135,9 +136,7 @@ def _heat_map(importances: dict[str, "Importance"], names: list[str]) -> "Table"
     for name in importances:
         table.add_column(Text(name), justify="right", overflow="fold")
     table.add_row("nothing", *(Text(_answer(importance, names)) for importance in importances.values()))
-    entropies = (
-        "" if importance.is_regression else f"{importance.entropy:.3f} bits" for importance in importances.values()
-    )
+    entropies = ("" if importance.is_score else f"{importance.entropy:.3f} bits" for importance in importances.values())
     table.add_row("", *entropies, end_section=True)
     most = max(abs(change) for one in importances.values() for change in one.changes) or 1.0
     i = 0

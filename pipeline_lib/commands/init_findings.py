@@ -182,16 +182,19 @@ def _lines(inspection: "Inspection") -> Iterator[tuple[str, str]]:
 
 
 def _label(understood: "TaskGuess") -> str:
+    from pipeline_lib.base.kinds import KINDS
+
     label, labels = understood.label, understood.labels
     column = ", ".join(understood.label_columns) or "none"
     if isinstance(label, dict):
         column += f" in {', '.join(label)}"
-    if understood.kind == "multilabel":
+    kind = KINDS[understood.kind]
+    if kind.has_several:
         how = "a column of 0 and 1 for each" if isinstance(label, list) else f"lists in {column}"
         return f"{len(labels)} labels, of which a row may have several ({how}): {_some([*map(_short, labels)])}"
-    if understood.kind == "regression":
-        return f"{column}: regression, {labels['min']:g} to {labels['max']:g}"
-    return f"{column}: classification, {len(labels)} classes: {_some([_class(*item) for item in labels.items()])}"
+    if not kind.has_probabilities:
+        return f"{column}: {kind.name}, {labels['min']:g} to {labels['max']:g}"
+    return f"{column}: {kind.name}, {len(labels)} classes: {_some([_class(*item) for item in labels.items()])}"
 
 
 def _class(name: str, meaning: Any) -> str:
@@ -202,6 +205,7 @@ def _class(name: str, meaning: Any) -> str:
 
 
 def _oddities(inspection: "Inspection") -> Iterator[str]:
+    from pipeline_lib.base.kinds import KINDS
     from pipeline_lib.onboarding.findings import LONELY
 
     findings, understood = inspection.findings, inspection.understood
@@ -212,7 +216,7 @@ def _oddities(inspection: "Inspection") -> Iterator[str]:
         yield f"{odd.split}: {count} {odd.reason} ({what}): {named_rows(odd.places)}"
     for name in understood.empty:
         yield f"column {name!r}: no row has this label, so it is left out"
-    yield from _few(findings, "labels" if understood.kind == "multilabel" else "classes")
+    yield from _few(findings, KINDS[understood.kind].calls)
     if findings.repeated:
         other = f", {findings.conflicts:,} under another label" if findings.conflicts else ""
         yield f"repeated texts within a split: {findings.repeated:,}{other}"

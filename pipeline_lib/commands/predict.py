@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.terminal import say
 from pipeline_lib.base.text import as_utf8
 from pipeline_lib.commands.options import (
@@ -209,13 +210,14 @@ def _router(
         return None
     if route is not None and threshold is not None:
         raise PotstillError("--route and --threshold both set what is passed on to the teacher: give one of them.")
-    if student.kind != "classification":
-        what = "a regression" if student.kind == "regression" else "several labels a text"
+    kind = KINDS[student.kind]
+    if not kind.one_of:
+        what = "several labels a text" if kind.has_several else "a score"
         raise PotstillError(f"{model}: {what}, which has no confidence to route by. Leave out --route and --threshold.")
     from pipeline_lib.models import serving
 
     if threshold is None:
-        threshold = serving.threshold_of(model, route)
+        threshold = serving.threshold_of(model, route, student.kind)
     length = None
     if teacher is None:
         from pipeline_lib.params import load_params
@@ -228,7 +230,7 @@ def _router(
             )
         teacher, length = answering
     _, behind = serving.open_teacher(teacher, student.labels, length)
-    return serving.Router(student.logits, behind, threshold)
+    return serving.Router(student.logits, behind, threshold, student.kind)
 
 
 def _check_input(texts: list[str], file: Path | None, out: Path | None) -> None:

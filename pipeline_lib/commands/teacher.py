@@ -118,7 +118,7 @@ def requests(
     parts = (read_texts(part, settings.mask) for part in inputs.tables())
     count, note = write_requests(out, parts, paths, Answers(settings, spec), request)
     say(f"{out}: {count:,} rows of {inputs.manifest.rows:,} need an answer{note}")
-    if request is not None and spec.is_regression and prompt is None:
+    if request is not None and spec.score_range and prompt is None:
         say("The prompt gives the range of the scores but not their meaning: say it with --prompt.")
 
 

@@ -1,4 +1,4 @@
-"""A task's scores besides its metrics: see :mod:`pipeline_lib.results.calibration`."""
+"""A task's scores besides its metrics: see :mod:`pipeline_lib.base.kinds.calibration`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -6,21 +6,14 @@ from functools import partial
 
 import numpy as np
 
-from pipeline_lib.base.probabilities import answered, confidence
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.calibration import best_temperature
+from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.evaluation.heldout import Heldout
 from pipeline_lib.evaluation.routing import Routed
 from pipeline_lib.evaluation.systems import System
 from pipeline_lib.params import Task
-from pipeline_lib.results.calibration import best_temperature, detail_samples, details, hits, recall
-from pipeline_lib.results.schema import (
-    Detail,
-    Gain,
-    MethodDetails,
-    ParameterCounts,
-    Routing,
-    SeedScores,
-    TeacherDetails,
-)
+from pipeline_lib.results.schema import Gain, MethodDetails, ParameterCounts, Routing, SeedScores, TeacherDetails
 from pipeline_lib.results.significance import COMPARISON, Difference, compare_samples, holm
 
 
@@ -64,35 +57,33 @@ class DetailScorer:
 
         :param teacher: its parameter counts.
         """
-        system, outputs = self.systems[name], self.outputs[name]
+        system, outputs, kind = self.systems[name], self.outputs[name], KINDS[self.task.kind]
         labelled = {s: part for s, part in self.heldout.items() if part.labels is not None}
         whole = all(answered(part.teachers[system.teacher]).all() for part in labelled.values())
-        if self.task.kind != "classification" or teacher is None or "dev" not in labelled or not whole:
+        if not kind.one_of or teacher is None or "dev" not in labelled or not whole:
             return None
         routed = Routed(
-            {s: {seed: confidence(logits) for seed, logits in each.items()} for s, each in outputs.items()},
+            {s: {seed: kind.confidence(logits) for seed, logits in each.items()} for s, each in outputs.items()},
             {
-                split: {seed: hits(part.labels, logits) for seed, logits in outputs[split].items()}
+                split: {seed: kind.decide(logits) == part.labels for seed, logits in outputs[split].items()}
                 for split, part in labelled.items()
             },
-            {s: hits(part.labels, part.teachers[system.teacher]) for s, part in labelled.items()},
+            {s: kind.decide(part.teachers[system.teacher]) == part.labels for s, part in labelled.items()},
             system.parameters.without_embeddings / max(teacher.without_embeddings, 1),
         )
         return routed.routing()
 
-    def _details(self, split: str, outputs: np.ndarray) -> dict[Detail, float] | None:
+    def _details(self, split: str, outputs: np.ndarray) -> dict[str, float] | None:
         labels, known = self.heldout[split].labels, answered(outputs)
         if labels is None or not known.any():
             return None
-        return details(labels[known], outputs[known], self.task.kind)
+        return KINDS[self.task.kind].details(labels[known], outputs[known])
 
     def _recall(self, split: str, outputs: np.ndarray) -> dict[str, float] | None:
         labels, known = self.heldout[split].labels, answered(outputs)
         if labels is None or not known.any():
             return None
-        if self.task.is_regression:
-            return {}
-        shares = recall(labels[known], outputs[known])
+        shares = KINDS[self.task.kind].recall(labels[known], outputs[known])
         return {self.task.label_names[number]: share for number, share in shares.items()}
 
     def _temperatures(self, system: System) -> dict[int, float] | None:
@@ -111,10 +102,10 @@ class DetailScorer:
             for split, by_seed in system.logits.items()
         }
 
-    def _gains(self, split: str) -> dict[str, dict[Detail, Gain] | None]:
+    def _gains(self, split: str) -> dict[str, dict[str, Gain] | None]:
         """Compare every method with its baseline; p values are corrected for the table's rows."""
         differences = {name: self._differences(name, split) for name in self.systems}
-        gains: dict[str, dict[Detail, Gain] | None] = {
+        gains: dict[str, dict[str, Gain] | None] = {
             name: None if each is None else {} for name, each in differences.items()
         }
         compared = {name: each for name, each in differences.items() if each is not None}
@@ -124,12 +115,12 @@ class DetailScorer:
                 gains[name][detail] = Gain(**asdict(each[detail]), p_holm=corrected[name])
         return gains
 
-    def _differences(self, name: str, split: str) -> dict[Detail, Difference] | None:
+    def _differences(self, name: str, split: str) -> dict[str, Difference] | None:
         labels, baseline = self.heldout[split].labels, self.systems[name].method.baseline
         if labels is None or baseline not in self.outputs:
             return None
         pair = [list(self.outputs[one][split].values()) for one in (name, baseline)]
-        samples = detail_samples(labels, np.stack([*pair[0], *pair[1]]), self.task.kind)
+        samples = KINDS[self.task.kind].detail_samples(labels, np.stack([*pair[0], *pair[1]]))
         return {
             detail: compare_samples(scores, len(labels), (len(pair[0]), len(pair[1])), **COMPARISON)
             for detail, scores in samples.items()

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_record, sha256_folder, sha256_json
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.seals import SEAL
 from pipeline_lib.base.text import Text
@@ -20,7 +21,7 @@ from pipeline_lib.evaluation.systems import System
 from pipeline_lib.models.checks import check_names, require_model
 from pipeline_lib.params import Method, Params
 from pipeline_lib.results.schema import ParameterCounts, Source, TaskScores, Training
-from pipeline_lib.shards.columns import label_type, list_column, matrix
+from pipeline_lib.shards.columns import list_column, matrix
 from pipeline_lib.shards.engine import make_engine
 from pipeline_lib.shards.engine.protocol import Report
 from pipeline_lib.shards.fingerprint import training_code
@@ -56,7 +57,7 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
         shared_texts(layout, task),
         [name for name in teachers if _is_by_loss(layout.teacher(task, name))],
     )
-    table = predictions_table(heldout, systems, label_type(settings.kind, len(settings.label_names)))
+    table = predictions_table(heldout, systems, KINDS[settings.kind].label_type(len(settings.label_names)))
     # A seal of before is not theirs; the stage seals the folder when it has written all of it.
     (layout.results(task) / SEAL).unlink(missing_ok=True)
     write_shard(layout.predictions(task), table)

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import label_array
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import Text
-from pipeline_lib.results.metrics import label_array
 from pipeline_lib.shards.columns import matrix, texts
 from pipeline_lib.shards.shard_sets import ShardSet, check_answers, read_manifest
 

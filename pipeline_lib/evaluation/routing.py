@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lib.base.probabilities import threshold_at
+from pipeline_lib.base.kinds.probabilities import threshold_at
 from pipeline_lib.results.schema import Routing, RoutingPoint, SeedScores
 
 MAX_LOSS = 0.005

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from pipeline_lib.base.probabilities import answered
+from pipeline_lib.base.kinds import KINDS, score
+from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.evaluation.ablation_steps import previous
 from pipeline_lib.evaluation.calibration_scores import DetailScorer
 from pipeline_lib.evaluation.heldout import Heldout
 from pipeline_lib.evaluation.systems import System
 from pipeline_lib.params import Task
-from pipeline_lib.results.metrics import agreement, decide, score
 from pipeline_lib.results.schema import (
     Floor,
     Gain,
@@ -55,7 +55,7 @@ def task_scores(
     scorer = _Scorer(task, heldout, DetailScorer(task, heldout, systems))
     return TaskScores(
         metrics=task.metrics,
-        f1_label=task.f1_label,
+        f1_label=KINDS[task.kind].f1_label(task),
         labels=task.label_names,
         rows={"train": train_rows} | {s: len(part.texts) for s, part in heldout.items()},
         selection=_selection(task, by_loss, systems),
@@ -88,36 +88,16 @@ class _Scorer:
     details: DetailScorer
 
     def floor(self, train_labels: np.ndarray) -> Floor:
-        """Score the constant answer: the training set's most frequent class, or mean score."""
+        """Score the constant answer that fits the training set best."""
         names = self.task.label_names
         if not len(train_labels):
             scored = {split: part.labels is not None for split, part in self.heldout.items()}
             return Floor(answer=None, scores={s: {} if labelled else None for s, labelled in scored.items()})
-        if self.task.is_regression:
-            # There is no correlation with a constant.
-            zeros = {
-                split: None if part.labels is None else dict.fromkeys(self.task.metrics, 0.0)
-                for split, part in self.heldout.items()
-            }
-            return Floor(answer=float(train_labels.mean()), scores=zeros)
-        if self.task.kind == "multilabel":
-            return self._usual_labels(train_labels)
-        majority = int(np.bincount(train_labels, minlength=len(names)).argmax())
-        constant = np.eye(len(names))[majority]
+        answer, constant = KINDS[self.task.kind].floor(names, train_labels)
         scores = {
             split: self._scores(split, np.tile(constant, (len(part.texts), 1))) for split, part in self.heldout.items()
         }
-        return Floor(answer=names[majority], scores=scores)
-
-    def _usual_labels(self, train_labels: np.ndarray) -> Floor:
-        """Score the constant answer of the labels that most training rows have."""
-        usual = train_labels.mean(axis=0) > 0.5
-        constant = np.where(usual, 1.0, -1.0)
-        scores = {
-            split: self._scores(split, np.tile(constant, (len(part.texts), 1))) for split, part in self.heldout.items()
-        }
-        names = [name for name, is_usual in zip(self.task.label_names, usual, strict=True) if is_usual]
-        return Floor(answer=", ".join(names) or "no label", scores=scores)
+        return Floor(answer=answer, scores=scores)
 
     def teacher(self, name: str, parameters: ParameterCounts | None) -> TeacherScores:
         """Score a teacher's stored logits, on the rows it answered."""
@@ -183,12 +163,12 @@ class _Scorer:
         return None if None in by_seed.values() else SeedScores.by_name(by_seed)
 
     def _agreement(self, system: System, split: str) -> float | None:
-        kind, answers = self.task.kind, self.heldout[split].teachers[system.teacher]
+        kind, answers = KINDS[self.task.kind], self.heldout[split].teachers[system.teacher]
         known = answered(answers)
         if not known.any():
             return None
-        teacher, outputs = decide(answers[known], kind), system.logits[split].values()
-        return float(np.mean([agreement(teacher, one[known], kind) for one in outputs]))
+        teacher, outputs = kind.decide(answers[known]), system.logits[split].values()
+        return float(np.mean([kind.agreement(teacher, one[known]) for one in outputs]))
 
     def _to_teacher(self, system: System, split: str) -> float | None:
         answers = self.heldout[split].teachers[system.teacher]
@@ -241,8 +221,5 @@ class _Scorer:
         )
 
     def _answers(self, system: System, split: str) -> np.ndarray:
-        """Return classes or scores, shape (seeds, rows), or the logits of several labels."""
-        logits = system.logits[split].values()
-        if self.task.kind == "multilabel":
-            return np.stack([*logits])
-        return np.stack([decide(one, self.task.kind) for one in logits])
+        """Return what is compared: classes or scores, (seeds, rows), or the logits of several labels."""
+        return np.stack([KINDS[self.task.kind].compared(logits) for logits in system.logits[split].values()])

@@ -11,9 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.base.text import Text
-from pipeline_lib.results.metrics import agreement, decide
 from pipeline_lib.results.speed import Rate
 
 GROUP = 32
@@ -103,15 +101,3 @@ def latency(predict: Predict, texts: Sequence[Text], seconds: float, clock: Cloc
         predict([text])
         durations.append(clock() - start)
     return 1000 * statistics.median(durations)
-
-
-def same_answers(reference: np.ndarray, outputs: np.ndarray, kind: Kind) -> float:
-    """Return the share of equal answers, or the correlation of a regression's scores.
-
-    Of several labels, it is the share of equal decisions: each is an answer.
-
-    :param reference: logits or scores, float (texts, classes or 1), like ``outputs``.
-    """
-    if kind == "multilabel":
-        return float((decide(reference, kind) == decide(outputs, kind)).mean())
-    return agreement(decide(reference, kind), outputs, kind)

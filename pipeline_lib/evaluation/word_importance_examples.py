@@ -14,8 +14,9 @@ import numpy as np
 
 from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.files import sha256_folder, write_json
+from pipeline_lib.base.kinds import KINDS, label_array
+from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.probabilities import Kind, answered, probabilities
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.serving import open_teacher, student_in_use
 from pipeline_lib.models.students.folders import Predict, temperature_of
@@ -30,7 +31,6 @@ from pipeline_lib.models.word_importance import (
 )
 from pipeline_lib.params import Params
 from pipeline_lib.results.diagrams import read_predictions
-from pipeline_lib.results.metrics import decide, label_array
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.shards.columns import matrix, texts
 from pipeline_lib.shards.fingerprint import code_fingerprint
@@ -76,7 +76,7 @@ def _explain(params: Params, task: str, layout: Layout, scores: TaskScores, meth
         for name in (method, method_scores.baseline)
     ]
     differences = merits[0] - merits[1]
-    if kind == "multilabel":
+    if KINDS[kind].has_several:
         numbers = np.abs(np.nan_to_num(differences)).argmax(axis=1).tolist()
         each = np.arange(len(numbers)), numbers
         differences, labels = differences[each], labels[each]
@@ -106,7 +106,7 @@ def _example(
     :param number: the label that is explained, if the row may have several.
     """
     names = scores.labels if number is None else label_choice(scores.labels[number])
-    regression = scores.is_regression
+    regression = not KINDS[scores.kind].has_probabilities
     importances = {name: one.importance(text, regression, number) for name, one in models.items()}
     named = f"{label:.3g}" if regression else names[label]
     shown = {"label": named, "distillation": effect}
@@ -137,29 +137,30 @@ def _is_short(text: Text) -> bool:
     return all(count in WORDS for count in word_counts(text))
 
 
-def _labels(column: Any, teacher: np.ndarray, kind: Kind) -> np.ndarray:
+def _labels(column: Any, teacher: np.ndarray, kind: str) -> np.ndarray:
     """Return the labels, or the teacher's answers where they are hidden: (rows,).
 
     For classes, a row that the teacher did not answer has -1; of several labels, it has it for each, (rows, labels).
     """
     if not column.null_count:
         return label_array(column)
-    answers = decide(np.nan_to_num(teacher) if kind != "regression" else teacher, kind)
-    if kind == "regression":
-        return answers
+    of_kind = KINDS[kind]
+    if not of_kind.has_probabilities:
+        return of_kind.decide(teacher)
+    answers = of_kind.decide(np.nan_to_num(teacher))
     known = answered(teacher) if answers.ndim == 1 else answered(teacher)[:, None]
     return np.where(known, answers.astype(np.int64), -1)
 
 
-def _merit(outputs: np.ndarray, labels: np.ndarray, temperature: float, kind: Kind) -> np.ndarray:
+def _merit(outputs: np.ndarray, labels: np.ndarray, temperature: float, kind: str) -> np.ndarray:
     """Return how good each answer is: the label's probability; for a score, less its error.
 
     Without a label, it is NaN.  Of several labels, it is that of each one's yes or no, (rows, labels).
     """
-    if kind == "regression":
+    if not KINDS[kind].has_probabilities:
         return -np.abs(outputs[:, 0] - labels)
-    shares = probabilities(outputs / temperature, kind)
-    if kind == "multilabel":
+    shares = KINDS[kind].probabilities(outputs / temperature)
+    if KINDS[kind].has_several:
         right = np.where(labels == 1, shares, 1.0 - shares)
     else:
         right = shares[np.arange(len(labels)), labels]

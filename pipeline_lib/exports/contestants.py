@@ -11,11 +11,11 @@ from pathlib import Path
 from pipeline_lib.base.devices import resolve_device, resolve_precision
 from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import sha256_folder, sha256_json
+from pipeline_lib.base.kinds import KINDS, Classes
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.base.seals import write_seal
 from pipeline_lib.base.text import Text
-from pipeline_lib.evaluation.timing import Predict, same_answers
+from pipeline_lib.evaluation.timing import Predict
 from pipeline_lib.exports.onnx.exporter import export_onnx_int8
 from pipeline_lib.exports.onnx.student import require_packages
 from pipeline_lib.exports.onnx.teacher import OnnxTeacher, export_teacher
@@ -44,7 +44,7 @@ class Contestant:
     folder: Path
     names: tuple[str, ...]
     max_length: int | None = None
-    kind: Kind = "classification"
+    kind: str = Classes.name
 
     def load(self, device: str) -> Predict:
         """Return its prediction function."""
@@ -143,7 +143,7 @@ def leave_out_deviating(system: System, texts: Sequence[Text]) -> None:
     in_torch, *others = system.forms
     answers = in_torch.load("cpu")(texts) if others else None
     for other in others:
-        agreement = same_answers(answers, other.load("cpu")(texts), other.kind)
+        agreement = KINDS[other.kind].same_answers(answers, other.load("cpu")(texts))
         if agreement < MIN_AGREEMENT:
             system.forms.remove(other)
             system.not_timed[other.form] = f"answers as in torch only by {agreement:.1%} on {len(texts)} texts"

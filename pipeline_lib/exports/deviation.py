@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import student_place
 from pipeline_lib.base.text import Text
-from pipeline_lib.evaluation.timing import same_answers
 from pipeline_lib.exports.export_source import Subject
 from pipeline_lib.shards.columns import texts
 from pipeline_lib.shards.shard_sets import ShardSet
@@ -39,8 +39,8 @@ class Deviation:
     def between(cls, wanted: np.ndarray, actual: np.ndarray, kind: str) -> "Deviation":
         """Compare outputs, float (rows, width)."""
         apart = np.abs(wanted.astype(np.float64) - actual)
-        decides = kind in ("classification", "multilabel")
-        same = same_answers(wanted, actual, kind) if decides else None
+        decides = kind in KINDS and KINDS[kind].has_probabilities
+        same = KINDS[kind].same_answers(wanted, actual) if decides else None
         scale = max(float(np.abs(wanted).max()), 1e-6)
         largest = float(apart.max())
         return cls(len(wanted), largest, float(apart.mean()), largest / scale, same)

@@ -9,7 +9,7 @@ import torch
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_record
-from pipeline_lib.base.model_config import kind_of_model
+from pipeline_lib.base.kinds import kind_of_model
 from pipeline_lib.models.checks import check_outputs
 from pipeline_lib.models.networks.student import StudentNetwork
 from pipeline_lib.models.students.folders import ENCODER_TYPE, temperature_of
@@ -44,7 +44,7 @@ class Subject:
         """What it is: the kind of its task, as in params.yaml, or a sentence encoder."""
         if self.labels is None:
             return "sentence encoder"
-        return kind_of_model(self.labels, self.config.get("problem_type"))
+        return kind_of_model(self.labels, self.config)
 
     @property
     def encoder(self) -> torch.nn.Module:

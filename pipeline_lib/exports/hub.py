@@ -13,7 +13,7 @@ from tokenizers.processors import TemplateProcessing
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path, copy_file, read_record, write_json
-from pipeline_lib.base.model_config import PROBLEM_TYPES
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.exports.card.card import model_card
 from pipeline_lib.exports.folders import (
     READS,
@@ -62,7 +62,7 @@ def export_hub(folder: Path, out: Path) -> str:
         "joint": settings.joint,
         READS: settings.reads,
         "auto_map": {auto: f"{MODULE}.{name}" for auto, name in classes.items()},
-        "problem_type": PROBLEM_TYPES[student.kind],
+        "problem_type": KINDS[student.kind].problem_type,
         TEMPERATURE: temperature_of(folder),
     }
     # Written last: without it, a half-written folder cannot be loaded.

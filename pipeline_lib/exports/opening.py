@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeline_lib.base.errors import PotstillError, reason_of
-from pipeline_lib.base.model_config import kind_of_model
-from pipeline_lib.base.probabilities import Kind
+from pipeline_lib.base.kinds import KINDS, kind_of_model
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text, as_utf8
 from pipeline_lib.exports.contents import ENCODERS, STUDENTS, Content, require_content
@@ -43,7 +42,7 @@ class Predictor:
 
     folder: Path
     labels: list[str]
-    kind: Kind
+    kind: str
     is_pair: bool | None
     logits: Predict = field(repr=False)
     words: KnownWords | None = field(default=None, repr=False)
@@ -58,7 +57,7 @@ class Predictor:
         """
         rows = _checked(texts, self.is_pair, self.folder)
         logits = _in_batches(self.logits, rows, batch_size, len(self.labels))
-        return Predictions.of(logits, self.labels, self.kind == "multilabel")
+        return Predictions(*KINDS[self.kind].predicted(logits, self.labels), logits)
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ def _load_exported(folder: Path) -> Predictor:
     student = load_onnx_student(folder)
     words = known_words(student.reader.tokenizer, student.reader.max_words)
     outputs = finite(folder, student.outputs)
-    kind = kind_of_model(student.label_names, student.config.get("problem_type"))
+    kind = kind_of_model(student.label_names, student.config)
     return Predictor(folder, student.label_names, kind, student.is_pair, outputs, words)
 
 
@@ -158,7 +157,7 @@ def _load_numpy(folder: Path) -> Predictor:
     check_finite(folder, student.weights)
     words = KnownWords(student.tokenizer, student.config["unknown"], student.own["max_words"])
     outputs = finite(folder, student.logits if student.label_names else student.encode)
-    kind = kind_of_model(student.label_names, student.config.get("problem_type"))
+    kind = kind_of_model(student.label_names, student.config)
     return Predictor(folder, student.label_names, kind, student.is_pair, outputs, words)
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_keys
-from pipeline_lib.base.probabilities import Kind, answered
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.inspection.distances import moved
 from pipeline_lib.inspection.joined import BATCH, JoinedRows, RowBatch
 from pipeline_lib.inspection.sampling import Top
@@ -105,7 +106,7 @@ def difference(before: JoinedRows, after: JoinedRows, limit: int) -> Difference:
     common = common[np.argsort(common[:, 0])]
     logits = _stored(before, after, "logits", FIRST)
     if logits:
-        measure = "distance of the scores" if before.is_regression else "bits"
+        measure = "distance of the scores" if before.is_scored else "bits"
         for here, there in _both(logits, common):
             _count(result, here, there, before.kind)
         result.answers = _moves(logits, common, measure, limit, partial(moved, kind=before.kind))
@@ -138,15 +139,14 @@ def _both(stored: tuple[StoredVectors, StoredVectors], common: np.ndarray) -> It
         yield stored[0][rows[:, 0]], stored[1][rows[:, 1]]
 
 
-def _count(result: Difference, here: np.ndarray, there: np.ndarray, kind: Kind) -> None:
+def _count(result: Difference, here: np.ndarray, there: np.ndarray, kind: str) -> None:
     before, after = answered(here), answered(there)
     result.answers_lost += int((before & ~after).sum())
     result.answers_gained += int((after & ~before).sum())
-    if kind == "multilabel":
-        other = ((here > 0) != (there > 0)).any(axis=1)
-    else:
-        other = here.argmax(axis=1) != there.argmax(axis=1)
-    result.other += int((other & before & after).sum())
+    of_kind = KINDS[kind]
+    if of_kind.has_probabilities:
+        other, _ = of_kind.wrong(of_kind.decide(there), here)
+        result.other += int((before & after)[other].sum())
 
 
 def _moves(

@@ -5,23 +5,25 @@ Rows without an answer, or without a label, are NaN.
 
 import numpy as np
 
-from pipeline_lib.base.probabilities import Kind, answered, entropy_bits, probabilities, sigmoid, softmax
+from pipeline_lib.base.kinds import KINDS, Classes
+from pipeline_lib.base.kinds.probabilities import answered, sigmoid, softmax
 from pipeline_lib.inspection.joined import RowBatch
 
 CLOSE = 1e-6
 """A probability below the threshold by no more than this reaches it."""
 
 
-def entropies(logits: np.ndarray, kind: Kind = "classification") -> np.ndarray:
+def entropies(logits: np.ndarray, kind: str = Classes.name) -> np.ndarray:
     """Return the entropy of each row's answer in bits, float64 (rows,).
 
     :param logits: float (rows, classes).
     """
     known = answered(logits)
-    return np.where(known, entropy_bits(probabilities(logits, kind), kind), np.nan)
+    of_kind = KINDS[kind]
+    return np.where(known, of_kind.entropy_bits(of_kind.probabilities(logits)), np.nan)
 
 
-def moved(one: np.ndarray, other: np.ndarray, kind: Kind = "classification") -> np.ndarray:
+def moved(one: np.ndarray, other: np.ndarray, kind: str = Classes.name) -> np.ndarray:
     """Return how far apart two answers to each row are, float64 (rows,).
 
     For classes it is the Jensen-Shannon divergence in bits (Lin 1991, section IV): 0 if they are
@@ -31,11 +33,12 @@ def moved(one: np.ndarray, other: np.ndarray, kind: Kind = "classification") -> 
 
     :param one: float (rows, classes), or (rows, 1) for a regression; :param other: the same.
     """
-    if one.shape[1] == 1:
+    of_kind = KINDS[kind]
+    if not of_kind.has_probabilities:
         return np.abs(one[:, 0].astype(np.float64) - other[:, 0])
-    first, second = probabilities(one, kind), probabilities(other, kind)
-    apart = entropy_bits((first + second) / 2, kind)
-    apart = apart - (entropy_bits(first, kind) + entropy_bits(second, kind)) / 2
+    first, second = of_kind.probabilities(one), of_kind.probabilities(other)
+    apart = of_kind.entropy_bits((first + second) / 2)
+    apart = apart - (of_kind.entropy_bits(first) + of_kind.entropy_bits(second)) / 2
     # Rounding can put equal answers slightly below 0.
     return np.where(answered(one) & answered(other), np.maximum(apart, 0.0), np.nan)
 

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.inspection.changes import WORD_RULES, RuleName
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.rows import Names
@@ -40,7 +41,7 @@ class Filter:
             )
         if label is None or label == UNLABELLED:
             return cls(rule, None if label is None else np.nan)
-        if "label" not in rows.schema or rows.is_regression:
+        if "label" not in rows.schema or rows.is_scored:
             raise PotstillError(
                 f"{rows.name}: --label: its rows have no classes. Leave it out, or give "
                 f"{UNLABELLED!r} for rows without a label."
@@ -57,7 +58,7 @@ class Filter:
         wanted = np.full(len(batch), self.shard in (None, batch.shard))
         if self.rule is not None:
             wanted &= made_by(batch)[self.rule]
-        if self.label is not None and batch.kind == "multilabel" and not np.isnan(self.label):
+        if self.label is not None and KINDS[batch.kind].has_several and not np.isnan(self.label):
             wanted &= batch.marks[:, int(self.label)] == 1
         elif self.label is not None:
             labels = batch.labels

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from pipeline_lib.base.probabilities import answered, confidence, entropy_bits, probabilities
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.inspection.changes import in_words, rules_of, sentences_of
 from pipeline_lib.inspection.distances import moved
 from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.rows import Answering, Embed, Names, label_name
-from pipeline_lib.results.metrics import decide
 from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes
 
 ENDINGS = {FIRST: "", SECOND: "_pair"}
@@ -81,28 +81,28 @@ class FlatRows:
         return columns
 
     def _labels(self, column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-        if self.rows.is_regression:
+        if self.rows.is_scored:
             return column
-        if self.rows.kind == "multilabel":
+        if KINDS[self.rows.kind].has_several:
             return pa.array([_applying(one, self.names) for one in column.to_pylist()], _NAMES)
         return pa.array([label_name(label, self.names) for label in column.to_pylist()], pa.string())
 
     def _answers(self, who: str, logits: np.ndarray, start: str = "") -> Columns:
         """Return the columns of a model's answers; rows without an answer are null."""
         known = answered(logits)
-        if logits.shape[1] == 1:
+        kind = KINDS[self.rows.kind]
+        if not kind.has_probabilities:
             return {who: pa.array(logits[:, 0], pa.float32(), mask=~known)}
-        kind = self.rows.kind
-        shares, decided = probabilities(logits, kind), decide(logits, kind).tolist()
-        if kind == "multilabel":
+        shares, decided = kind.probabilities(logits), kind.decide(logits).tolist()
+        if kind.has_several:
             best = pa.array([_applying(one, self.names) for one in decided], _NAMES, mask=~known)
         else:
             named = [label_name(number, self.names) for number in decided]
             best = pa.array(named, pa.string(), mask=~known)
         return {
             who: best,
-            f"{start}confidence": _known(np.where(known, confidence(logits, kind), np.nan)),
-            f"{start}entropy": _known(entropy_bits(shares, kind)),
+            f"{start}confidence": _known(np.where(known, kind.confidence(logits), np.nan)),
+            f"{start}entropy": _known(kind.entropy_bits(shares)),
             f"{start}probabilities": fixed_lists(shares.astype(np.float32), known),
             f"{start}logits": fixed_lists(logits.astype(np.float32), known),
         }

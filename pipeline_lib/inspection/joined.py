@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS, Classes, kind_of_labels, kind_of_model
 from pipeline_lib.base.layout import Layout, pair_of
-from pipeline_lib.base.probabilities import Kind
-from pipeline_lib.shards.columns import FIRST, SECOND, kind_of_labels, matrix
+from pipeline_lib.shards.columns import FIRST, SECOND, matrix
 from pipeline_lib.shards.shard_sets import ShardSet, check_answers
 from pipeline_lib.shards.vectors import StoredVectors
 
@@ -68,12 +68,11 @@ class RowBatch:
         return self.table["iteration"].to_numpy() > 0
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> str:
         """What labels and answers are."""
-        if self.logits is not None and self.logits.shape[1] == 1:
-            return "regression"
-        known = "label" in self.table.column_names
-        return kind_of_labels(self.table["label"]) if known else "classification"
+        if "label" in self.table.column_names:
+            return kind_of_labels(self.table["label"])
+        return Classes.name if self.logits is None else kind_of_model(self.logits[0], {})
 
     @property
     def labels(self) -> np.ndarray:
@@ -83,7 +82,7 @@ class RowBatch:
         """
         if "label" not in self.table.column_names:
             return np.full(len(self), np.nan)
-        if self.kind == "multilabel":
+        if KINDS[self.kind].has_several:
             # Every number below 2**53 is exact in float64.
             bits = 2.0 ** (np.arange(self.marks.shape[1]) % 53)
             return self.marks @ bits
@@ -160,14 +159,14 @@ class JoinedRows:
         return None
 
     @cached_property
-    def kind(self) -> Kind:
+    def kind(self) -> str:
         """What labels and answers are."""
-        return next((batch.kind for batch in self.batches(1)), "classification")
+        return next((batch.kind for batch in self.batches(1)), Classes.name)
 
     @property
-    def is_regression(self) -> bool:
-        """Whether labels and answers are scores."""
-        return self.kind == "regression"
+    def is_scored(self) -> bool:
+        """Whether answers are scores, without probabilities."""
+        return not KINDS[self.kind].has_probabilities
 
     def holder(self, column: str) -> ShardSet | None:
         """Return the set that has a column, looking at the inputs first; None if none has it."""

@@ -14,15 +14,16 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.inspection.answers import ChosenStudent, chosen_student
 from pipeline_lib.inspection.captions import CLASSES, NEXT, SCORES
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.models import running_features
 from pipeline_lib.inspection.rows import DIGITS, Names, answer, read_row
 from pipeline_lib.inspection.work_lists import WorkList, teacher_beside
-from pipeline_lib.params import Multilabel, Params, Task
+from pipeline_lib.params import Params, Task
 from pipeline_lib.shards.training_texts import is_unlabelled, unlabelled_folder
 
 CANDIDATES = 10
@@ -45,33 +46,34 @@ def label_next(layout: Layout, params: Params, task: str, limit: int, method: st
             f"tasks.{task}: its training rows have no labels, so none are added to them. Name a "
             "task whose students learn from labels, or leave out --kind label-next."
         )
-    if isinstance(settings, Multilabel):
+    if KINDS[settings.kind].has_several:
         raise PotstillError(
             f"tasks.{task}: its rows have several labels, and --kind label-next is for classes and "
             "scores. Leave it out."
         )
+    scored = not KINDS[settings.kind].has_probabilities
     student = chosen_student(layout, params, task, method)
     texts = unlabelled_folder(layout.split(task, "train"))
     if not texts.exists():
         return _missing(
-            settings.is_regression,
+            scored,
             f"The task has no unlabelled texts here. Name some under `files.unlabelled` of "
             f"tasks.{task}.source (docs/own-data.md), and run `distill run`.",
         )
     if student is None:
-        return _missing(settings.is_regression, "No student is trained and scored yet. Run `distill run`.")
+        return _missing(scored, "No student is trained and scored yet. Run `distill run`.")
     rows = _answered_texts(layout, params, task, student) or JoinedRows.open(texts)
     shards = rows.inputs.manifest.shards
     seeds = [student.seed]
-    if settings.is_regression:
+    if scored:
         seeds += [seed for seed in params.seeds if seed != student.seed]
     return listed_next(
         rows,
         lambda batch: np.full(len(batch), is_unlabelled(shards[batch.shard].name)),
         [layout.student(task, student.method, seed) for seed in seeds],
-        None if settings.is_regression else settings.label_names,
+        None if scored else settings.label_names,
         limit,
-        student.method if settings.is_regression else student.name,
+        student.method if scored else student.name,
     )
 
 
@@ -96,7 +98,7 @@ def listed_next(
             logits.append(np.stack([of_student for of_student, _ in answers]))
             features.append(answers[0][1])
     if not keys:
-        return _missing(rows.is_regression, CLASSES[NEXT].missing)
+        return _missing(rows.is_scored, CLASSES[NEXT].missing)
     answered = np.concatenate(logits, axis=1)
     regression = answered.shape[2] == 1
     if regression and len(students) < 2:
@@ -109,7 +111,7 @@ def listed_next(
     inspected = [
         replace(
             read_row(rows, *locations[number], names, score=float(unsure[number])),
-            student=answer(answered[0, [number]], names),
+            student=answer(answered[0, [number]], names, rows.kind),
         )
         for number in unlike(unsure, np.concatenate(features), np.concatenate(keys), limit)
     ]

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline_lib.base.probabilities import Kind, answered, entropy_bits, probabilities
+from pipeline_lib.base.kinds import KINDS, Classes
+from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.inspection.changes import RuleName, Sentence, rules_of, sentences_of
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.originals import Originals
-from pipeline_lib.results.metrics import decide
 
 DIGITS = 6
 """Decimals of numbers in rows, as in scores.json."""
@@ -107,16 +107,17 @@ def read_row(
     )
 
 
-def answer(logits: np.ndarray | None, names: Names, kind: Kind = "classification") -> Answer | None:
+def answer(logits: np.ndarray | None, names: Names, kind: str = Classes.name) -> Answer | None:
     """Return the answer for one row's logits, shape (1, classes); None if there is none."""
     if logits is None or not answered(logits)[0]:
         return None
-    if logits.shape[1] == 1:
-        return Answer(round(float(logits[0, 0]), DIGITS), {}, None)
-    shares = probabilities(logits, kind)
-    best = label_name(decide(logits, kind)[0].tolist(), names)
+    of_kind = KINDS[kind]
+    best = label_name(of_kind.decide(logits)[0].tolist(), names)
+    if not of_kind.has_probabilities:
+        return Answer(best, {}, None)
+    shares = of_kind.probabilities(logits)
     named = {label_name(n, names): round(share, DIGITS) for n, share in enumerate(shares[0].tolist())}
-    return Answer(best, named, round(float(entropy_bits(shares, kind)[0]), DIGITS))
+    return Answer(best, named, round(float(of_kind.entropy_bits(shares)[0]), DIGITS))
 
 
 NO_LABEL = "(none)"

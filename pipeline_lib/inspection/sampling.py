@@ -77,7 +77,7 @@ def leading(rows: JoinedRows, size: int, wanted: Filter, uncertain: bool) -> lis
             f"{rows.name}: --uncertain needs the teacher's outputs for this set; there are none. "
             "Run `dvc repro`, or name a transfer set that has them (`distill shards ls`)."
         )
-    if uncertain and rows.is_regression:
+    if uncertain and rows.is_scored:
         raise PotstillError(
             f"{rows.name}: --uncertain sorts by the entropy over classes; this is a regression. Leave it out."
         )

@@ -7,7 +7,8 @@ from functools import cached_property
 import numpy as np
 import pyarrow.compute as pc
 
-from pipeline_lib.base.probabilities import answered
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.inspection.changes import RuleName
 from pipeline_lib.inspection.distances import entropies
 from pipeline_lib.inspection.filters import Filter, made_by
@@ -92,10 +93,10 @@ def figures(rows: JoinedRows, names: Names, wanted: Filter) -> Figures:
     for batch in rows.batches():
         kept = wanted.wants(batch)
         result.rows += int(kept.sum())
-        for name, (unit, values) in _values(batch, rows.is_regression).items():
+        for name, (unit, values) in _values(batch, rows.is_scored).items():
             numbers = result.numbers.setdefault(name, Numbers(unit, values.dtype.kind == "i"))
             numbers.add(values[kept].astype(np.float64))
-        _categories(result, batch, kept, rows.is_regression, names)
+        _categories(result, batch, kept, rows.is_scored, names)
     return result
 
 
@@ -127,13 +128,13 @@ def _lengths(batch: RowBatch, side: str) -> np.ndarray:
 
 def _categories(result: Figures, batch: RowBatch, kept: np.ndarray, regression: bool, names: Names) -> None:
     labels = batch.labels
-    if batch.kind == "multilabel":
+    if KINDS[batch.kind].has_several:
         _label_categories(result, batch, kept, names)
     elif not regression and "label" in batch.table.column_names:
         result.labels.update(_named(labels[kept], names, NO_LABEL))
-    if batch.kind == "classification" and batch.logits is not None:
+    if KINDS[batch.kind].one_of and batch.logits is not None:
         known = answered(batch.logits)
-        best = np.where(known, batch.logits.argmax(axis=1), np.nan)
+        best = np.where(known, KINDS[batch.kind].decide(batch.logits), np.nan)
         result.answers.update(_named(best[kept], names, NO_ANSWER))
         both = kept & known & ~np.isnan(labels)
         right, all_ = result.agreeing

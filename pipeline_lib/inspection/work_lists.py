@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.probabilities import softmax
 from pipeline_lib.inspection.answers import ChosenStudent, StoredAnswers, chosen_student
 from pipeline_lib.inspection.captions import CLASSES, LISTS, SCORES, ListName
 from pipeline_lib.inspection.distances import LabelErrors, entropies, moved, self_confidence, set_confidence
@@ -68,11 +69,12 @@ def work_lists(
     :param wanted: which lists.
     """
     settings = params.task(task)
+    scored = not KINDS[settings.kind].has_probabilities
     student = chosen_student(layout, params, task, method)
     parts = task_parts(layout, params, task, student)
-    names = None if settings.is_regression else settings.label_names
+    names = None if scored else settings.label_names
     student_name = student and student.name
-    return lists_of(parts, names, limit, settings.is_regression, student_name, wanted)
+    return lists_of(parts, names, limit, scored, student_name, wanted)
 
 
 def task_parts(layout: Layout, params: Params, task: str, student: ChosenStudent | None) -> list[ListPart]:
@@ -122,7 +124,7 @@ def lists_of(
     :param wanted: which lists.
     """
     errors = None
-    several = any(part.rows.kind == "multilabel" for part in parts)
+    several = any(KINDS[part.rows.kind].has_several for part in parts)
     if "labels" in wanted and not regression and not several:
         errors = LabelErrors(max((part.rows.classes or 0 for part in parts), default=0))
         for _, batch in _answered(parts):
@@ -164,7 +166,7 @@ def _scores(
     if name == "labels":
         if regression:
             return np.abs(batch.logits[:, 0] - batch.labels)
-        if batch.kind == "multilabel":
+        if KINDS[batch.kind].has_several:
             return 1 - set_confidence(batch.logits, batch.marks)
         return 1 - self_confidence(softmax(batch.logits), batch.labels)
     # What people wrote is more informative than what the rules made of it.

@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_device, resolve_precision
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS, Classes
+from pipeline_lib.base.kinds.probabilities import threshold_at
 from pipeline_lib.base.layout import StudentPlace, student_place
 from pipeline_lib.base.model_config import position_count
-from pipeline_lib.base.probabilities import confidence, threshold_at
 from pipeline_lib.base.text import MASK, Text
 from pipeline_lib.models.checks import check_names, require_model
 from pipeline_lib.models.students.folders import Predict, finite, scaled, temperature_of
@@ -44,11 +45,12 @@ class Router:
     student: Predict
     teacher: Predict
     threshold: float
+    kind: str = Classes.name
 
     def predict(self, texts: Sequence[Text]) -> tuple[np.ndarray, np.ndarray]:
         """Return the outputs, float (texts, classes), and whether they are the teacher's."""
         logits = self.student(texts)
-        routed = confidence(logits) <= self.threshold
+        routed = KINDS[self.kind].confidence(logits) <= self.threshold
         if routed.any():
             logits[routed] = self.teacher([texts[row] for row in np.flatnonzero(routed)])
         return logits, routed
@@ -61,7 +63,7 @@ def student_in_use(folder: Path, student: "Student") -> tuple[Predict, str]:
     return finite(folder, scaled(student.logits, temperature_of(folder))), sign
 
 
-def threshold_of(folder: Path, share: float) -> float:
+def threshold_of(folder: Path, share: float, kind: str = Classes.name) -> float:
     """Return the confidence at or below which the given share of the task's dev rows is routed.
 
     :param folder: of a student that has been evaluated.
@@ -79,7 +81,7 @@ def threshold_of(folder: Path, share: float) -> float:
             f"{path}: no answers of {column}. Run `dvc repro`, or give the confidence with --threshold."
         )
     logits = matrix(table.filter(pc.equal(table["split"], "dev"))[column])
-    return threshold_at(confidence(logits / temperature_of(folder)), share)
+    return threshold_at(KINDS[kind].confidence(logits / temperature_of(folder)), share)
 
 
 def teacher_of(folder: Path, params: Params) -> tuple[Path, int] | None:

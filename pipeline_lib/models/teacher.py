@@ -20,8 +20,8 @@ import torch
 from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import sha256_file, sha256_json
-from pipeline_lib.base.model_config import PROBLEM_TYPES, kind_of_model, position_count
-from pipeline_lib.base.probabilities import Kind
+from pipeline_lib.base.kinds import KINDS, kind_of_model, stated_kind
+from pipeline_lib.base.model_config import position_count
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.networks.inputs import model_inputs
@@ -156,9 +156,9 @@ class Teacher(Transformer):
         return [names[number] for number in range(len(names))]
 
     @property
-    def kind(self) -> Kind:
-        """What its outputs are."""
-        return kind_of_model(self.label_names, self.model.config.problem_type)
+    def kind(self) -> str:
+        """The kind of its task."""
+        return kind_of_model(self.label_names, self.model.config.to_dict())
 
     @property
     def width(self) -> int:
@@ -210,9 +210,7 @@ def _to_float32(_: torch.nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
     return tuple(map(exact, args)), {name: exact(value) for name, value in kwargs.items()}
 
 
-def load_classifier(
-    folder: Path, label_names: Sequence[str] | None = None, kind: Kind | None = None
-) -> tuple[Any, Any]:
+def load_classifier(folder: Path, label_names: Sequence[str] | None = None, kind: str | None = None) -> tuple[Any, Any]:
     """Load (model, tokenizer) as a classifier; ``label_names`` are what a model is to be tuned to.
 
     An encoder gets a new head, and so does a classifier of another number of labels; one of as many
@@ -222,10 +220,13 @@ def load_classifier(
     """
     head: dict[str, Any] = {}
     if label_names is not None:
-        names = dict(enumerate(label_names))
+        kind, names = kind or kind_of_model(label_names, {}), dict(enumerate(label_names))
         head = {"id2label": names, "label2id": {name: i for i, name in names.items()}}
-        head["problem_type"] = PROBLEM_TYPES[kind or kind_of_model(label_names, None)]
-    return load_pretrained(folder, "AutoModelForSequenceClassification", head)
+        head["problem_type"] = KINDS[kind].problem_type
+    model, tokenizer = load_pretrained(folder, "AutoModelForSequenceClassification", head)
+    if label_names is not None:
+        model.config.update(stated_kind(kind, label_names))
+    return model, tokenizer
 
 
 def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any], pooled: bool = False) -> tuple[Any, Any]:

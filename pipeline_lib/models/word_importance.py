@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.probabilities import entropy_bits, of_two, softmax
+from pipeline_lib.base.kinds.probabilities import entropy_bits, of_two, softmax
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.students.folders import Predict
 from pipeline_lib.text.words import join_words, split_words
@@ -27,13 +27,13 @@ class Importance:
     :ivar answer: to the text as it is, float64: probabilities (classes,), or the score (1,).
     :ivar masked: to the text with each word masked, float64 (words, classes or 1): the words of the
         first sentence, then those of the second.
-    :ivar is_regression: whether the answer is a score.
+    :ivar is_score: whether the answer is a score.
     """
 
     words: tuple[list[str], ...]
     answer: np.ndarray
     masked: np.ndarray
-    is_regression: bool
+    is_score: bool
 
     @property
     def entropy(self) -> float:
@@ -43,7 +43,7 @@ class Importance:
     @property
     def changes(self) -> np.ndarray:
         """What masking each word changes, float64 (words,): the entropy in bits, or the score."""
-        if self.is_regression:
+        if self.is_score:
             return self.masked[:, 0] - self.answer[0]
         return entropy_bits(self.masked) - self.entropy
 
@@ -63,7 +63,7 @@ def word_counts(text: Text) -> list[int]:
     return [len(split_words(sentence)[0]) for sentence in ((text,) if isinstance(text, str) else text)]
 
 
-def word_importance(text: Text, predict: Predict, mask: str, is_regression: bool) -> Importance:
+def word_importance(text: Text, predict: Predict, mask: str, is_score: bool) -> Importance:
     """Mask each word of a text in turn.
 
     :param text: a sentence, or a pair of which the words of both are masked.
@@ -80,8 +80,8 @@ def word_importance(text: Text, predict: Predict, mask: str, is_regression: bool
         for variant in masked_variants(sentence, mask)
     ]
     outputs = predict([text, *masked])
-    answers = outputs.astype(np.float64) if is_regression else softmax(outputs)
-    return Importance(words, answers[0], answers[1:], is_regression)
+    answers = outputs.astype(np.float64) if is_score else softmax(outputs)
+    return Importance(words, answers[0], answers[1:], is_score)
 
 
 def masked_variants(sentence: str, mask: str) -> list[str]:
@@ -105,7 +105,7 @@ def as_json(text: Text, importances: Mapping[str, Importance], names: Sequence[s
 
 def _model_json(importance: Importance, names: Sequence[str]) -> dict[str, Any]:
     changes = [round(change, 6) for change in importance.changes.tolist()]
-    if importance.is_regression:
+    if importance.is_score:
         return {"score": round(float(importance.answer[0]), 6), "changes": changes}
     shares = zip(names, importance.answer.tolist(), strict=True)
     return {

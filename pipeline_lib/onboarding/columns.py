@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds.kind import finite_number
 from pipeline_lib.onboarding.labels import with_label
 from pipeline_lib.onboarding.questions import Ask, Question
 from pipeline_lib.tables.contents import Content, counts_up
 from pipeline_lib.tables.nested import with_types
-from pipeline_lib.tables.values import finite_number
 
 NONE = "none"
 """The answer if no column is the label."""

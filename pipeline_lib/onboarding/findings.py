@@ -14,22 +14,16 @@ import pyarrow.compute as pc
 from pydantic import TypeAdapter, ValidationError
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.corpora.tasks.labelled import (
-    Example,
-    LabelMap,
-    Meaning,
-    Raw,
-    ScoreRange,
-    meaning_of,
-    missing_classes,
-    numbers_of,
-)
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.classes import LabelMap
+from pipeline_lib.base.kinds.kind import Meaning, finite_number
+from pipeline_lib.base.kinds.scores import ScoreRange
+from pipeline_lib.corpora.tasks.labelled import Example, Raw, missing_classes, numbers_of
 from pipeline_lib.corpora.tasks.preparation import plain_labels, shared_rows, split_tables
 from pipeline_lib.corpora.tasks.unlabelled import texts_of_no_split
 from pipeline_lib.onboarding.understanding import TaskGuess
 from pipeline_lib.params import UNLABELLED, Task
 from pipeline_lib.tables.contents import Content
-from pipeline_lib.tables.values import finite_number
 
 EMPTY = "with empty text"
 MISSING = "without a label"
@@ -162,7 +156,7 @@ class _Rows:
 
     def __init__(self, content: Content, split: str, task: Task) -> None:
         self.split, self.content, self.task = split, content, task
-        self.meaning: Meaning = meaning_of(task)
+        self.meaning: Meaning = KINDS[task.kind].meaning(task)
         columns = task.labels_of(split)
         self.has_labels = bool(columns) and {*columns} <= {*content.names}
         texts = list(zip(*(content.values(name) for name in task.text), strict=True))
@@ -210,7 +204,7 @@ class _Rows:
 
     def lonely(self) -> list[Odd]:
         """Return the rows that are alone in their class: too few to learn it or to score it."""
-        if self.task.kind != "classification" or self.task.label_of(self.split) is None:
+        if not KINDS[self.task.kind].one_of or self.task.label_of(self.split) is None:
             return []
         counts = Counter(example.label for example in self.examples)
         rows = [row for e, row in zip(self.examples, self.numbers, strict=True) if counts[e.label] == 1]
@@ -218,7 +212,7 @@ class _Rows:
 
     def check_classes(self) -> None:
         """Check that every class has a row to learn it from."""
-        if isinstance(self.meaning, ScoreRange) or not self.task.learns_from_labels:
+        if not self.task.learns_from_labels:
             return
         if missing := missing_classes(self.examples, self.meaning):
             raise PotstillError(
@@ -239,12 +233,12 @@ def _further(texts: pa.Table, splits: dict[str, pa.Table], unlabelled: Content) 
 
 
 def _counts(table: pa.Table, task: Task) -> dict[str, int]:
-    if task.is_regression:
+    if task.score_range:
         return {}
     labels = (label for label in plain_labels(table) if label is not None)
     counts = Counter(number for label in labels for number in numbers_of(label))
     # Of several labels, it matters which ones no row has, if any has a label.
-    every = task.kind == "multilabel" and bool(counts)
+    every = KINDS[task.kind].has_several and bool(counts)
     return {name: counts[index] for index, name in enumerate(task.label_names) if counts[index] or every}
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from shlex import quote
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds.kind import MINUS_ONE, NO_VALUE
+from pipeline_lib.base.kinds.label_lists import bracketed, separator_of, split_at
+from pipeline_lib.base.kinds.label_sets import NO
 from pipeline_lib.onboarding.columns import ends_as_label, says_label
 from pipeline_lib.onboarding.labels import Labels, parse_labels
 from pipeline_lib.onboarding.questions import Ask, Question
-from pipeline_lib.params import NO
 from pipeline_lib.tables.contents import Content
-from pipeline_lib.tables.label_lists import bracketed, separator_of, split_at
-from pipeline_lib.tables.values import MINUS_ONE, NO_VALUE
 
 YES = ("1", "1.0", "true", "yes")
 """What a column of a single label says where a row has it, in lower case."""

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.corpora.tasks.labelled import LabelMap, ScoreRange
-from pipeline_lib.tables.values import MINUS_ONE, NO_VALUE, finite_number
+from pipeline_lib.base.kinds.classes import LabelMap
+from pipeline_lib.base.kinds.kind import MINUS_ONE, NO_VALUE, finite_number
+from pipeline_lib.base.kinds.scores import ScoreRange
 
 Labels = dict[str, Any]
 """``labels`` of a task in params.yaml."""

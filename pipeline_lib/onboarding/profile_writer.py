@@ -10,6 +10,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.model_config import position_count, read_config
 from pipeline_lib.onboarding.findings import Findings
 from pipeline_lib.onboarding.language import Language
@@ -158,11 +159,12 @@ def _threshold(wanted: Wanted) -> str | None:
     """Return where students decide, if not where an answer becomes the likelier one."""
     if not wanted.understood.scores_dev:
         return None
-    if wanted.understood.kind == "multilabel":
+    kind = KINDS[wanted.understood.kind]
+    if kind.has_several:
         # A teacher's logits are learned by squared error: students come out less sure than it is.
         return "dev"
     # Measured on two classes: of many, the few rows of dev say little about each.
-    is_of_two = wanted.understood.kind == "classification" and len(wanted.understood.labels) == 2
+    is_of_two = kind.one_of and len(wanted.understood.labels) == 2
     return "likelihood" if _is_few(wanted) and is_of_two else None
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.model_config import check_problem_type, read_config
 from pipeline_lib.onboarding.copy_files import Placement, place
 from pipeline_lib.onboarding.findings import Findings, find, kept_rows
@@ -106,14 +107,14 @@ def inspect_files(request: Request, base: Mapping[str, Any], ask: Ask) -> Inspec
     overrides = replace(request.overrides, teacher_kind=teacher.task_kind)
     understood = understand(contents, overrides, answered, ask)
     if teacher.task_kind not in (None, understood.kind):
-        if "multilabel" in (teacher.task_kind, understood.kind):
+        if KINDS[teacher.task_kind].has_several or KINDS[understood.kind].has_several:
             check_problem_type(read_config(teacher.path), teacher.path, understood.kind)
         raise PotstillError(
             f"--teacher {request.teacher}: its config.json is of a {teacher.task_kind} "
             f"({teacher.outputs} in num_labels or id2label), and the labels here are a "
             f"{understood.kind}. Give another teacher, or correct --kind and --label."
         )
-    if teacher.kind == "finished" and understood.kind != "regression":
+    if teacher.kind == "finished" and KINDS[understood.kind].has_probabilities:
         labels = in_model_order(teacher.path, understood.labels)
         understood = understood.in_order([*labels])
     if teacher.runs and not understood.is_labelled:
@@ -146,7 +147,7 @@ def propose(request: Request, inspection: Inspection, base: Mapping[str, Any], l
         stated = {"encoding": request.options.encoding, "quoted": request.options.quoted}
         placement.source |= {name: value for name, value in stated.items() if value is not None}
     teacher = inspection.teacher
-    if not teacher.runs and understood.kind == "classification":
+    if not teacher.runs and KINDS[understood.kind].one_of:
         teacher = replace(teacher, classes=class_order(understood.labels, request.overrides.labels is not None))
     path, where = teacher.path, None
     if path is not None:

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.model_config import check_problem_type, kind_of_model, output_names, read_config
-from pipeline_lib.base.probabilities import Kind
+from pipeline_lib.base.kinds import kind_of_model
+from pipeline_lib.base.kinds.kind import finite_number
+from pipeline_lib.base.kinds.label_lists import bracketed
+from pipeline_lib.base.model_config import check_problem_type, output_names, read_config
 from pipeline_lib.onboarding.labels import Labels
 from pipeline_lib.outputs.files.answer_rows import read_answers
-from pipeline_lib.tables.label_lists import bracketed
-from pipeline_lib.tables.values import finite_number
 
 _HEADS = ("ForSequenceClassification",)
 _SIGN = "[MASK]"
@@ -37,7 +37,7 @@ class Chosen:
     path: Path | None = None
     classes: list[str] | None = None
     outputs: int | None = None
-    task_kind: Kind | None = None
+    task_kind: str | None = None
 
     @property
     def runs(self) -> bool:
@@ -131,7 +131,7 @@ def _model(path: Path) -> Chosen:
     name = "".join(sign if sign.isalnum() else "_" for sign in path.resolve().name)
     if any(head.endswith(_HEADS) for head in heads):
         outputs = output_names(config, path)
-        kind = kind_of_model(outputs, config.get("problem_type"))
+        kind = kind_of_model(outputs, config)
         check_problem_type(config, path, kind)
         return Chosen(name, "finished", path=path, outputs=len(outputs), task_kind=kind)
     return Chosen(name, "single", name, path)

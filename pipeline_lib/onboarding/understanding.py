@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.kind import MINUS_ONE, NO_VALUE, finite_number
 from pipeline_lib.onboarding.columns import NONE, check_notation, choose_kind, choose_label, choose_texts, look_at
 from pipeline_lib.onboarding.label_sets import choose_label_set
 from pipeline_lib.onboarding.labels import Labels, classes_of, metrics_of, parse_labels, score_range
 from pipeline_lib.onboarding.questions import Ask
-from pipeline_lib.params import METRICS
 from pipeline_lib.tables.contents import Content
-from pipeline_lib.tables.values import MINUS_ONE, NO_VALUE, finite_number
 
 DEV, TEST = 0.1, 0.2
 """Default shares that are drawn for dev and test."""
@@ -221,7 +221,7 @@ def _count(meaning: Any, values: Sequence[str]) -> int:
 
 
 def _checked_metrics(names: Sequence[str], kind: str) -> list[str]:
-    known = METRICS[kind]
+    known = KINDS[kind].metrics
     for name in names:
         if name not in known:
             raise PotstillError(f"--metrics: {name!r} is not a metric of a {kind}. Choose from {', '.join(known)}.")
@@ -229,7 +229,7 @@ def _checked_metrics(names: Sequence[str], kind: str) -> list[str]:
 
 
 def _checked_positive(positive: str, kind: str, labels: Labels, metrics: Sequence[str]) -> str:
-    if kind != "classification" or len(labels) != 2:
+    if not KINDS[kind].one_of or len(labels) != 2:
         raise PotstillError(f"--positive {positive}: it names one of two classes, and these are not two. Leave it out.")
     if positive not in labels:
         raise PotstillError(f"--positive: no class {positive!r}; there are {', '.join(labels)}. Name one of them.")

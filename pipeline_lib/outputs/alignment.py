@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS, kind_of_labels, label_array
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.base.text import Text
 from pipeline_lib.outputs.teacher_pass import LogitPass, TeacherPass
-from pipeline_lib.results.metrics import agreement, label_array
-from pipeline_lib.shards.columns import FIRST, kind_of_labels, matrix
+from pipeline_lib.shards.columns import FIRST, matrix
 from pipeline_lib.shards.fingerprint import code_fingerprint
 from pipeline_lib.shards.shard_sets import ShardSet, check_answers, read_shard
 from pipeline_lib.shards.vectors import StoredVectors
@@ -250,7 +250,7 @@ def _agreement(
     labels: pa.ChunkedArray, logits: list[np.ndarray], teacher_agreement: float, outputs: ShardSet
 ) -> dict[str, Any]:
     """Return the stored logits' agreement with the labels, next to the teacher's own."""
-    stored_agreement = agreement(label_array(labels), np.concatenate(logits), kind_of_labels(labels))
+    stored_agreement = KINDS[kind_of_labels(labels)].agreement(label_array(labels), np.concatenate(logits))
     if stored_agreement < teacher_agreement - AGREEMENT_TOLERANCE:
         raise PotstillError(
             f"{outputs.folder}: the stored outputs' agreement with the labels is {stored_agreement:.1%}, the teacher's "

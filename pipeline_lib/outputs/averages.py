@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.probabilities import Kind, answered, logit, sigmoid, softmax
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.base.text import MASK
 from pipeline_lib.outputs.health import check_finite, check_outputs
 from pipeline_lib.params import Average
@@ -32,7 +33,7 @@ class AveragePass(ShardPass):
 
     :ivar folders: of the teachers' outputs for the set; :ivar digests: of these sets.
     :ivar weights: of the teachers, summing to 1.
-    :ivar multilabel: whether any number of labels can apply.
+    :ivar of_kind: the kind of task.
     """
 
     kind: ClassVar[str] = "logits"
@@ -40,24 +41,26 @@ class AveragePass(ShardPass):
     folders: tuple[Path, ...]
     digests: tuple[str, ...]
     weights: tuple[float, ...]
-    multilabel: bool = False
+    of_kind: str
 
     @classmethod
-    def of(cls, folders: Mapping[str, Path], settings: Average, kind: Kind) -> Self:
+    def of(cls, folders: Mapping[str, Path], settings: Average, kind: str) -> Self:
         """Average the outputs in ``folders``, by teacher."""
         weights = settings.weights or [1.0] * len(settings.of)
         paths = tuple(folders[name] for name in settings.of)
         digests = tuple(read_manifest(folder).digest for folder in paths)
         shares = tuple(weight / sum(weights) for weight in weights)
-        return cls(paths, digests, shares, kind == "multilabel")
+        return cls(paths, digests, shares, kind)
 
     @property
     def settings(self) -> dict[str, Any]:
         """What determines the outputs besides the input and the code."""
-        settings = {"average_of": list(self.digests), "weights": list(self.weights)}
-        if self.multilabel:
-            settings["multilabel"] = True
-        return settings | {"precision": "float64"}
+        return {
+            "average_of": list(self.digests),
+            "weights": list(self.weights),
+            "of": self.of_kind,
+            "precision": "float64",
+        }
 
     def content(self, inputs: ShardSet, shard: Shard) -> tuple[Path, ...]:
         """Return the shards of all teachers' outputs for an input shard."""
@@ -67,7 +70,7 @@ class AveragePass(ShardPass):
     def outputs(self, content: tuple[Path, ...]) -> Iterator[Output]:
         """Yield columns key (uint64) and logits (fixed-size list of float32)."""
         tables = [read_shard(path) for path in content]
-        logits = mean_answer([matrix(table["logits"]) for table in tables], self.weights, self.multilabel)
+        logits = mean_answer([matrix(table["logits"]) for table in tables], self.weights, self.of_kind)
         columns = {"key": tables[0]["key"], "logits": list_column(logits)}
         known = int(answered(logits).sum())
         yield pa.table(columns), {"answered": known, "unanswered": len(logits) - known}
@@ -99,27 +102,11 @@ def _answering(folder: Path, digest: str, inputs: Path) -> dict[str, Path]:
     return {shard.source: outputs.path(shard) for shard in outputs.manifest.shards}
 
 
-def mean_answer(logits: list[np.ndarray], weights: tuple[float, ...], multilabel: bool = False) -> np.ndarray:
-    """Return the weighted mean of answers as logits, float32 (rows, classes), or (rows, 1) scores.
-
-    The logits are the logarithms of the mean probabilities, minus their mean over classes; of
-    several labels, each is that of its mean probability.
-    """
+def mean_answer(logits: list[np.ndarray], weights: tuple[float, ...], kind: str) -> np.ndarray:
+    """Return the weighted mean of answers, float32 (rows, outputs): see ``mean`` of the task's kind."""
     known = _all_answered(logits)
-    if logits[0].shape[1] == 1:
-        parts = [weight * values[known] for weight, values in zip(weights, logits, strict=True)]
-        mean = np.sum(parts, axis=0, dtype=np.float64)
-    elif multilabel:
-        pairs = zip(weights, logits, strict=True)
-        total = np.sum([weight * sigmoid(values[known]) for weight, values in pairs], axis=0)
-        mean = logit(total)
-    else:
-        pairs = zip(weights, logits, strict=True)
-        total = np.sum([weight * softmax(values[known]) for weight, values in pairs], axis=0)
-        logs = np.log(np.maximum(total, np.finfo(np.float64).tiny))
-        mean = logs - logs.mean(axis=1, keepdims=True)
     answers = np.full(logits[0].shape, np.nan, np.float32)
-    answers[known] = mean
+    answers[known] = KINDS[kind].mean([values[known] for values in logits], weights)
     return answers
 
 

@@ -9,8 +9,7 @@ import math
 import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.probabilities import Kind
-from pipeline_lib.results.metrics import agreement, decide
+from pipeline_lib.base.kinds import KINDS
 
 MIN_ROWS = 32
 """Distinct inputs needed to call a shard constant or hardly unique: fewer may well get the same answer."""
@@ -24,10 +23,6 @@ MIN_SPREAD = 1e-4
 to bfloat16 alone gives 1e-3; an untrained head's answers differ by 1e-2."""
 MIN_LABELS = 32
 """Labelled rows needed for a shard's agreement with them to be meaningful."""
-DEVIATIONS = 4.0
-"""Standard errors allowed for chance: one in 30,000 sound shards falls further below."""
-TOLERANCE = 0.03
-"""A further shortfall allowed in a shard's agreement: its rows can be harder."""
 SHOWN = 5
 
 
@@ -74,7 +69,7 @@ def check_agreement(
     outputs: np.ndarray,
     rows: np.ndarray,
     teacher_agreement: float,
-    kind: Kind,
+    kind: str,
     where: str,
     remedy: str,
 ) -> None:
@@ -82,53 +77,19 @@ def check_agreement(
 
     :param labels: of the rows that have one, (rows,); :param outputs: theirs, (rows, width).
     :param rows: their numbers in the shard, int (rows,).
-    :param teacher_agreement: on the teacher's training rows; see :func:`~pipeline_lib.results.metrics.agreement`.
+    :param teacher_agreement: on the teacher's training rows.
     """
-    if len(labels) < MIN_LABELS or (kind == "regression" and np.ptp(labels) == 0):
+    of_kind = KINDS[kind]
+    if len(labels) < MIN_LABELS or not of_kind.varies(labels):
         return
-    shard_agreement = agreement(labels, outputs, kind)
-    if shard_agreement >= least_agreement(teacher_agreement, len(labels), kind):
+    shard_agreement = of_kind.agreement(labels, outputs)
+    if shard_agreement >= of_kind.least_agreement(teacher_agreement, len(labels)):
         return
-    if kind == "regression":
-        wrong = np.argsort(-np.abs(outputs[:, 0] - labels))
-        which = "furthest from their labels first"
-    else:
-        differs = decide(outputs, kind) != labels
-        wrong = np.flatnonzero(differs if differs.ndim == 1 else differs.any(axis=1))
-        which = "with another class" if differs.ndim == 1 else "with other labels"
+    wrong, which = of_kind.wrong(labels, outputs)
     raise PotstillError(
         f"{where}: the agreement of {len(labels):,} labelled rows' outputs with their labels is {shard_agreement:.1%}, "
         f"the teacher's own is {teacher_agreement:.1%} ({which}: {_listed(rows[wrong])}). {remedy}"
     )
-
-
-def least_agreement(teacher_agreement: float, rows: int, kind: Kind) -> float:
-    """Return the lowest agreement that chance explains in a shard with ``rows`` labelled rows.
-
-    Binomial for accuracy, Fisher's z for a correlation.
-    """
-    if kind == "regression":
-        teacher_agreement = min(teacher_agreement, 1.0 - 1e-9)
-        return math.tanh(math.atanh(teacher_agreement) - DEVIATIONS / math.sqrt(rows - 3)) - TOLERANCE
-    # A teacher that is never wrong on its training rows may still be wrong on one in ``rows``.
-    error = max(teacher_agreement * (1.0 - teacher_agreement), 1.0 / rows)
-    return teacher_agreement - DEVIATIONS * math.sqrt(error / rows) - TOLERANCE
-
-
-def chance_agreement(labels: np.ndarray, outputs: np.ndarray, kind: Kind) -> float:
-    """Return the highest agreement that answers unrelated to their rows reach by chance.
-
-    For classes the expected agreement of shuffled answers, for correlations 0, plus the deviations.
-    """
-    rows = len(labels)
-    if kind == "regression":
-        return DEVIATIONS / math.sqrt(max(rows - 1, 1))
-    # Each set of labels is a class of its own.
-    both = np.concatenate([labels, decide(outputs, kind)])
-    classes, numbers = np.unique(both, axis=0, return_inverse=True)
-    shares = [np.bincount(part, minlength=len(classes)) / rows for part in np.split(numbers, 2)]
-    expected = float(shares[0] @ shares[1])
-    return expected + DEVIATIONS * math.sqrt(expected * (1.0 - expected) / rows)
 
 
 def _listed(rows: np.ndarray) -> str:

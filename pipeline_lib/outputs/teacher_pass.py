@@ -15,14 +15,14 @@ import pyarrow as pa
 import torch
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_device, resolve_precision
+from pipeline_lib.base.kinds import kind_of_labels, label_array
 from pipeline_lib.base.processor import computed_on
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.networks.inputs import model_inputs
 from pipeline_lib.models.teacher import Teacher, Transformer, digest_model, load_teacher
 from pipeline_lib.outputs.health import check_agreement, check_outputs
 from pipeline_lib.params import Params, States
-from pipeline_lib.results.metrics import label_array
-from pipeline_lib.shards.columns import FIRST, kind_of_labels, list_column, matrix
+from pipeline_lib.shards.columns import FIRST, list_column, matrix
 from pipeline_lib.shards.engine.passes import Output, ShardPass
 from pipeline_lib.shards.fingerprint import TRAINING_LIBRARIES
 from pipeline_lib.shards.vectors import StoredVectors, pack

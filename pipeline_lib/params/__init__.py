@@ -5,6 +5,8 @@ default changed in code, and stale results would be kept.  Every stage loads its
 :func:`load_params`; ``distill check`` does the same before anything expensive starts.
 """
 
+from pipeline_lib.base.kinds import register_kind
+from pipeline_lib.base.kinds.kind import Range
 from pipeline_lib.params.base import Select
 from pipeline_lib.params.encoders import (
     STARTS,
@@ -74,26 +76,7 @@ from pipeline_lib.params.task_sources import (
     Source,
     Split,
 )
-from pipeline_lib.params.tasks import (
-    CORRELATIONS,
-    DECISIONS,
-    LABEL_SCORES,
-    METRICS,
-    NO,
-    POOL,
-    UNLABELLED,
-    AugmentParams,
-    Classification,
-    Correlation,
-    Decision,
-    Metric,
-    Multilabel,
-    Range,
-    Regression,
-    SplitParams,
-    Task,
-    kind_of,
-)
+from pipeline_lib.params.tasks import POOL, UNLABELLED, AugmentParams, SplitParams, Task
 from pipeline_lib.params.transfer import Recipe, Tagger
 from pipeline_lib.params.wikipedia import (
     CorpusFiles,

@@ -1,5 +1,6 @@
 """What rows of params.yaml require of their student, their teacher and their task."""
 
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.params.encoders import GeneralEncoder
 from pipeline_lib.params.joint import Joint
 from pipeline_lib.params.methods import RUNNING, Method
@@ -20,7 +21,7 @@ def check_demands(params: Params) -> None:
 
 
 def _check_objectives(params: Params) -> None:
-    for task in (name for name, settings in params.tasks.items() if settings.is_regression):
+    for task in (name for name, settings in params.tasks.items() if not KINDS[settings.kind].has_probabilities):
         for name, row in params.methods_of(task).items():
             if "soft_labels" in row.objective.weights:
                 raise ValueError(
@@ -140,8 +141,9 @@ def _check_of_layers(params: Params) -> None:
 def _check_decisions(params: Params) -> None:
     """Reject keys that make no sense for a row's task: scores involve no decision, classes do."""
     for task, settings in params.tasks.items():
+        kind = KINDS[settings.kind]
         for name, method in params.methods_of(task).items():
-            if method.temperature is not None and settings.is_regression:
+            if method.temperature is not None and not kind.has_probabilities:
                 raise ValueError(
                     f"methods.{name}.temperature: {task} is a regression, which has no "
                     "probabilities. Take it out, or restrict the row by its `tasks`"
@@ -152,13 +154,13 @@ def _check_decisions(params: Params) -> None:
                         f"methods.{name}.{key}: {task} has no labels in dev to choose it on. Take "
                         "it out, or restrict the row by its `tasks`"
                     )
-            if method.threshold == "likelihood" and settings.kind != "classification":
+            if method.threshold == "likelihood" and method.threshold not in kind.thresholds:
                 raise ValueError(
                     f"methods.{name}.threshold: likelihood is for classes, and {task} is a "
                     f"{settings.kind}. Take it out, or restrict the row by its `tasks`"
                 )
-            two = len(settings.label_names) == 2 or settings.kind == "multilabel"
-            if method.threshold == "dev" and not two:
+            two = len(settings.label_names) == 2 or not kind.one_of
+            if method.threshold == "dev" and not (two and method.threshold in kind.thresholds):
                 raise ValueError(
                     f"methods.{name}.threshold: {task} does not have two classes. Take it "
                     "out, or restrict the row by its `tasks`"

@@ -9,13 +9,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds.kind import Range
 from pipeline_lib.params.base import Section
 from pipeline_lib.params.check_references import check_references
 from pipeline_lib.params.profiles import is_profile, line_of, read_values
 from pipeline_lib.params.removed import instead_of
 from pipeline_lib.params.schema import Params
 from pipeline_lib.params.students import ARCHITECTURES
-from pipeline_lib.params.tasks import Classification, Multilabel, Regression
 
 
 def load_params(path: Path = Path("params.yaml")) -> Params:
@@ -48,7 +48,15 @@ def _checked(raw: Any, locate: Callable[[list[str]], str]) -> Params:
 
 _WANTED = "Input should be "
 """How most of pydantic's messages begin."""
-_MEMBERS = ("Range", "str", "float", "dict[constrained-str,str]", "list[str]", "literal['all']", "constrained-float")
+_MEMBERS = (
+    "Range",
+    "str",
+    "float",
+    "dict[constrained-str,union[str,list[str]]]",
+    "list[str]",
+    "literal['all']",
+    "constrained-float",
+)
 """Members of unions, as pydantic names them in the path to a fault."""
 
 
@@ -104,8 +112,6 @@ def _explain(fault: Any) -> str:
 
 
 def _is_tag(path: list[Any], i: int) -> bool:
-    if i > 1 and path[i - 2] == "tasks":
-        return path[i] in ("classification", "regression", "multilabel")
     if i > 1 and path[i - 2] == "students":
         return path[i] in ARCHITECTURES
     tags = ("package", "files", "glue", "hub", "neighbours", "path", "model", "file")
@@ -125,10 +131,6 @@ def _is_tag(path: list[Any], i: int) -> bool:
 
 
 def _nearest(key: str) -> str:
-    known = {
-        name
-        for section in (*Section.__subclasses__(), Classification, Multilabel, Regression)
-        for name in section.model_fields
-    }
+    known = {name for section in Section.__subclasses__() for name in section.model_fields} | {*Range.model_fields}
     close = difflib.get_close_matches(key, sorted(known), n=1)
     return f" (did you mean `{close[0]}`?)" if close else ""

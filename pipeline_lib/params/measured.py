@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.params.encoders import SentenceVectorFiles
 from pipeline_lib.params.retrieval import RankingSystem, Retrieval, StudentSystem, TaskPairs, TeacherOrder
 from pipeline_lib.params.schema import Params
@@ -18,7 +19,7 @@ def check_measured(params: Params) -> None:
     for name, row in params.similarity.items():
         where = f"similarity.{name}"
         task = _pair_task(params, where, row.task)
-        if not task.is_regression and len(task.label_names) != 2:
+        if KINDS[task.kind].one_of and len(task.label_names) != 2:
             raise ValueError(
                 f"{where}.task: {row.task} has {len(task.label_names)} classes, and a cosine can "
                 "tell only two apart. Name a task of two classes, or a regression"
@@ -42,8 +43,9 @@ def _check_retrieval(params: Params, where: str, row: Retrieval) -> None:
 
 def _check_pairs(params: Params, where: str, source: TaskPairs) -> None:
     task = _pair_task(params, where, source.task)
-    if task.is_regression != isinstance(source.relevant, float):
-        wanted = "the lowest score of an answer" if task.is_regression else "the label of an answer"
+    by_score = not KINDS[task.kind].one_of
+    if by_score != isinstance(source.relevant, float):
+        wanted = "the lowest score of an answer" if by_score else "the label of an answer"
         raise ValueError(f"{where}.relevant: for {source.task}, give {wanted} (found {source.relevant!r})")
     if isinstance(source.relevant, str):
         _check_names(f"{where}.relevant", [source.relevant], task.label_names)
@@ -84,16 +86,17 @@ def _check_teacher(params: Params, where: str, row: TeacherOrder) -> None:
 
 
 def _check_label(where: str, label: str | None, name: str, task: Task) -> None:
-    if task.is_regression and label is not None:
+    by_score = not KINDS[task.kind].one_of
+    if by_score and label is not None:
         raise ValueError(f"{where}: {name} is a regression, which ranks by its score. Set null")
-    if not task.is_regression and label not in task.label_names:
+    if not by_score and label not in task.label_names:
         raise ValueError(f"{where}: {name} ranks by which class? Name one of {', '.join(task.label_names)}")
 
 
 def _pair_task(params: Params, where: str, name: str) -> Task:
     if not params.tasks[name].is_pair:
         raise ValueError(f"{where}.task: {name} is not a task of sentence pairs. Name one that is")
-    if params.tasks[name].kind == "multilabel":
+    if KINDS[params.tasks[name].kind].has_several:
         raise ValueError(
             f"{where}.task: the pairs of {name} may have several labels, which rank "
             "nothing. Name a task of classes or scores"

@@ -116,12 +116,12 @@ def _fetched_models(params: Params) -> dict[str, Any]:
         if row.tuning.kind in ("finished", "answers")
     }
     from_files = isinstance(params.sentence_vectors, SentenceVectorFiles)
-    multilabel = [n for n, task in params.tasks.items() if task.kind == "multilabel"]
     return {
-        **({"multilabel": multilabel} if multilabel else {}),
         "models": {name: _dump(source) for name, source in params.models.items()},
         "teachers": fetched,
-        "labels": {t: params.tasks[t].label_names for row in fetched.values() for t in row["tasks"]},
+        "labels": {
+            t: [params.tasks[t].kind, params.tasks[t].label_names] for row in fetched.values() for t in row["tasks"]
+        },
         "lengths": params.lengths(),
         "layers": {
             name: [row.model, row.max_length, row.states.layers if row.states else None]

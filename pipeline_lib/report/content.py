@@ -60,7 +60,7 @@ def _finite(value: Any) -> Any:
 def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
     task, scores, split = result.task, result.scores, result.scores.decisive_split
     outputs = read_outputs(layout, task, scores)
-    several = scores.kind == "multilabel"
+    several = scores.of_kind.has_several
     tables = {name: table.plain() for name, table in task_tables(result, timed=True).items()}
     further = [t.plain() for one in scores.further_splits for t in task_tables(result, True, one).values()]
     by_label = f"{task}: F1 by label on {split}"
@@ -68,7 +68,8 @@ def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
         "task": task,
         "split": split,
         "kind": scores.kind,
-        "is_regression": scores.is_regression,
+        "is_score": not scores.of_kind.has_probabilities,
+        "has_several": several,
         "headline": headline(result),
         "caption": [*tables["scores"]["caption"], *not_run(result, params)],
         "scores": scores.model_dump(),

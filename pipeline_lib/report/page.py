@@ -88,7 +88,7 @@ def _task(task: Mapping[str, Any]) -> dict[str, Any]:
     """Return a task's content with its figures."""
     name, scores = f"task-{task['task']}", task["scores"]
     series = {system["system"]: number for number, system in enumerate(task["systems"])}
-    regression, split = task["is_regression"], task["split"]
+    regression, split = task["is_score"], task["split"]
     return {
         **task,
         "id": name,

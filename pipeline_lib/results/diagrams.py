@@ -4,18 +4,16 @@ Read from ``predictions.arrow``.  Figures are computed for each seed and average
 """
 
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline_lib.base.kinds import KINDS, label_array, score
+from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.probabilities import Kind, answered, of_two
 from pipeline_lib.base.seals import check_sealed
-from pipeline_lib.results.calibration import BINS, reliability
-from pipeline_lib.results.metrics import decide, label_array, score
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.table import Table, percent
 from pipeline_lib.shards.columns import matrix
@@ -24,8 +22,6 @@ from pipeline_lib.shards.shard_sets import read_shard
 MAX_CLASSES = 12
 """If there are more, those with the most errors are shown, and the others merged into one."""
 OTHERS = "(others)"
-RANGES = 6
-"""A regression's labels and answers are compared in this many ranges of equal width."""
 
 
 def read_predictions(layout: Layout, task: str, split: str) -> pa.Table:
@@ -58,17 +54,11 @@ def read_outputs(
 
 
 def reliability_of(
-    labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], kind: Kind
+    labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], kind: str
 ) -> dict[str, dict[str, list[float]]]:
-    """Return, by system, its predictions against the truth in :data:`BINS` bins of equal mass.
-
-    For a classifier, ``predicted`` is the mean confidence and ``observed`` the accuracy; for a
-    regression, ``predicted`` is the mean answer, by which the rows are sorted, and ``observed`` the
-    mean label.  Of several labels, each is a classifier of two classes, and their rows are pooled.
-    """
-    of_kind = {"regression": _regression_bins, "multilabel": _pooled_bins}
-    one = of_kind.get(kind, reliability)
-    return {system: _mean_bins([_kept(labels, output, one) for output in parts]) for system, parts in outputs.items()}
+    """Return, by system, its predictions against the truth: see :meth:`~pipeline_lib.base.kinds.kind.TaskKind.bins`."""
+    bins = KINDS[kind].bins
+    return {system: _mean_bins([_kept(labels, output, bins) for output in parts]) for system, parts in outputs.items()}
 
 
 def _kept(labels: np.ndarray, outputs: np.ndarray, bins: Any) -> Any:
@@ -79,17 +69,6 @@ def _kept(labels: np.ndarray, outputs: np.ndarray, bins: Any) -> Any:
 def _mean_bins(bins: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, list[float]]:
     means = [np.mean(side, axis=0).round(6).tolist() for side in zip(*bins, strict=True)]
     return dict(zip(("predicted", "observed"), means, strict=True))
-
-
-def _regression_bins(labels: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    order = np.argsort(outputs[:, 0], kind="stable")
-    parts = [part for part in np.array_split(order, BINS) if len(part)]
-    predicted = np.array([outputs[part, 0].mean() for part in parts])
-    return predicted, np.array([labels[part].mean() for part in parts])
-
-
-def _pooled_bins(labels: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return reliability(labels.reshape(-1).astype(np.int64), of_two(outputs.reshape(-1)))
 
 
 def label_table(title: str, labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], names: list[str]) -> Table:
@@ -111,22 +90,14 @@ def _f1_by_label(labels: np.ndarray, outputs: np.ndarray) -> list[float]:
 
 
 def confusion_of(
-    labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], names: list[str], kind: Kind
+    labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], names: list[str], kind: str
 ) -> dict[str, Any]:
     """Return how often each label got each answer, averaged over seeds.
 
     :returns: ``names`` of classes or ranges, ``left_out``: how many classes :data:`OTHERS` merges,
         and ``counts`` by system: float, [label][answer].
     """
-    if kind == "regression":
-        edges = np.linspace(labels.min(), labels.max(), RANGES + 1)
-        names = [f"{a:.3g} to {b:.3g}" for a, b in pairwise(edges)]
-        # Answers outside the labels' range go into the outermost ranges.
-        actual = np.digitize(labels, edges[1:-1])
-        predicted = {s: [np.digitize(output[:, 0], edges[1:-1]) for output in p] for s, p in outputs.items()}
-    else:
-        actual = labels
-        predicted = {s: [decide(output, kind) for output in parts] for s, parts in outputs.items()}
+    names, actual, predicted = KINDS[kind].cells(labels, outputs, names)
     counts = {
         system: np.mean(
             [

@@ -2,21 +2,11 @@
 
 from collections.abc import Iterator
 
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.schema import MethodScores, TaskScores
 from pipeline_lib.results.speed import Form, Place, TaskSpeed
 from pipeline_lib.results.table import megabytes, percent, significant
-
-METRICS = {
-    "accuracy": "an accuracy",
-    "f1": "an F1",
-    "matthews_correlation": "a Matthews correlation",
-    "pearson": "a Pearson correlation",
-    "spearman": "a Spearman correlation",
-    "f1_micro": "a micro-averaged F1",
-    "f1_macro": "a macro-averaged F1",
-    "average_precision": "an average precision",
-}
 
 
 def headline(result: TaskResult, timed: bool = True) -> str:
@@ -46,7 +36,7 @@ def _quality(scores: TaskScores, best: str) -> str:
     chosen = ", where it was chosen too" if split == "dev" else ""
     seeds = len(scored[metric].by_seed)
     mean = f" (mean of {seeds} seeds)" if seeds > 1 else ""
-    value = f"{METRICS[metric]} of {percent(scored[metric].mean)} % on {split}{chosen}{mean}"
+    value = f"{KINDS[scores.kind].metrics[metric]} of {percent(scored[metric].mean)} % on {split}{chosen}{mean}"
     return f"{which} has {value}; {_teacher_quality(scores, student, split)}."
 
 
@@ -61,12 +51,7 @@ def _agreement(scores: TaskScores, student: MethodScores) -> Iterator[str]:
     split = scores.decisive_split
     if (agreement := student.agreement[split]) is None:
         return
-    if scores.kind == "multilabel":
-        yield f"The two give the same labels to {percent(agreement)} % of {split}."
-    elif scores.is_regression:
-        yield f"The scores of the two on {split} have a correlation of {percent(agreement)} %."
-    else:
-        yield f"The two agree on {percent(agreement)} % of {split}."
+    yield KINDS[scores.kind].agrees.format(share=percent(agreement), split=split)
 
 
 def _further(scores: TaskScores, student: MethodScores) -> Iterator[str]:

@@ -13,15 +13,12 @@ from typing import Annotated, Literal, Self
 import numpy as np
 from pydantic import AfterValidator, Field
 
-from pipeline_lib.base.probabilities import Kind
+from pipeline_lib.base.kinds import KINDS, TaskKind, kind_of
 from pipeline_lib.base.record_files import Record, RecordFile
-from pipeline_lib.params import Metric, kind_of
 
 # + 0.0: a rounded -0.0 would be printed with its sign.
 Rounded = Annotated[float, AfterValidator(lambda value: round(value, 6) + 0.0)]
-Scores = dict[Metric, Rounded]
-Detail = Literal["nll", "ece", "accuracy_at_50", "accuracy_at_80", "mean_absolute_error"]
-"""Scores besides the metrics: all but the last for classes, the last for a regression."""
+Scores = dict[str, Rounded]
 Changed = Literal["start", "answers", "sentences", "decision", "optimiser"]
 """What two rows differ in: where they start; whose answers they learn, with which objective; which
 sentences; threshold or temperature; and, if all these are the same, the optimiser."""
@@ -101,7 +98,7 @@ class TeacherDetails(Record):
     :ivar recall: by label, except those without a row; empty for a regression.
     """
 
-    scores: dict[str, dict[Detail, Rounded] | None]
+    scores: dict[str, dict[str, Rounded] | None]
     recall: dict[str, dict[str, Rounded] | None]
 
 
@@ -130,9 +127,9 @@ class MethodDetails(Record):
     """
 
     temperature: dict[str, Rounded] | None
-    scores: dict[str, dict[Detail, SeedScores] | None]
+    scores: dict[str, dict[str, SeedScores] | None]
     recall: dict[str, dict[str, SeedScores] | None]
-    gain: dict[str, dict[Detail, Gain] | None]
+    gain: dict[str, dict[str, Gain] | None]
 
 
 class RoutingPoint(Record):
@@ -201,7 +198,7 @@ class MethodScores(Record):
     teacher: str
     baseline: str | None
     training: Training
-    scores: dict[str, dict[Metric, SeedScores] | None]
+    scores: dict[str, dict[str, SeedScores] | None]
     agreement: dict[str, Rounded | None]
     against_teacher: dict[str, Rounded | None]
     gain: dict[str, Gain | None]
@@ -232,7 +229,7 @@ class TaskScores(RecordFile):
         (``rows``), and how many of these have another label there (``other_label``).
     """
 
-    metrics: list[Metric]
+    metrics: list[str]
     f1_label: str | None
     labels: list[str]
     rows: dict[str, int]
@@ -244,19 +241,19 @@ class TaskScores(RecordFile):
     shared_texts: dict[str, dict[str, dict[str, int]]]
 
     @property
-    def metric(self) -> Metric:
+    def metric(self) -> str:
         """The first metric, used for selection and gains."""
         return self.metrics[0]
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> str:
         """What the task's labels are."""
         return kind_of(self.metric)
 
     @property
-    def is_regression(self) -> bool:
-        """Whether labels are numbers rather than classes."""
-        return self.kind == "regression"
+    def of_kind(self) -> TaskKind:
+        """What that means."""
+        return KINDS[self.kind]
 
     @property
     def scored_splits(self) -> list[str]:
@@ -335,7 +332,7 @@ class SimilarityScores(RecordFile):
     """
 
     task: str
-    metrics: list[Metric]
+    metrics: list[str]
     split: str
     rows: dict[str, int]
     systems: dict[str, Scores]

@@ -7,20 +7,17 @@ that of the seeds is the variance between their scores.  Satterthwaite's degrees
 as appropriate for two or three seeds.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from pipeline_lib.params import CORRELATIONS, LABEL_SCORES, Metric
-from pipeline_lib.results.metrics import check_labels, from_confusion, from_labels, from_scores
+from pipeline_lib.base.kinds import KINDS, kind_of
+from pipeline_lib.base.kinds.kind import ScoreSamples, check_labels
 
 CHUNK = 4_000_000
 """Resampled rows to count at a time: limits memory to some tens of megabytes."""
-
-ScoreSamples = Callable[[np.ndarray], np.ndarray]
-"""Maps the row numbers of samples, (samples, rows), to each seed's scores, (samples, seeds)."""
 
 
 CONFIDENCE = 0.95
@@ -46,7 +43,7 @@ def compare(
     labels: np.ndarray | None,
     a: np.ndarray,
     b: np.ndarray,
-    metric: Metric,
+    metric: str,
     classes: int,
     positive: int = 1,
     *,
@@ -70,7 +67,7 @@ def compare(
     for one in answers:
         labels = check_labels(labels, one)
     return compare_samples(
-        partial(_scores, labels, answers, metric, classes, positive),
+        partial(KINDS[kind_of(metric)].resampled, metric, labels, answers, classes, positive),
         len(labels),
         (len(a), len(b)),
         resamples=resamples,
@@ -143,26 +140,3 @@ def _resampled(score_samples: ScoreSamples, seeds: int, rows: int, resamples: in
         chosen = rng.integers(0, rows, (min(size, resamples - start), rows))
         scores.append(score_samples(chosen))
     return np.concatenate(scores)
-
-
-def _scores(
-    labels: np.ndarray, answers: np.ndarray, metric: Metric, classes: int, positive: int, chosen: np.ndarray
-) -> np.ndarray:
-    """Score each seed's answers (seeds, rows) on each sample of rows; (samples, seeds)."""
-    if metric in CORRELATIONS:
-        each = [from_scores(metric, labels[rows], answers[:, rows]) for rows in chosen]
-        return np.stack(each)
-    if metric in LABEL_SCORES:
-        drawn = np.stack([np.bincount(rows, minlength=len(labels)) for rows in chosen])
-        return from_labels(metric, labels, answers, drawn.astype(np.float64))
-    cells = labels * classes + answers
-    size = classes * classes
-    counts = np.stack([_counts(cells[:, rows], size) for rows in chosen])
-    return from_confusion(metric, counts.reshape(*counts.shape[:2], classes, classes), positive)
-
-
-def _counts(cells: np.ndarray, size: int) -> np.ndarray:
-    """Return how often each seed has each cell of its confusion matrix, (seeds, cells)."""
-    seeds = np.arange(len(cells))[:, None] * size
-    flat = np.bincount((cells + seeds).ravel(), minlength=len(cells) * size)
-    return flat.reshape(len(cells), size)

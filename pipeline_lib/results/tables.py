@@ -11,7 +11,7 @@ from typing import Any
 
 from pipeline_lib.params import Params
 from pipeline_lib.results.collect import TaskResult
-from pipeline_lib.results.schema import Changed, Detail, MethodScores, SeedScores, TaskScores, TeacherScores
+from pipeline_lib.results.schema import Changed, MethodScores, SeedScores, TaskScores, TeacherScores
 from pipeline_lib.results.significance import CONFIDENCE
 from pipeline_lib.results.speed import Form, Kind, Place
 from pipeline_lib.results.splits import shared_line
@@ -20,7 +20,7 @@ from pipeline_lib.results.table import NONE, Column, Table, gain_cell, megabytes
 CAPTIONS = "captions.txt"
 MAX_RECALLS = 4
 """With more classes than this, only the lowest recall is shown."""
-HEADS: dict[Detail, str] = {
+HEADS: dict[str, str] = {
     "nll": "NLL",
     "ece": "ECE",
     "accuracy_at_50": "Top 50 %",
@@ -34,7 +34,7 @@ CHANGED: dict[Changed, str] = {
     "decision": "its decision",
     "optimiser": "its optimiser",
 }
-IN_PERCENT: tuple[Detail, ...] = ("ece", "accuracy_at_50", "accuracy_at_80")
+IN_PERCENT: tuple[str, ...] = ("ece", "accuracy_at_50", "accuracy_at_80")
 
 
 @dataclass(frozen=True)
@@ -197,12 +197,12 @@ def calibration(result: TaskResult, split: str | None = None) -> Table | None:
         Column("Learned from", _of_method(lambda m: m.learned_from)),
         *(Column(HEADS[detail], _detail(detail, on)) for detail in details),
         *(Column(f"{HEADS[d]} gain", gain, breaks=d == details[0]) for d, gain in zip(details, gains, strict=True)),
-        Column("Recall", lambda system: _recall(system, on, scores.labels), not scores.is_regression),
+        Column("Recall", lambda system: _recall(system, on, scores.labels), scores.of_kind.has_probabilities),
     ]
-    every = "labels" if scores.kind == "multilabel" else "classes"
-    recalled = " / ".join(scores.labels) if len(scores.labels) <= MAX_RECALLS else f"the lowest of all {every}"
+    lowest = f"the lowest of all {scores.of_kind.calls}"
+    recalled = " / ".join(scores.labels) if len(scores.labels) <= MAX_RECALLS else lowest
     caption = captioned("calibration", scores, recalled) if split is None else []
-    title = f"{result.task}: {'mean error' if scores.is_regression else 'calibration'} on {on}"
+    title = f"{result.task}: {scores.of_kind.details_are} on {on}"
     return Table.of(title, [system.name for system in systems], systems, columns, caption)
 
 
@@ -310,7 +310,7 @@ def _rate_on(hardware: Place) -> Callable[[Form], str | None]:
     return lambda form: significant(form.rates[hardware].median) if hardware in form.rates else None
 
 
-def _detail(detail: Detail, split: str) -> Callable[[System], str | None]:
+def _detail(detail: str, split: str) -> Callable[[System], str | None]:
     def show(value: float) -> str:
         return percent(value) if detail in IN_PERCENT else f"{value:.3f}"
 
@@ -326,7 +326,7 @@ def _detail(detail: Detail, split: str) -> Callable[[System], str | None]:
     return cell
 
 
-def _detail_gain(detail: Detail, split: str) -> Callable[[System], str | None]:
+def _detail_gain(detail: str, split: str) -> Callable[[System], str | None]:
     unit = (100, 1) if detail in IN_PERCENT else (1, 3)
     return _of_method(lambda method: gain_cell((method.details.gain[split] or {}).get(detail), *unit))
 

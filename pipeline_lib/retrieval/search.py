@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.probabilities import probabilities
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.teacher import Teacher, load_teacher
 from pipeline_lib.retrieval.approximate import Candidates, open_approximate
@@ -65,7 +65,7 @@ class CrossEncoder:
         tokens = resolve_batch_tokens(None, self.teacher.device)
         outputs = self.teacher.predict(pairs, self.max_length, tokens)
         kind = self.teacher.kind
-        scored = outputs if kind == "regression" else probabilities(outputs, kind)
+        scored = KINDS[kind].probabilities(outputs) if KINDS[kind].has_probabilities else outputs
         return scored[:, self.output]
 
 

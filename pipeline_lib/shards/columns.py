@@ -6,7 +6,6 @@ The second sentence's columns have the first's names with the suffix ``_2``: ``t
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.base.text import Text
 
 FIRST, SECOND = "", "_2"
@@ -23,23 +22,6 @@ def for_sides(fields: list[tuple[str, pa.DataType]], pair: bool) -> list[tuple[s
     """Return the fields of one sentence, or of each of two."""
     endings = (FIRST, SECOND) if pair else (FIRST,)
     return [(name + ending, type_) for ending in endings for name, type_ in fields]
-
-
-def label_type(kind: Kind, labels: int) -> pa.DataType:
-    """Return the type of the column ``label``: class numbers, scores, or a 0 or 1 for each label.
-
-    :param labels: how many a row can have.
-    """
-    if kind == "multilabel":
-        return pa.list_(pa.uint8(), labels)
-    return pa.float32() if kind == "regression" else pa.int32()
-
-
-def kind_of_labels(labels: pa.ChunkedArray | pa.Array) -> Kind:
-    """Return the kind of task whose column ``label`` this is; see :func:`label_type`."""
-    if pa.types.is_fixed_size_list(labels.type):
-        return "multilabel"
-    return "regression" if pa.types.is_floating(labels.type) else "classification"
 
 
 def sentences(table: pa.Table, name: str) -> pa.ChunkedArray:

@@ -18,7 +18,7 @@ from pipeline_lib.params import (
     VectorFile,
 )
 from pipeline_lib.params.sources import RunSource
-from pipeline_lib.params.tasks import TaskBase
+from pipeline_lib.params.tasks import Task
 from pipeline_lib.sources.licences import card_licences, given_licences, package_licences
 
 UNKNOWN, NONE = "unknown", "–"
@@ -42,7 +42,7 @@ def _rows(source: RunSource, inputs: Path, layout: Layout) -> Iterator[SourceRow
         yield _row(source, "made from the run's other data") | {"licence": NONE}
     elif isinstance(settings, CorpusFiles):
         yield _row(source, ", ".join(settings.files))
-    elif not isinstance(settings, TaskBase):
+    elif not isinstance(settings, Task):
         licences = declared_licences(source, inputs, layout)
         details = provenance_text(source, layout)
         for key, path in source.paths:

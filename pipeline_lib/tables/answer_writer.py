@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.probabilities import Kind, probabilities
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.kind import LABEL, LABELS
+from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.base.text import printable
 from pipeline_lib.tables.writer import cell_text, json_text, open_writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BY, LABEL, PROBABILITY, ERROR = "answered_by", "label", "probability", "error"
-LABELS = "labels"
-DIGITS = 6
+BY, ERROR = "answered_by", "error"
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class AnsweredBatch:
 
     columns: dict[str, list[Any]]
     names: list[str]
-    kind: Kind
+    kind: str
     outputs: np.ndarray
     routed: np.ndarray | None = None
     faults: dict[int, str] = field(default_factory=dict)
@@ -53,64 +53,38 @@ class AnsweredBatch:
 
     def by_row(self) -> Iterator[dict[str, Any]]:
         """Yield each row's answer as a JSON object, without the row's own columns."""
-        shares = probabilities(self.outputs, self.kind)
-        for row, logits in enumerate(self.outputs):
+        kind = KINDS[self.kind]
+        for row, (outputs, has_answer) in enumerate(zip(self.outputs, answered(self.outputs), strict=True)):
+            record = kind.record(outputs, self.names) if has_answer else kind.missing(self.names)
             fault = {ERROR: self.faults[row]} if row in self.faults else {}
-            yield self._by(row) | self._answer(logits, shares[row]) | fault
+            yield self._by(row) | record | fault
 
     def flat(self, prefix: str = "") -> dict[str, list[Any]]:
-        """Return the answer columns by name, as they are written to CSV and Parquet.
+        """Return the answer columns by name, as they are written to CSV and Parquet; lists are in JSON.
 
         :param prefix: prepended to every name.
         """
-        answered = ~np.isnan(self.outputs).any(axis=1)
-
-        def values(numbers: np.ndarray) -> list[float | None]:
-            return [round(float(v), DIGITS) if a else None for v, a in zip(numbers, answered)]  # noqa: B905
-
-        reasons = [self.faults.get(row) for row in range(len(answered))]
-        why: dict[str, list[Any]] = {prefix + ERROR: reasons} if self.tells_faults else {}
-        if self.kind == "regression":
-            return {prefix + self.names[0]: values(self.outputs[:, 0])} | why
-        shares = probabilities(self.outputs, self.kind)
-        columns: dict[str, list[Any]]
-        if self.kind == "multilabel":
-            lists = map(self._applying, self.outputs)
-            columns = {LABELS: [None if one is None else json_text(one) for one in lists]}
-        else:
-            best = np.where(answered, shares.argmax(1), 0)
-            labels = [self.names[b] if a else None for b, a in zip(best, answered, strict=True)]
-            columns = {LABEL: labels, PROBABILITY: values(shares.max(1))}
-        columns |= {f"{PROBABILITY}_{n}": values(shares[:, c]) for c, n in enumerate(self.names)}
+        rows, kind = answered(self.outputs), KINDS[self.kind]
+        columns = {
+            name: _spread([cell_text(value) if isinstance(value, list) else value for value in values], rows)
+            for name, values in kind.columns(self.outputs[rows], self.names).items()
+        }
         if self.routed is not None:
-            columns = {BY: [self._by(row)[BY] for row in range(len(answered))]} | columns
-        return {prefix + name: column for name, column in columns.items()} | why
+            columns = {BY: [self._by(row)[BY] for row in range(len(rows))]} | columns
+        if self.tells_faults:
+            columns[ERROR] = [self.faults.get(row) for row in range(len(rows))]
+        return {prefix + name: column for name, column in columns.items()}
 
     def _by(self, row: int) -> dict[str, str]:
         if self.routed is None:
             return {}
         return {BY: "teacher" if self.routed[row] else "student"}
 
-    def _applying(self, logits: np.ndarray) -> list[str] | None:
-        """Return the labels that apply to a row; None if it has no answer."""
-        if np.isnan(logits).any():
-            return None
-        return [name for name, value in zip(self.names, logits, strict=True) if value > 0]
 
-    def _answer(self, logits: np.ndarray, shares: np.ndarray) -> dict[str, Any]:
-        missing = bool(np.isnan(logits).any())
-        if self.kind == "regression":
-            return {self.names[0]: None if missing else round(float(logits[0]), DIGITS)}
-        several = self.kind == "multilabel"
-        if missing:
-            return {LABELS if several else LABEL: None}
-        best = int(shares.argmax())
-        by_name = zip(self.names, shares, strict=True)
-        label = {LABEL: self.names[best], PROBABILITY: round(float(shares[best]), DIGITS)}
-        return ({LABELS: self._applying(logits)} if several else label) | {
-            "probabilities": {name: round(float(share), DIGITS) for name, share in by_name},
-            "logits": [round(float(value), DIGITS) for value in logits],
-        }
+def _spread(values: list[Any], rows: np.ndarray) -> list[Any]:
+    """Return the values of the rows that have one, bool (rows,), and None for the others."""
+    left = iter(values)
+    return [next(left) if row else None for row in rows]
 
 
 def text_lines(answers: AnsweredBatch) -> Iterator[str]:
@@ -125,20 +99,8 @@ def text_lines(answers: AnsweredBatch) -> Iterator[str]:
         if ERROR in answer:
             texts = [f"({answer[ERROR]})"]
         sentences = [printable(text.replace("\n", " ")) for text in texts]
-        if answers.kind == "regression":
-            score = answer[answers.names[0]]
-            yield "\t".join(["" if score is None else f"{score:.4f}", *sentences])
-            continue
-        if answers.kind == "multilabel":
-            shares = answer.get("probabilities", {})
-            named = [f"{printable(n)} {shares[n]:.4f}" for n in answer[LABELS] or ()]
-            nothing = "" if answer[LABELS] is None else "(none)"
-            yield "\t".join([", ".join(named) or nothing, *sentences])
-            continue
-        share = answer.get(PROBABILITY)
         by = [answer[BY]] if BY in answer else []
-        fields = [printable(answer[LABEL] or ""), "" if share is None else f"{share:.4f}"]
-        yield "\t".join([*fields, *by, *sentences])
+        yield "\t".join([*KINDS[answers.kind].fields(answer, answers.names), *by, *sentences])
 
 
 def json_lines(answers: AnsweredBatch, prefix: str) -> Iterator[str]:

@@ -8,11 +8,6 @@ from typing import Any
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.text import has_surrogates
 
-NO_VALUE = frozenset({"", "-", "nan", "null", "n/a", "na", "<na>", "#n/a"})
-"""What people and their tools write for a missing label, in lower case."""
-MINUS_ONE = frozenset({"-1", "-1.0"})
-"""What GLUE and SNLI write for it, where classes are 0, 1, 2, …"""
-
 
 def is_plain(value: Any) -> bool:
     """Whether a value is missing, a text, a number or a truth value: no list, no object."""
@@ -22,15 +17,6 @@ def is_plain(value: Any) -> bool:
 def is_missing(value: Any) -> bool:
     """Whether a value is missing: null, or NaN, which many tools write for it."""
     return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def finite_number(value: str) -> float | None:
-    """Return a value as a finite number, or None."""
-    try:
-        parsed = float(value)
-    except ValueError:
-        return None
-    return parsed if math.isfinite(parsed) else None
 
 
 def as_text(value: Any, column: str, where: str) -> str:

@@ -8,27 +8,24 @@ are then chosen alike, and dev needs no answers of a teacher.
 import numpy as np
 import torch
 
-from pipeline_lib.params import Metric, Select
-from pipeline_lib.results.metrics import score
+from pipeline_lib.base.kinds import KINDS, kind_of, score
+from pipeline_lib.params import Select
 from pipeline_lib.training.label_scale import LabelScale
 from pipeline_lib.training.loop import DevScore
-from pipeline_lib.training.objectives import label_loss
 
 
 def dev_score(
-    metric: Metric, positive: int, labels: np.ndarray, outputs: np.ndarray, select: Select, scale: LabelScale | None
+    metric: str, positive: int, labels: np.ndarray, outputs: np.ndarray, select: Select, scale: LabelScale | None
 ) -> DevScore:
     """Return the metric, and if evaluations are chosen by it the loss of the labels.
 
-    The loss is that of :func:`~pipeline_lib.training.objectives.label_loss`.
-
     :param positive: the class whose F1 is computed.
-    :param labels: see :func:`~pipeline_lib.results.metrics.score`; of a regression, in their unit.
+    :param labels: of scores, in their unit.
     :param outputs: float, (rows, classes), or (rows, 1) for a regression, standardised.
     :param scale: the regression's; None for classes.
     """
     loss = None
     if select == "loss":
         targets = labels if scale is None else scale.standardise(labels)
-        loss = float(label_loss(torch.tensor(outputs), torch.tensor(targets)))
+        loss = float(KINDS[kind_of(metric)].loss(torch.tensor(outputs), torch.tensor(targets)))
     return DevScore(score(metric, labels, outputs, positive), loss)

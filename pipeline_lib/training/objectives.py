@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from pipeline_lib.base.probabilities import Kind
+from pipeline_lib.base.kinds import KINDS, Classes, TaskKind
 from pipeline_lib.params import register_objective
 
 
@@ -21,41 +21,6 @@ def logits_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
     A row's squared differences are summed over classes, then averaged over rows.
     """
     return (student - teacher).pow(2).sum(-1).mean()
-
-
-def soft_label_loss(student: torch.Tensor, teacher: torch.Tensor, temperature: float) -> torch.Tensor:
-    """Return the cross-entropy against the teacher's softened probabilities (Hinton et al. 2015).
-
-    Multiplied by T², so that gradients keep their size when T changes.
-    """
-    targets = (teacher / temperature).softmax(-1)
-    return F.cross_entropy(student / temperature, targets) * temperature**2
-
-
-def label_loss(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Return the cross-entropy against class indices, or the mean squared error against scores.
-
-    Of several labels, each one's binary cross-entropy is summed over labels, then averaged over rows.
-
-    :param outputs: float (rows, classes), or (rows, 1) for scores.
-    :param labels: int64 class indices, or float scores, shape (rows,); or 0 or 1 for each label, (rows, labels).
-    """
-    if labels.ndim == 2:
-        return _binary_cross_entropy(outputs, labels.to(outputs.dtype))
-    if labels.is_floating_point():
-        return F.mse_loss(outputs.squeeze(-1), labels)
-    return F.cross_entropy(outputs, labels)
-
-
-def soft_binary_loss(student: torch.Tensor, teacher: torch.Tensor, temperature: float) -> torch.Tensor:
-    """Return :func:`soft_label_loss` of several labels: each has two classes, "no" and "yes"."""
-    targets = (teacher / temperature).sigmoid()
-    return _binary_cross_entropy(student / temperature, targets) * temperature**2
-
-
-def _binary_cross_entropy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    losses = F.binary_cross_entropy_with_logits(outputs, targets, reduction="none")
-    return losses.sum(-1).mean()
 
 
 def representation_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
@@ -113,10 +78,17 @@ class Term:
     loss: Loss
 
 
+def _of_kind(kind: TaskKind) -> dict[str, Term]:
+    """Return the terms that depend on the kind of the task."""
+    return {
+        "soft_labels": Term("logits", "logits", lambda output, target, t: kind.soft_loss(output, target, t)),
+        "labels": Term("logits", "labels", lambda output, target, _: kind.loss(output, target)),
+    }
+
+
 TERMS: dict[str, Term] = {
     "logits": Term("logits", "logits", lambda output, target, _: logits_loss(output, target)),
-    "soft_labels": Term("logits", "logits", lambda output, target, t: soft_label_loss(output, target, t)),
-    "labels": Term("logits", "labels", lambda output, target, _: label_loss(output, target)),
+    **_of_kind(Classes()),
     "patience": Term("states", "states", lambda output, target, _: patience_loss(output, target)),
     "embeddings": Term("embeddings", "teacher_embeddings", lambda output, target, _: token_loss(output, target)),
     "hidden": Term("hidden", "teacher_hidden", lambda output, target, _: layers_loss(output, target)),
@@ -124,8 +96,6 @@ TERMS: dict[str, Term] = {
     "vectors": Term("vector", "vectors", lambda output, target, _: representation_loss(output, target)),
 }
 """The terms, by the names of their weights in params.yaml."""
-_OF_LABELS = {"soft_labels": Term("logits", "logits", lambda output, target, t: soft_binary_loss(output, target, t))}
-"""Those that differ where any number of labels can apply."""
 
 
 def register_term(name: str, term: Term) -> None:
@@ -139,7 +109,7 @@ def objective_loss(
     outputs: Mapping[str, torch.Tensor],
     batch: Mapping[str, torch.Tensor],
     temperature: float | None = None,
-    kind: Kind = "classification",
+    kind: str = Classes.name,
 ) -> torch.Tensor:
     """Return the weighted sum of an objective's terms, a scalar.
 
@@ -148,7 +118,7 @@ def objective_loss(
         ``weights``, float (rows,), the rows' weights.
     :param kind: what the logits are.
     """
-    known = TERMS | _OF_LABELS if kind == "multilabel" else TERMS
+    known = TERMS | _of_kind(KINDS[kind])
     terms = [(known[name], weight) for name, weight in weights.items()]
     weighted = [weight * _loss(term, outputs[term.output], batch, temperature) for term, weight in terms]
     return torch.stack(weighted).sum()

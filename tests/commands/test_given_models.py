@@ -58,7 +58,7 @@ def test_a_finished_teacher_says_whether_numbers_are_classes(good: Path, fails: 
     for names in (["stars"], list("12345")):
         folder = write_classifier(Path(f"of_{len(names)}"), "bert", names)
         distill("init", "stars.csv", "--teacher", str(folder), "--force")
-        assert load_params().tasks["stars"].is_regression == (len(names) == 1)
+        assert load_params().tasks["stars"].kind == ("regression" if len(names) == 1 else "classification")
     error = fails("init", "stars.csv", "--teacher", "of_1", "--kind", "classification", "--force")
     assert "--teacher of_1: its config.json is of a regression" in error
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline_lib.base.probabilities import threshold_at
+from pipeline_lib.base.kinds.probabilities import threshold_at
 from pipeline_lib.evaluation.routing import MAX_LOSS, SHARES, Routed
 from pipeline_lib.results.schema import RoutingPoint
 

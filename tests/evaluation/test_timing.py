@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from pipeline_lib.evaluation.timing import GROUP, latency, same_answers, spread, time_in_turns
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.evaluation.timing import GROUP, latency, spread, time_in_turns
 
 TEXTS = ["x" * length for length in range(10 * GROUP)]
 
@@ -117,9 +118,9 @@ def test_latency_is_that_of_single_texts_in_any_order() -> None:
 def test_agreement_is_of_classes_or_a_correlation() -> None:
     logits = np.array([[1.0, 0.0], [0.0, 1.0], [3.0, 2.0], [1.0, 2.0]])
     moved = logits + np.array([[0, 0], [0, 0], [0, 0], [3, 0]])
-    assert same_answers(logits, moved, "classification") == 0.75
+    assert KINDS["classification"].same_answers(logits, moved) == 0.75
     scores = np.array([[1.0], [2.0], [4.0]])
-    assert same_answers(scores, 3 * scores + 1, "regression") == pytest.approx(1.0)
+    assert KINDS["regression"].same_answers(scores, 3 * scores + 1) == pytest.approx(1.0)
     marks = np.array([[1.0, -1.0], [1.0, 1.0]])
-    assert same_answers(marks, marks * [[1, 1], [1, -1]], "multilabel") == 0.75
-    assert same_answers(scores, -scores, "regression") == pytest.approx(-1.0)
+    assert KINDS["multilabel"].same_answers(marks, marks * [[1, 1], [1, -1]]) == 0.75
+    assert KINDS["regression"].same_answers(scores, -scores) == pytest.approx(-1.0)

@@ -45,7 +45,7 @@ VALUES["dse-cls"] = VALUES["dse"] | {"pooling": "cls"}
 
 
 def write_student(
-    folder: Path, name: str, pair: bool, labels: list[str], family: str = "bert", multilabel: bool = False
+    folder: Path, name: str, pair: bool, labels: list[str], family: str = "bert", kind: str | None = None
 ) -> Path:
     """Write a student with random weights.
 
@@ -55,7 +55,7 @@ def write_student(
     torch.manual_seed(3)
     if settings.source_model is None:
         words = OPEN if name.endswith("-open") else WORDS
-        config = StudentConfig(len(words) + 2, WIDTH, settings, pair, labels, None, multilabel)
+        config = StudentConfig(len(words) + 2, WIDTH, settings, pair, labels, None, kind)
         save_student(folder, build_student(config, None), build_tokenizer(words, lowercase=True))
         return folder
     model = write_model(folder.with_name(f"model-{family}"), family)
@@ -65,5 +65,5 @@ def write_student(
         start = start_from_pieces(model, settings, False)
     else:
         start = start_from_sizes(model, settings)
-    save_student(folder, start.build(settings, pair, labels, multilabel), start.tokenizer)
+    save_student(folder, start.build(settings, pair, labels, kind), start.tokenizer)
     return folder

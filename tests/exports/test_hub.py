@@ -16,7 +16,7 @@ from transformers.dynamic_module_utils import get_imports, get_relative_imports
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json, write_json
-from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.exports.hub import export_hub
 from pipeline_lib.exports.sentence_transformers import export_sentence_transformers
 from pipeline_lib.models import networks

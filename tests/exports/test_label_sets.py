@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pipeline_lib.base.files import read_json
-from pipeline_lib.base.probabilities import sigmoid
+from pipeline_lib.base.kinds.probabilities import sigmoid
 from pipeline_lib.exports.card.card import model_card
 from pipeline_lib.exports.hub import export_hub
 from pipeline_lib.exports.numpy_export import export_numpy
@@ -31,7 +31,7 @@ EXPORTS |= {"hub": export_hub}
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a student, and beside it all its exports."""
     base = tmp_path_factory.mktemp("several")
-    own = write_student(base / "own", "bilstm", False, NAMES, multilabel=True)
+    own = write_student(base / "own", "bilstm", False, NAMES, kind="multilabel")
     for form, export in EXPORTS.items():
         export(own, base / form)
     return own

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.exports.numpy_export import export_numpy
 from pipeline_lib.exports.numpy_student import ARCHITECTURES, Student
 from pipeline_lib.models.networks.encoders import build_encoder

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline_lib import PotstillError, load_encoder, load_student, load_teacher, open_shards
 from pipeline_lib.base.files import read_json, write_json
-from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.base.text import Text
 from pipeline_lib.exports.hub import export_hub
 from pipeline_lib.exports.numpy_export import export_numpy

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.corpora.augmentation.rules import transfer_schema
 from pipeline_lib.params import Params, load_params
-from pipeline_lib.shards.columns import label_type, list_column
+from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 from tests.tour import TOUR
 
@@ -30,7 +31,7 @@ def sentence(text: str, rules: Sequence[int] = (), ngram: tuple[int, int] = (0, 
 def transfer_table(rows: Sequence[Record], regression: bool = False) -> pa.Table:
     """Return rows of a transfer set; keys that a row leaves out are made up."""
     pair = any("text_2" in row for row in rows)
-    schema = transfer_schema(pair, label_type("regression" if regression else "classification", 2))
+    schema = transfer_schema(pair, KINDS["regression" if regression else "classification"].label_type(2))
     return pa.Table.from_pylist(
         [{"iteration": 0, "example": row.get("key"), "label": None} | row for row in rows], schema
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.probabilities import answered, softmax
+from pipeline_lib.base.kinds.probabilities import answered, softmax
 from pipeline_lib.inspection.distances import LabelErrors
 from pipeline_lib.inspection.joined import RowBatch
 from pipeline_lib.shards.columns import list_column

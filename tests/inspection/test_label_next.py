@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.probabilities import Kind, softmax
 from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.label_next import label_next, listed_next, to_label, unlike
 from pipeline_lib.inspection.work_lists import WorkList
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.params import Params
-from pipeline_lib.shards.columns import label_type
 from pipeline_lib.shards.training_texts import unlabelled_folder
 from tests.exports.students import write_student
 from tests.made_up import made_up_method, made_up_scores
@@ -33,12 +33,13 @@ def keys(count: int) -> np.ndarray:
     return np.random.default_rng(3).integers(0, 2**63, count).astype(np.uint64)
 
 
-KINDS: dict[bool, Kind] = {False: "classification", True: "regression"}
-
-
 def prepared(rows: list[Record], pair: bool = False, regression: bool = False) -> pa.Table:
     """Return rows of a prepared set: key, label, texts."""
-    fields = [("key", pa.uint64()), ("label", label_type(KINDS[regression], 1)), ("text", pa.string())]
+    fields = [
+        ("key", pa.uint64()),
+        ("label", KINDS["regression" if regression else "classification"].label_type(1)),
+        ("text", pa.string()),
+    ]
     fields += [("text_2", pa.string())] if pair else []
     return pa.Table.from_pylist(rows, pa.schema(fields))
 
@@ -131,7 +132,7 @@ def test_scores_are_asked_by_the_spread_over_seeds(tmp_path: Path) -> None:
     values = params()
     pairs = next(task for task in values.tasks.values() if task.is_pair)
     update = {"kind": "regression", "text": ["first", "second"], "label": "score"}
-    task = values.task(next(n for n, t in values.tasks.items() if t.is_regression))
+    task = values.task(next(n for n, t in values.tasks.items() if t.kind == "regression"))
     task = task.model_copy(update=update | {"source": pairs.source})
     values = values.model_copy(update={"tasks": values.tasks | {TASK: task}, "seeds": [1, 2]})
     found = asked(layout, 4, values)

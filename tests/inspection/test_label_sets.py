@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.commands.shards.row_text import print_stored_row
 from pipeline_lib.corpora.augmentation.rules import transfer_schema
@@ -18,7 +19,6 @@ from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.rows import read_row
 from pipeline_lib.inspection.statistics import figures
 from pipeline_lib.inspection.work_lists import ListPart, lists_of
-from pipeline_lib.shards.columns import label_type
 
 from .made_up import TASK, TEACHER, sentence, write_set
 
@@ -34,7 +34,7 @@ def lay(folder: Path, logits: list[list[float]] = LOGITS) -> JoinedRows:
         {"key": n, "example": n % 3, "iteration": n // 3, "label": label, **sentence(text)}
         for n, (text, label) in enumerate(zip(texts, labels, strict=True))
     ]
-    schema = transfer_schema(False, label_type("multilabel", 3))
+    schema = transfer_schema(False, KINDS["multilabel"].label_type(3))
     tables = {f"b000-i00{n}": pa.Table.from_pylist(p, schema) for n, p in enumerate((rows[:3], rows[3:]))}
     layout = Layout(folder)
     inputs, outputs = layout.transfer(TASK, "full"), layout.outputs(TASK, TEACHER, "full")
@@ -48,7 +48,7 @@ def rows(tmp_path: Path) -> JoinedRows:
 
 
 def test_a_row_shows_its_labels_and_the_teachers(rows: JoinedRows) -> None:
-    assert rows.kind == "multilabel" and not rows.is_regression
+    assert rows.kind == "multilabel" and not rows.is_scored
     first, second = (read_row(rows, 0, number, NAMES) for number in (0, 1))
     assert (first.label, first.teacher.answer) == ("toxic, threat", "toxic, threat")
     assert first.teacher.probabilities == pytest.approx({"toxic": 0.952574, "threat": 0.731059, "spam": 0.017986})

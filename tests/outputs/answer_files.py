@@ -9,7 +9,7 @@ import pyarrow as pa
 from pipeline_lib.outputs.files.answers import Answers
 from pipeline_lib.outputs.files.gathering import gather
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
-from pipeline_lib.params import AnswerFiles, Regression, Task
+from pipeline_lib.params import AnswerFiles, Task
 from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
 from tests.made_up import made_up_task
 
@@ -37,9 +37,9 @@ def lines(path: Path, rows: Lines) -> Path:
     return path
 
 
-def score_task() -> Regression:
+def score_task() -> Task:
     given = TASK.model_dump() | {"kind": "regression", "metrics": ["pearson"]}
-    return Regression.model_validate(given | {"labels": {"min": 0.0, "max": 5.0}})
+    return Task.model_validate(given | {"labels": {"min": 0.0, "max": 5.0}})
 
 
 def gather_answers(paths: list[Path], tuning: AnswerFiles, task: Task, folder: Path | None = None) -> KeyedTable:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.outputs.files.checks import check_order, check_related, describe_answers, unrelated_warning
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, Origins
 from pipeline_lib.params import Task
@@ -47,7 +47,7 @@ def test_few_answers_are_described_without_a_warning(tmp_path: Path, task: Task,
         "dev": write_rows(tmp_path / "dev", TEXTS[50:], [0, 1] * 5),
     }
     texts = TEXTS[: answered[0]] + TEXTS[50 : 50 + answered[1]]
-    value = 1.0 if task.is_regression else "yes"
+    value = 1.0 if (task.kind == "regression") else "yes"
     path = lines(tmp_path / "a.jsonl", [{"text": text, "label": value} for text in texts])
     record = describe_answers(gather_answers([path], settings(), task), task, splits)
     assert (record.training_rows, record.dev_rows) == answered
@@ -75,7 +75,7 @@ def test_answers_to_other_texts_and_without_weight_are_refused(tmp_path: Path) -
 def ordered(labels: np.ndarray, given: np.ndarray, task: Task = TASK, files: int = 1) -> None:
     """Check answers that were read in the order of their rows, all of which have a label."""
     rows = len(labels)
-    logits = given[:, None] if task.is_regression else np.eye(int(labels.max()) + 1)[given]
+    logits = given[:, None] if (task.kind == "regression") else np.eye(int(labels.max()) + 1)[given]
     # By content keys, their order is another.
     places, starts = np.random.default_rng(0).permutation(rows), [0, -(-rows // 2)][:files]
     origins = Origins([*zip(starts, [Path("a"), Path("b")], strict=False)], np.arange(rows) + 1)

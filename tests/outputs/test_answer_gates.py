@@ -90,8 +90,9 @@ def averaged(folder: Path, inputs: ShardSet, *given: np.ndarray) -> AveragePass:
             shards.append(write_shard(own / shard.name, table, shard.sha256))
         write_manifest(own, Manifest("logits", schema_of(table), shards))
     names = [f"teacher{number}" for number in range(len(given))]
+    kind = "regression" if given[0].shape[1] == 1 else "classification"
     settings = Average.model_validate({"kind": "average", "of": names, "weights": None})
-    return AveragePass.of({name: folder / name for name in names}, settings, "classification")
+    return AveragePass.of({name: folder / name for name in names}, settings, kind)
 
 
 @pytest.mark.parametrize("width", [1, 2])

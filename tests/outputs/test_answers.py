@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.outputs.averages import AveragePass, mean_answer
 from pipeline_lib.outputs.files.answers import Answers
 from pipeline_lib.outputs.files.keyed_table import read_texts
@@ -313,4 +313,4 @@ def test_an_average_is_that_of_probabilities(tmp_path: Path, store_home: Path) -
     assert softmax(found[:1])[0, 1] == pytest.approx(wanted)
     assert np.isnan(found[1]).all()
     scores = [np.array([[1.0]], np.float32), np.array([[3.0]], np.float32)]
-    assert mean_answer(scores, (0.25, 0.75)).tolist() == [[2.5]]
+    assert mean_answer(scores, (0.25, 0.75), "regression").tolist() == [[2.5]]

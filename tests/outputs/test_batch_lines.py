@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.outputs.files.answer_rows import read_answers as read_rows
 from pipeline_lib.outputs.files.answers import Answers
 from pipeline_lib.outputs.files.requests import asked_of, instruction, request_of, requests_of

@@ -5,8 +5,8 @@ import pytest
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import splitmix64
-from pipeline_lib.base.probabilities import Kind
-from pipeline_lib.outputs.health import chance_agreement, check_agreement, check_outputs, least_agreement
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.outputs.health import check_agreement, check_outputs
 
 DRAW = np.random.default_rng(1)
 
@@ -49,7 +49,7 @@ def test_small_and_lawful_cases_pass() -> None:
 
 
 @pytest.mark.parametrize("kind", ["classification", "regression"])
-def test_agreement_far_below_the_teachers_own_is_refused(kind: Kind) -> None:
+def test_agreement_far_below_the_teachers_own_is_refused(kind: str) -> None:
     regression = kind == "regression"
     labels = splitmix64(np.arange(400, dtype=np.uint64)) % np.uint64(2)
     outputs = np.eye(2)[labels.astype(int)] + 0.01
@@ -64,7 +64,7 @@ def test_agreement_far_below_the_teachers_own_is_refused(kind: Kind) -> None:
         check_agreement(labels, np.roll(outputs, 1, axis=0), rows, *given)
     # Too few to say, and labels of one class.
     check_agreement(labels[:31], -outputs[:31], rows[:31], *given)
-    assert chance_agreement(labels, outputs, kind) < 0.8
+    assert KINDS[kind].chance_agreement(labels, outputs) < 0.8
 
 
 def test_rows_at_odds_with_their_labels_are_named_as_the_shard_numbers_them() -> None:
@@ -81,8 +81,8 @@ def test_rows_at_odds_with_their_labels_are_named_as_the_shard_numbers_them() ->
 
 
 def test_what_chance_leaves_shrinks_with_the_rows() -> None:
-    assert least_agreement(0.9, 36, "classification") == pytest.approx(0.9 - 4 * 0.05 - 0.03)
-    assert least_agreement(1.0, 100, "classification") == pytest.approx(1.0 - 0.04 - 0.03)
-    assert least_agreement(0.9, 40_000, "classification") > 0.86
-    few, many = (least_agreement(0.9, rows, "regression") for rows in (36, 4000))
+    assert KINDS["classification"].least_agreement(0.9, 36) == pytest.approx(0.9 - 4 * 0.05 - 0.03)
+    assert KINDS["classification"].least_agreement(1.0, 100) == pytest.approx(1.0 - 0.04 - 0.03)
+    assert KINDS["classification"].least_agreement(0.9, 40_000) > 0.86
+    few, many = (KINDS["regression"].least_agreement(0.9, rows) for rows in (36, 4000))
     assert 0.2 < few < many < 0.87

@@ -9,11 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.probabilities import sigmoid
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.probabilities import sigmoid
 from pipeline_lib.outputs.averages import mean_answer
 from pipeline_lib.outputs.files.answers import Answers
 from pipeline_lib.outputs.files.checks import check_order, check_related
-from pipeline_lib.outputs.health import chance_agreement, check_agreement
+from pipeline_lib.outputs.health import check_agreement
 from tests.made_up import made_up_task, task_of_labels
 
 from .answer_files import lines, read_answers, settings
@@ -98,7 +99,7 @@ def test_mixed_up_rows_are_found() -> None:
     check_agreement(marks, outputs, np.arange(300), 0.9, "multilabel", *where)
     with pytest.raises(PotstillError, match="with other labels: rows"):
         check_agreement(marks, np.roll(outputs, 1, 0), np.arange(300), 0.9, "multilabel", *where)
-    assert 0.1 < chance_agreement(marks, outputs, "multilabel") < 0.5
+    assert 0.1 < KINDS["multilabel"].chance_agreement(marks, outputs) < 0.5
     check_related(marks, outputs, TASK, "a.jsonl")
     with pytest.raises(PotstillError, match="shifted or mixed up answers could reach"):
         check_related(marks, np.roll(outputs, 1, 0), TASK, "a.jsonl")
@@ -119,6 +120,6 @@ def test_a_shift_of_one_row_is_found(tmp_path: Path) -> None:
 
 def test_an_average_is_that_of_each_labels_probability() -> None:
     one, two = np.array([[0.0, 5.0], [np.nan] * 2]), np.array([[2.0, -5.0], [1.0, 1.0]])
-    found = mean_answer([one, two], (0.5, 0.5), multilabel=True)
+    found = mean_answer([one, two], (0.5, 0.5), "multilabel")
     assert sigmoid(found[0]) == pytest.approx((sigmoid(one[0]) + sigmoid(two[0])) / 2)
     assert np.isnan(found[1]).all()

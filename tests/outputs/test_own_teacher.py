@@ -12,7 +12,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.evaluation.evaluate import teacher_parameters
 from pipeline_lib.models.teacher import load_teacher
-from pipeline_lib.params import Params, Regression, Task, Teacher, load_params
+from pipeline_lib.params import Params, Task, Teacher, load_params
 from pipeline_lib.results.schema import ParameterCounts
 from pipeline_lib.sources.models import fetch_finished
 from pipeline_lib.training.teachers.finetuning import Data, import_teacher
@@ -64,7 +64,7 @@ def test_later_stages_know_it_by_the_tasks_names(
 
 def test_a_regression_in_another_unit_is_refused(tmp_path: Path, make_task: Callable) -> None:
     given = make_task().model_dump() | {"kind": "regression", "metrics": ["pearson"]}
-    task = Regression.model_validate(given | {"labels": {"min": 0.0, "max": 100.0}})
+    task = Task.model_validate(given | {"labels": {"min": 0.0, "max": 100.0}})
     params = own_teacher(tmp_path / "in", 1, {"0": "score"}, "stars", task)
     fetch_finished(params, "mine", "stars", tmp_path / "raw")
     texts = [text for _, text in ROWS]

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pipeline_lib.params import METRICS, check_params, kind_of
+from pipeline_lib.base.kinds import KINDS, kind_of
+from pipeline_lib.params import check_params
 from tests.made_up import task_of_labels
 
 from .variants import RETRIEVAL, SIMILARITY, changed, error_of
@@ -25,7 +26,7 @@ def test_a_column_per_label_or_one_of_lists() -> None:
 
 
 def test_every_metric_says_the_kind_of_its_task() -> None:
-    assert {metric: kind_of(metric) for metrics in METRICS.values() for metric in metrics} == {
+    assert {metric: kind_of(metric) for kind in KINDS.values() for metric in kind.metrics} == {
         **dict.fromkeys(("accuracy", "f1", "matthews_correlation"), "classification"),
         **dict.fromkeys(("pearson", "spearman"), "regression"),
         **dict.fromkeys(("f1_micro", "f1_macro", "average_precision"), "multilabel"),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.commands.profile import find_profile
 from pipeline_lib.params import Params, check_params, load_params
 from pipeline_lib.params.profiles import read_values
@@ -185,12 +186,12 @@ def test_what_only_classes_decide_is_refused_of_scores(key: str) -> None:
 
 def test_the_label_whose_f1_is_taken() -> None:
     task = check_params(changed({"tasks.movies.metrics": ["f1"]})).task("movies")
-    assert (task.positive_class, task.f1_label) == (1, "positive")
+    assert (task.positive_class, KINDS[task.kind].f1_label(task)) == (1, "positive")
     changes = {"tasks.movies.metrics": ["f1"], "tasks.movies.positive": "negative"}
     task = check_params(changed(changes)).task("movies")
-    assert (task.positive_class, task.f1_label) == (0, "negative")
-    assert check_params(RAW).task("movies").f1_label is None
-    assert check_params(RAW).task("tweets").f1_label is None
+    assert (task.positive_class, KINDS[task.kind].f1_label(task)) == (0, "negative")
+    for task in map(check_params(RAW).task, ("movies", "tweets")):
+        assert KINDS[task.kind].f1_label(task) is None
 
 
 def test_names_with_other_characters_are_refused() -> None:

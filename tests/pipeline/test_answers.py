@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipeline_lib.base.probabilities import softmax
+from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.shards.columns import matrix
 from pipeline_lib.shards.shard_sets import ShardSet, read_shard
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipeline_lib.base.kinds import label_array, score
 from pipeline_lib.exports.opening import load_student
-from pipeline_lib.results.metrics import label_array, score
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.shards.columns import matrix
 from pipeline_lib.shards.shard_sets import ShardSet, read_shard

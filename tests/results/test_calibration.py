@@ -5,18 +5,15 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, recall_score
 
-from pipeline_lib.base.probabilities import of_two, softmax
-from pipeline_lib.results.calibration import (
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.calibration import (
     best_temperature,
     calibration_errors,
-    detail_samples,
-    details,
-    hits,
     likeliest_shifts,
     log_losses,
-    recall,
     selective_accuracy,
 )
+from pipeline_lib.base.kinds.probabilities import of_two, softmax
 from pipeline_lib.results.significance import compare_samples
 
 RNG = np.random.default_rng(0)
@@ -31,12 +28,12 @@ def drawn_labels(logits: np.ndarray) -> np.ndarray:
 
 
 def error_of(labels: np.ndarray, logits: np.ndarray) -> float:
-    return details(labels, logits, "classification")["ece"]
+    return KINDS["classification"].details(labels, logits)["ece"]
 
 
 def test_the_likelihood_is_that_of_scikit_learn() -> None:
     expected = log_loss(LABELS, softmax(LOGITS))
-    assert details(LABELS, LOGITS, "classification")["nll"] == pytest.approx(expected)
+    assert KINDS["classification"].details(LABELS, LOGITS)["nll"] == pytest.approx(expected)
 
 
 def test_a_sure_error_costs_much_and_never_everything() -> None:
@@ -70,8 +67,10 @@ def test_few_rows_are_shared_by_the_bins(rows: int) -> None:
 def test_a_sample_is_scored_as_if_it_were_the_data() -> None:
     outputs = np.stack([LOGITS, LOGITS[::-1]])
     chosen = RNG.integers(0, 300, (4, 300))
-    for name, scores in detail_samples(LABELS, outputs, "classification").items():
-        expected = [[details(LABELS[rows], one[rows], "classification")[name] for one in outputs] for rows in chosen]
+    for name, scores in KINDS["classification"].detail_samples(LABELS, outputs).items():
+        expected = [
+            [KINDS["classification"].details(LABELS[rows], one[rows])[name] for one in outputs] for rows in chosen
+        ]
         np.testing.assert_allclose(scores(chosen), expected, rtol=1e-12)
 
 
@@ -79,7 +78,7 @@ def test_accuracy_on_the_most_confident_rows() -> None:
     # By falling confidence: right, right, wrong, right, wrong.
     logits = np.stack([np.zeros(5), np.array([5.0, 4.0, 3.0, 2.0, 1.0])], axis=1)
     labels = np.array([1, 1, 0, 1, 0])
-    found = details(labels, logits, "classification")
+    found = KINDS["classification"].details(labels, logits)
     assert found["accuracy_at_80"] == pytest.approx(3 / 4)
     # Two and a half rows: the third, wrong, counts by half.
     assert found["accuracy_at_50"] == pytest.approx(2 / 2.5)
@@ -88,7 +87,7 @@ def test_accuracy_on_the_most_confident_rows() -> None:
 def test_recall_leaves_out_classes_without_a_row() -> None:
     labels = np.where(LABELS == 1, 2, LABELS)
     expected = recall_score(labels, LOGITS.argmax(1), labels=[0, 2], average=None)
-    assert recall(labels, LOGITS) == pytest.approx({0: expected[0], 2: expected[1]})
+    assert KINDS["classification"].recall(labels, LOGITS) == pytest.approx({0: expected[0], 2: expected[1]})
 
 
 @pytest.mark.parametrize("factor", [0.3, 1.0, 4.0])
@@ -108,7 +107,7 @@ def test_a_model_without_errors_gets_the_lowest_temperature_and_one_of_noise_the
 
 def test_regressions_have_their_mean_absolute_error_alone() -> None:
     scores = np.array([[1.0], [2.0], [4.0]])
-    found = details(np.array([1.0, 1.0, 1.0]), scores, "regression")
+    found = KINDS["regression"].details(np.array([1.0, 1.0, 1.0]), scores)
     assert found == {"mean_absolute_error": pytest.approx(4 / 3)}
 
 
@@ -118,7 +117,7 @@ def test_an_overconfident_system_is_found_out_with_an_interval() -> None:
     # Noise around one truth: the same answers, three times as sure.
     seeds = logits.mean(0) + 0.1 * logits
     outputs = np.concatenate([seeds, 3 * seeds])
-    for name, scores in detail_samples(labels, outputs, "classification").items():
+    for name, scores in KINDS["classification"].detail_samples(labels, outputs).items():
         found = compare_samples(scores, 1000, (3, 3), resamples=200, confidence=0.95, seed=1)
         assert found.low < found.difference < found.high < 0, name
         assert found.p < 0.01
@@ -133,13 +132,13 @@ def test_each_of_several_labels_is_a_classifier_of_two_classes() -> None:
     draw = np.random.default_rng(2)
     marks = (draw.random((60, 3)) < 0.4).astype(np.uint8)
     logits = draw.normal(size=(60, 3)) + 2.0 * marks
-    found = details(marks, logits, "multilabel")
-    each = [details(marks[:, n].astype(np.int64), of_two(logits[:, n]), "classification") for n in range(3)]
+    found = KINDS["multilabel"].details(marks, logits)
+    each = [KINDS["classification"].details(marks[:, n].astype(np.int64), of_two(logits[:, n])) for n in range(3)]
     assert {*found} == {"nll", "ece"}
     for name, value in found.items():
         assert value == pytest.approx(np.mean([one[name] for one in each]))
     positives = [logits[marks[:, n] == 1, n] > 0 for n in range(3)]
-    assert recall(marks, logits) == {n: pytest.approx(p.mean()) for n, p in enumerate(positives)}
+    assert KINDS["multilabel"].recall(marks, logits) == {n: pytest.approx(p.mean()) for n, p in enumerate(positives)}
 
 
 def test_one_temperature_of_several_labels() -> None:
@@ -164,7 +163,7 @@ def test_shifts_undo_a_preference_for_a_class(classes: int) -> None:
     found = likeliest_shifts(labels, logits)
     assert found == pytest.approx(shifts, abs=0.35)
     assert found.mean() == pytest.approx(0.0, abs=1e-9)
-    before, after = (hits(labels, one).mean() for one in (logits, logits - found))
+    before, after = ((one.argmax(1) == labels).mean() for one in (logits, logits - found))
     assert after > before + 0.1
     # The unit of the logits is nothing to them.
     assert likeliest_shifts(labels, logits / 100) * 100 == pytest.approx(found, abs=1e-2)
@@ -183,6 +182,6 @@ def test_shifts_are_bounded_where_dev_says_little() -> None:
     few = labels < 2
     assert np.abs(likeliest_shifts(labels[few], logits[few])).max() < 20.0
     perfect = 5.0 * np.eye(3)[labels]
-    assert hits(labels, perfect - likeliest_shifts(labels, perfect)).all()
+    assert ((perfect - likeliest_shifts(labels, perfect)).argmax(1) == labels).all()
     assert not likeliest_shifts(labels, -logits).any()
     assert likeliest_shifts(labels, np.zeros_like(logits)) == pytest.approx(np.zeros(3), abs=1e-6)

@@ -4,8 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.calibration import BINS, reliability
 from pipeline_lib.evaluation.word_importance_examples import EACH, _labels, _merit, explained_method, extremes
-from pipeline_lib.results.calibration import BINS, details, reliability
 from pipeline_lib.results.diagrams import MAX_CLASSES, OTHERS, confusion_of, reliability_of
 from tests.made_up import made_up_method, made_up_scores
 
@@ -17,7 +18,7 @@ def test_a_diagrams_mean_distance_is_the_calibration_error(rows: int) -> None:
     said, true = reliability(labels, logits)
     assert said.shape == true.shape == (BINS,)
     assert np.all(np.diff(said) >= -1e-9)
-    error = details(labels, logits, "classification")["ece"]
+    error = KINDS["classification"].details(labels, logits)["ece"]
     assert np.abs(true - said).mean() == pytest.approx(error)
 
 

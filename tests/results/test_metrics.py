@@ -7,7 +7,10 @@ import pytest
 import sklearn.metrics
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.results.metrics import agreement, decide, from_confusion, from_labels, from_scores, score
+from pipeline_lib.base.kinds import KINDS, score
+from pipeline_lib.base.kinds.classes import from_confusion
+from pipeline_lib.base.kinds.label_sets import from_labels
+from pipeline_lib.base.kinds.scores import from_scores
 from pipeline_lib.results.significance import compare
 
 LABELS = np.array([1, 1, 1, 0, 0, 0, 0, 1])
@@ -95,7 +98,7 @@ def test_correlations_by_hand() -> None:
     # Deviations (-2.4, -1.4, -0.4, 1.6, 2.6) and (-1, 1, -1, 1, 0): sums 3.0, 17.2 and 4.
     answers = np.array([[-1.0], [1.0], [-1.0], [1.0], [0.0]])
     assert score("pearson", SCORES, answers) == pytest.approx(3.0 / np.sqrt(17.2 * 4.0))
-    assert agreement(SCORES, answers, "regression") == score("pearson", SCORES, answers)
+    assert KINDS["regression"].agreement(SCORES, answers) == score("pearson", SCORES, answers)
 
 
 def test_a_constant_correlates_with_nothing() -> None:
@@ -142,8 +145,8 @@ def test_scores_of_several_labels_are_those_of_scikit_learn(metric: str) -> None
 def test_several_labels_agree_where_all_do() -> None:
     outputs = np.array([[1.0, -1.0], [1.0, 1.0], [-1.0, -1.0], [-1.0, 2.0]])
     labels = np.array([[1, 0], [1, 0], [0, 0], [0, 1]], np.uint8)
-    assert agreement(labels, outputs, "multilabel") == 0.75
-    assert sklearn.metrics.accuracy_score(labels, decide(outputs, "multilabel")) == 0.75
+    assert KINDS["multilabel"].agreement(labels, outputs) == 0.75
+    assert sklearn.metrics.accuracy_score(labels, KINDS["multilabel"].decide(outputs)) == 0.75
 
 
 def test_several_labels_are_compared_by_their_own_metric() -> None:

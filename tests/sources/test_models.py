@@ -11,17 +11,7 @@ import pytest
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import link_or_copy, read_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.params import (
-    HubModel,
-    LocalModel,
-    PackageModel,
-    PackageParts,
-    Params,
-    Regression,
-    Task,
-    Teacher,
-    load_params,
-)
+from pipeline_lib.params import HubModel, LocalModel, PackageModel, PackageParts, Params, Task, Teacher, load_params
 from pipeline_lib.sources.models import check_classifier, fetch_model, fetch_models, name_outputs
 from pipeline_lib.sources.preflight import model_faults
 from tests.archives import write_files, zip_bytes
@@ -298,7 +288,7 @@ def test_the_one_output_of_a_regression_may_have_any_name(tmp_path: Path, model_
     change_config(model_folder, id2label={"0": "similarity"})
     scores = made_up_task().model_dump() | {"kind": "regression", "metrics": ["pearson"]}
     scores |= {"label": "mean", "labels": {"min": 0.0, "max": 5.0}}
-    tweets = Regression.model_validate(scores)
+    tweets = Task.model_validate(scores)
     check_classifier(model_folder, model_folder, "tweets", tweets)
     with pytest.raises(PotstillError, match=r"has 1 label \(similarity\)"):
         check_classifier(model_folder, model_folder, "movies", made_up_task())

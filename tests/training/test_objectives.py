@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 import torch
 
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.params import Objective
-from pipeline_lib.training.objectives import label_loss, logits_loss, objective_loss, patience_loss, soft_label_loss
+from pipeline_lib.training.objectives import logits_loss, objective_loss, patience_loss
 
+CLASSES = KINDS["classification"]
 STUDENT = torch.tensor([[1.0, -1.0], [0.0, 2.0]])
 TEACHER = torch.tensor([[3.0, -1.0], [1.0, 1.0]])
 LABELS = torch.tensor([0, 0])
@@ -31,7 +33,7 @@ def test_gradient_of_logits_loss() -> None:
 
 def test_label_loss_by_hand() -> None:
     expected = ((log_sum(1, -1) - 1) + (log_sum(0, 2) - 0)) / 2
-    assert label_loss(STUDENT, LABELS).item() == pytest.approx(expected)
+    assert CLASSES.loss(STUDENT, LABELS).item() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("t", [0.5, 1.0, 4.0])
@@ -41,13 +43,13 @@ def test_soft_label_loss_by_hand(t: float) -> None:
         scaled, targets = [s / t for s in student], [x / t for x in teacher]
         p = [math.exp(x - log_sum(*targets)) for x in targets]
         expected -= sum(q * (s - log_sum(*scaled)) for q, s in zip(p, scaled, strict=True)) / 2
-    assert soft_label_loss(STUDENT, TEACHER, t).item() == pytest.approx(expected * t**2, rel=1e-5)
+    assert CLASSES.soft_loss(STUDENT, TEACHER, t).item() == pytest.approx(expected * t**2, rel=1e-5)
 
 
 def test_gradients_keep_their_size_when_the_temperature_rises() -> None:
     # At high temperatures the gradient tends to (student - teacher) / classes / rows, centred.
     student = STUDENT.clone().requires_grad_()
-    soft_label_loss(student, TEACHER, 1000.0).backward()
+    CLASSES.soft_loss(student, TEACHER, 1000.0).backward()
     difference = STUDENT - TEACHER
     expected = (difference - difference.mean(1, keepdim=True)) / 2 / 2
     assert torch.allclose(student.grad, expected, atol=1e-3)
@@ -70,7 +72,11 @@ def test_objectives_are_weighted_sums(weights: dict[str, float], expected: Any) 
     objective = Objective.model_validate(weights)
     parts = [
         loss.item()
-        for loss in (logits_loss(STUDENT, TEACHER), soft_label_loss(STUDENT, TEACHER, 2.0), label_loss(STUDENT, LABELS))
+        for loss in (
+            logits_loss(STUDENT, TEACHER),
+            CLASSES.soft_loss(STUDENT, TEACHER, 2.0),
+            CLASSES.loss(STUDENT, LABELS),
+        )
     ]
     batch = {"logits": TEACHER, "labels": LABELS}
     found = objective_loss(objective.weights, {"logits": STUDENT}, batch, objective.temperature)
@@ -80,7 +86,7 @@ def test_objectives_are_weighted_sums(weights: dict[str, float], expected: Any) 
 def test_what_an_objective_does_not_weigh_may_be_absent() -> None:
     hard, soft = Objective(labels=1.0), Objective(logits=1.0, labels=0.0)
     own = {"logits": STUDENT}
-    assert objective_loss(hard.weights, own, {"labels": LABELS}) == label_loss(STUDENT, LABELS)
+    assert objective_loss(hard.weights, own, {"labels": LABELS}) == CLASSES.loss(STUDENT, LABELS)
     found = objective_loss(soft.weights, own, {"logits": TEACHER})
     assert found == logits_loss(STUDENT, TEACHER)
 
@@ -118,7 +124,7 @@ def test_patience_stands_beside_the_weights_that_add_up_to_one() -> None:
     batch = {"logits": TEACHER, "labels": LABELS, "states": teacher}
     own = {"logits": STUDENT, "states": student}
     found = objective_loss(objective.weights, own, batch, objective.temperature)
-    plain = 0.4 * label_loss(STUDENT, LABELS) + 0.6 * soft_label_loss(STUDENT, TEACHER, 2.0)
+    plain = 0.4 * CLASSES.loss(STUDENT, LABELS) + 0.6 * CLASSES.soft_loss(STUDENT, TEACHER, 2.0)
     assert found.item() == pytest.approx(plain.item() + 30 * (2 - 2**0.5), rel=1e-5)
     with pytest.raises(ValueError, match="the weights of logits, soft_labels, labels must add up"):
         Objective.model_validate({"patience": 1.0})
@@ -147,8 +153,8 @@ def test_rows_that_count_more_weigh_more(name: str) -> None:
 
 def test_the_loss_of_several_labels_is_that_of_each_as_two_classes() -> None:
     marks = torch.tensor([[1, 0], [0, 1]], dtype=torch.uint8)
-    expected = [label_loss(torch.stack([torch.zeros(2), STUDENT[:, n]], 1), marks[:, n].long()) for n in range(2)]
-    assert torch.allclose(label_loss(STUDENT, marks), sum(expected))
+    expected = [CLASSES.loss(torch.stack([torch.zeros(2), STUDENT[:, n]], 1), marks[:, n].long()) for n in range(2)]
+    assert torch.allclose(KINDS["multilabel"].loss(STUDENT, marks), sum(expected))
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.0])
@@ -156,7 +162,7 @@ def test_soft_labels_of_several_labels(temperature: float) -> None:
     def of_two(logits: torch.Tensor) -> torch.Tensor:
         return torch.stack([torch.zeros(2), logits], 1)
 
-    expected = sum(soft_label_loss(of_two(STUDENT[:, n]), of_two(TEACHER[:, n]), temperature) for n in range(2))
+    expected = sum(CLASSES.soft_loss(of_two(STUDENT[:, n]), of_two(TEACHER[:, n]), temperature) for n in range(2))
     weights, targets = {"soft_labels": 1.0}, {"logits": TEACHER}
     outputs = {"logits": STUDENT}
     found = objective_loss(weights, outputs, targets, temperature, "multilabel")

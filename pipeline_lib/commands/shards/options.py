@@ -51,7 +51,7 @@ def class_names(rows: "JoinedRows", folder: Path, params: Path) -> list[str] | N
 
     tasks = load_params(params).tasks if params.exists() else {}
     task = next((part for part in reversed(folder.absolute().parts) if part in tasks), None)
-    return None if task is None or rows.is_regression else tasks[task].label_names
+    return None if task is None or rows.is_scored else tasks[task].label_names
 
 
 def wanted_rows(rows: "JoinedRows", names: list[str] | None, rule: Rule | None, label: str | None) -> "Filter":

@@ -126,7 +126,7 @@ def _of_set(
         answers = running_student(student, joined, names)
     part, who = ListPart(joined, student=answers), None if student is None else str(student)
     review = [name for name in wanted if name != NEXT]
-    lists = lists_of([part], names, rows, joined.is_regression, who, review)
+    lists = lists_of([part], names, rows, joined.is_scored, who, review)
     if NEXT in wanted:
         unlabelled = wanted_rows(joined, names, None, "none").wants
         lists.append(listed_next(joined, unlabelled, [student], names, rows, who))

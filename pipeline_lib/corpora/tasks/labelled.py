@@ -12,23 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.kind import Label, Meaning, Raw, finite_number
 from pipeline_lib.corpora.tasks.pool import FILE, TEXT
-from pipeline_lib.params import (
-    NO,
-    POOL,
-    GlueFolder,
-    HubDataset,
-    Multilabel,
-    NeighbourPairs,
-    OwnFiles,
-    Range,
-    Source,
-    Task,
-)
+from pipeline_lib.params import POOL, GlueFolder, HubDataset, NeighbourPairs, OwnFiles, Source, Task
 from pipeline_lib.tables.faults import no_rows
-from pipeline_lib.tables.label_lists import entries_of
 from pipeline_lib.tables.reader import ReadOptions, RowBatch, read_batches
-from pipeline_lib.tables.values import MINUS_ONE, NO_VALUE, finite_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,127 +28,7 @@ class Example:
     """
 
     texts: tuple[str, ...]
-    label: int | float | tuple[int, ...] | None
-
-
-Raw = str | tuple[str, ...]
-"""A row's label as it is in the file: one cell, or one for each of several labels."""
-
-
-@dataclass(frozen=True)
-class LabelMap:
-    """What raw label values mean: ``values`` are exact strings, ``ranges`` (min, max, class)."""
-
-    names: list[str]
-    values: dict[str, int]
-    ranges: list[tuple[float, float, int]]
-
-    @classmethod
-    def of(cls, labels: dict[str, list[str] | Range]) -> "LabelMap":
-        """Build the map from ``labels`` of a task; a class's number is its position."""
-        values: dict[str, int] = {}
-        ranges: list[tuple[float, float, int]] = []
-        for number, meaning in enumerate(labels.values()):
-            if isinstance(meaning, Range):
-                ranges.append((meaning.min, meaning.max, number))
-            else:
-                values |= dict.fromkeys(meaning, number)
-        return cls(list(labels), values, ranges)
-
-    def classify(self, raw: str) -> int | None:
-        """Return the class number of a raw value, or None if no label claims it."""
-        if raw in self.values or not self.ranges:
-            return self.values.get(raw)
-        value = finite_number(raw)
-        if value is None:
-            return None
-        return next((c for low, high, c in self.ranges if low <= value <= high), None)
-
-    def hides(self, raw: str) -> bool:
-        """Return whether an unclaimed raw value marks a missing label, such as GLUE's -1.
-
-        If a range extends below zero, -1 is a number like any other.
-        """
-        signed = any(low < 0 for low, _, _ in self.ranges)
-        return raw.casefold() in NO_VALUE or (raw in MINUS_ONE and not signed)
-
-    def __str__(self) -> str:
-        ranges = [f"{low:g} to {high:g}" for low, high, _ in self.ranges]
-        return ", ".join([*map(repr, self.values), *ranges])
-
-
-@dataclass(frozen=True)
-class ScoreRange:
-    """The scores of a regression, from ``low`` to ``high``; a value outside is an error."""
-
-    low: float
-    high: float
-
-    def classify(self, raw: str) -> float | None:
-        """Return the score, or None if it is not a number in the range."""
-        value = finite_number(raw)
-        return value if value is not None and self.low <= value <= self.high else None
-
-    def hides(self, raw: str) -> bool:
-        """Return whether a raw value outside of the range marks a missing score."""
-        return raw.casefold() in NO_VALUE or (raw in MINUS_ONE and self.low > -1)
-
-    def __str__(self) -> str:
-        return f"numbers from {self.low:g} to {self.high:g}"
-
-
-@dataclass(frozen=True)
-class LabelSets:
-    """What raw values mean of which a row has several: by label, the values that say it applies.
-
-    They are the entries of one cell, or the values of a column for each label.
-    """
-
-    names: list[str]
-    values: list[list[str]]
-
-    def classify(self, raw: Raw) -> tuple[int, ...] | None:
-        """Return 0 or 1 for each label, or None if some value is unknown or missing."""
-        if isinstance(raw, str):
-            entries = entries_of(raw, {value for values in self.values for value in values})
-            if entries is None:
-                return None
-            return tuple(int(not {*entries}.isdisjoint(values)) for values in self.values)
-        known = zip(raw, self.values, strict=True)
-        marks = tuple(_mark(cell, values) for cell, values in known)
-        return None if None in marks else marks
-
-    def hides(self, raw: Raw) -> bool:
-        """Return whether an unclaimed raw value marks missing labels: that of a cell will do."""
-        return any(cell.casefold() in NO_VALUE or cell in MINUS_ONE for cell in self.cells(raw))
-
-    def cells(self, raw: Raw) -> list[str]:
-        """Return the cells that are not understood."""
-        if isinstance(raw, str):
-            return [raw]
-        marks = zip(raw, self.values, strict=True)
-        return [cell for cell, values in marks if _mark(cell, values) is None]
-
-    def __str__(self) -> str:
-        known = {value: None for values in self.values for value in values}
-        return ", ".join(map(repr, known))
-
-
-def _mark(cell: str, values: Sequence[str]) -> int | None:
-    if cell in values:
-        return 1
-    return 0 if cell.casefold() in NO else None
-
-
-Meaning = LabelMap | ScoreRange | LabelSets
-
-
-def meaning_of(task: Task) -> Meaning:
-    """Return what the raw labels of a task mean."""
-    if isinstance(task, Multilabel):
-        return LabelSets(task.label_names, [*task.labels.values()])
-    scores = task.score_range
-    return ScoreRange(scores.min, scores.max) if scores else LabelMap.of(task.labels)
+    label: Label | None
 
 
 def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], dict[str, Any]]:
@@ -171,7 +40,7 @@ def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], d
         files' order, and per split the counts of rows read, kept, and left out by reason, and the numbers of the rows
         that were kept though they have an empty text.
     """
-    labels = meaning_of(task)
+    labels = KINDS[task.kind].meaning(task)
     splits: dict[str, list[Example]] = {}
     counts: dict[str, Any] = {}
     for split in split_names(task.source):
@@ -180,7 +49,7 @@ def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], d
     if (folder / FILE).exists():
         batches = read_batches(folder / FILE, [TEXT])
         splits[POOL] = [Example((text,), None) for rows in batches for text in rows.texts(TEXT)]
-    if not isinstance(labels, ScoreRange) and task.learns_from_labels:
+    if task.learns_from_labels:
         _check_classes(splits, labels, folder)
     return splits, counts
 
@@ -262,7 +131,7 @@ def _rows(batch: RowBatch, task: Task, label: str | list[str] | None) -> Iterato
     if isinstance(label, list):
         raws = zip(*(map(str.strip, batch.texts(name)) for name in label), strict=True)
     elif label is not None:
-        read = batch.lists if isinstance(task, Multilabel) else batch.texts
+        read = batch.lists if KINDS[task.kind].has_several else batch.texts
         raws = map(str.strip, read(label))
     for number, (row, raw) in enumerate(zip(texts, raws, strict=True)):
         yield batch.where(number), tuple(value.strip() for value in row), raw
@@ -290,16 +159,15 @@ def _reason_to_drop(example: Example, raw: Raw, where: str, split: str, task: Ta
         raise PotstillError(
             f"{column}: hidden label {raw!r}; only a test file may have those. Add the label or take the row out."
         )
-    ranges = labels.ranges if isinstance(labels, LabelMap) else []
-    if ranges and finite_number(raw) is not None:
+    if labels.ranges and finite_number(raw) is not None:
         return "outside_label_ranges"
-    wrong = "is not a number" if ranges else "is not a label"
+    wrong = "is not a number" if labels.ranges else "is not a label"
     raise PotstillError(
         f"{column}: {raw!r} {wrong}; `labels` in params.yaml knows {labels}. Add it there or correct the row."
     )
 
 
-def _check_classes(splits: dict[str, list[Example]], labels: LabelMap | LabelSets, folder: Path) -> None:
+def _check_classes(splits: dict[str, list[Example]], labels: Meaning, folder: Path) -> None:
     split = "all" if "all" in splits else "train"
     missing = missing_classes(splits[split], labels)
     if missing:
@@ -309,7 +177,7 @@ def _check_classes(splits: dict[str, list[Example]], labels: LabelMap | LabelSet
         )
 
 
-def missing_classes(examples: Sequence[Example], labels: LabelMap | LabelSets) -> list[str]:
+def missing_classes(examples: Sequence[Example], labels: Meaning) -> list[str]:
     """Return the names of the classes, or labels, that no example has."""
     seen = {number for example in examples for number in numbers_of(example.label)}
     return [name for number, name in enumerate(labels.names) if number not in seen]

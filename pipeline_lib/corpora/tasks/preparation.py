@@ -17,12 +17,13 @@ import pyarrow.compute as pc
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_json
 from pipeline_lib.base.hashing import pair_keys, salt, splitmix64, string_key
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.corpora.tasks.labelled import Example, numbers_of
 from pipeline_lib.corpora.tasks.splits import split_examples
 from pipeline_lib.corpora.tasks.tagging import TaggingPass
 from pipeline_lib.corpora.tasks.unlabelled import texts_of_no_split
 from pipeline_lib.params import POOL, UNLABELLED, Tagger, Task
-from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes, for_sides, label_type
+from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes, for_sides
 from pipeline_lib.shards.engine.passes import Piece, run_pieces
 from pipeline_lib.shards.engine.protocol import Engine
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
@@ -44,7 +45,7 @@ def prepared_schema(pair: bool, label: pa.DataType, tagged: bool) -> pa.Schema:
 
     ``label`` is null where it is hidden; ``spaces`` says which words are followed by a space.
 
-    :param label: see :func:`~pipeline_lib.shards.columns.label_type`.
+    :param label: the type of labels.
     :param tagged: whether there are ``tags``: the training set, which is augmented, has them; the
         held-out splits do not.
     """
@@ -108,7 +109,7 @@ def prepare_task(
 
 def task_labels(task: Task) -> pa.DataType:
     """Return the type of a task's column ``label``."""
-    return label_type(task.kind, len(task.label_names))
+    return KINDS[task.kind].label_type(len(task.label_names))
 
 
 def plain_labels(table: pa.Table) -> list[Any]:
@@ -201,7 +202,7 @@ def _take_fraction(train: pa.Table, task: Task, name: str) -> pa.Table:
         return train
     places = splitmix64(train["key"].to_numpy() ^ salt("train_fraction", 0))
     kept = train.filter(pa.array(places < np.uint64(task.train_fraction * 2.0**64)))
-    classes = [] if task.is_regression or not task.learns_from_labels else task.label_names
+    classes = KINDS[task.kind].meaning(task).names if task.learns_from_labels else ()
     left = {number for label in plain_labels(kept) for number in numbers_of(label)}
     missing = [label for number, label in enumerate(classes) if number not in left]
     if not kept.num_rows or missing:

@@ -87,7 +87,7 @@ def _load_pipeline(params: Splitter) -> "Language":  # noqa: F821
     return pipeline
 
 
-def fault_of(sentence: str) -> str | None:
+def fault_of(sentence: str, is_english: bool = True) -> str | None:
     """Return why a sentence is left out, or None if it is kept.
 
     Words are separated by spaces.
@@ -96,7 +96,7 @@ def fault_of(sentence: str) -> str | None:
     - ``short``, ``long``: fewer or more words than :data:`WORDS`;
     - ``fragment``: it does not begin with a capital or digit and end with a full stop or the like;
     - ``letters``: less than :data:`MIN_LETTERS` of its non-space characters are letters;
-    - ``language``: less than :data:`MIN_FUNCTION_WORDS` of its words are English function words;
+    - ``language``: it should be English, and less than :data:`MIN_FUNCTION_WORDS` of its words are function words;
     - ``repetitive``: more than :data:`MAX_REPEATED` of its words repeat an earlier one.
     """
     words = sentence.split()
@@ -108,7 +108,7 @@ def fault_of(sentence: str) -> str | None:
         return "short" if len(words) < WORDS.start else "long"
     if not (_BEGINS.match(sentence) and _ENDS.search(sentence)):
         return "fragment"
-    return _unlike_language(words)
+    return _unlike_language(words, is_english)
 
 
 _MARKUP = re.compile(r"\[\[|\]\]|\{\{|\}\}|\{\||\|\}|\|\||</?[A-Za-z]|={2,}|&[a-z]+;|https?://")
@@ -117,14 +117,13 @@ _BEGINS = re.compile(rf"[{re.escape(_OPENING)}]*[^\W_a-zß-öø-ÿ]")
 _ENDS = re.compile(r"[.!?…][\"'”’»)\]]*$")
 
 
-def _unlike_language(words: list[str]) -> str | None:
+def _unlike_language(words: list[str], is_english: bool) -> str | None:
     lowered = [word.lower().strip(_PUNCTUATION) for word in words]
     characters = sum(map(len, words))
     letters = sum(character.isalpha() for word in words for character in word)
     if letters < MIN_LETTERS * characters:
         return "letters"
-    known = _function_words()
-    if sum(word in known for word in lowered) < MIN_FUNCTION_WORDS * len(words):
+    if is_english and sum(map(_function_words().__contains__, lowered)) < MIN_FUNCTION_WORDS * len(words):
         return "language"
     if len(words) - len(set(lowered)) > MAX_REPEATED * len(words):
         return "repetitive"

@@ -77,10 +77,12 @@ class SentencePass(ShardPass):
         paragraphs = _paragraphs(article, chunk.wikitext)
         short = [text for text in paragraphs if len(text) <= LONGEST_PARAGRAPH]
         dropped["paragraph too long"] += len(paragraphs) - len(short)
+        # spaCy's pipelines are named by their language; a splitter without one is not told which it is.
+        is_english = self.splitter.model is None or self.splitter.model.startswith("en_")
         position = 0
         for sentences in _loaded(self.splitter).split(short):
             for sentence in sentences:
-                fault = fault_of(sentence)
+                fault = fault_of(sentence, is_english)
                 if fault is None:
                     yield sentence, article.id, article.title, position
                 else:

@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pipeline_lib import __version__
 from pipeline_lib.base.files import read_record, sha256_file
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.exports.card.card_data import Facts, read_facts
 from pipeline_lib.exports.card.front_matter import front_matter
 from pipeline_lib.exports.card.origins import origins
@@ -67,7 +68,7 @@ def _of_student(facts: Facts) -> dict[str, Any]:
         "title": title,
         "name": settings.name(),
         "settings": settings,
-        "kind": student.kind,
+        "kind": KINDS[student.kind],
         "pair": student.is_pair,
         "reads": "pairs of sentences" if student.is_pair else "sentences",
         "labels": ", ".join(map(escape, student.label_names)),
@@ -88,7 +89,7 @@ def _of_scores(facts: Facts) -> dict[str, Any]:
         return shown
     scores, method = result.scores, facts.own
     classes, differences = _recalls(facts)
-    by_kind = _errors(facts) if facts.is_regression else differences
+    by_kind = differences if scores.of_kind.has_probabilities else _errors(facts)
     return shown | {
         "scores": scores,
         "split": scores.decisive_split,

@@ -41,11 +41,6 @@ class Facts:
     training: StudentRecord | None
 
     @property
-    def is_regression(self) -> bool:
-        """Whether it gives a score rather than classes."""
-        return self.student.kind == "regression"
-
-    @property
     def own(self) -> MethodScores | None:
         """The scores of its row."""
         return None if self.result is None else self.result.scores.methods[self.place.method]

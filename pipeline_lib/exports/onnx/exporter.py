@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path
-from pipeline_lib.base.model_config import PROBLEM_TYPES
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.exports.deviation import Deviation, measure
 from pipeline_lib.exports.export_source import Subject, read_subject
 from pipeline_lib.exports.folders import READS, require_new_folder, unknown_number, write_config, write_tokenizer
@@ -134,12 +134,12 @@ def description(subject: Subject, form: str, deviations: dict[str, Deviation]) -
     }
     if subject.labels is None:
         return about | {"kind": subject.kind, "width": subject.width}
-    activation = {"regression": "none", "multilabel": "sigmoid"}.get(subject.kind, "softmax")
+    kind = KINDS[subject.kind]
     return about | {
         "kind": subject.kind,
-        "problem_type": PROBLEM_TYPES[subject.kind],
+        "problem_type": kind.problem_type,
         "labels": subject.labels,
-        "activation": activation,
+        "activation": kind.activation,
         "temperature": subject.temperature,
     }
 

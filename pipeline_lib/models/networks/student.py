@@ -27,7 +27,7 @@ class StudentConfig:
     :ivar pair: whether it compares two sentences.
     :ivar label_names: names of the classes, or of the score of a regression.
     :ivar pretrained: its encoder's configuration, if that is a transformers model.
-    :ivar multilabel: whether any number of the labels can apply, rather than one of them.
+    :ivar kind: the kind of its task; None: as its outputs say.
     """
 
     vocab_size: int
@@ -36,7 +36,7 @@ class StudentConfig:
     pair: bool
     label_names: list[str]
     pretrained: Mapping[str, Any] | None = None
-    multilabel: bool = False
+    kind: str | None = None
 
 
 class StudentNetwork(nn.Module):

@@ -16,8 +16,7 @@ from tokenizers import Tokenizer
 from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import atomic_path, read_record, write_json
-from pipeline_lib.base.model_config import PROBLEM_TYPES, kind_of_model
-from pipeline_lib.base.probabilities import Kind
+from pipeline_lib.base.kinds import kind_of_model, stated_kind
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.loaded_weights import check_finite
@@ -53,10 +52,9 @@ class Student:
         return self.model.config.label_names
 
     @property
-    def kind(self) -> Kind:
-        """What its outputs are."""
-        config = self.model.config
-        return "multilabel" if config.multilabel else kind_of_model(config.label_names, None)
+    def kind(self) -> str:
+        """The kind of its task."""
+        return self.model.config.kind or kind_of_model(self.label_names, {})
 
     @property
     def is_pair(self) -> bool:
@@ -160,8 +158,8 @@ def save_student(folder: Path, model: StudentNetwork, tokenizer: Tokenizer | Pie
         "id2label": {str(number): name for number, name in numbered.items()},
         "label2id": {name: number for number, name in numbered.items()},
     }
-    if model_config.multilabel:
-        config["problem_type"] = PROBLEM_TYPES["multilabel"]
+    if model_config.kind is not None:
+        config |= stated_kind(model_config.kind, model_config.label_names)
     if model_config.pretrained is not None:
         config["pretrained"] = dict(model_config.pretrained)
     tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
@@ -221,13 +219,13 @@ def register_student(settings: type[StudentSettings], encoder: type[torch.nn.Mod
 def _config(config: dict[str, Any]) -> StudentConfig:
     if config["model_type"] != MODEL_TYPE:
         raise ValueError(f"config.json describes a {config['model_type']}")
-    names = config["id2label"]
+    names = [config["id2label"][str(number)] for number in range(len(config["id2label"]))]
     return StudentConfig(
         config["vocab_size"],
         config["embedding_size"],
         student_settings(config["architecture"]),
         config["pair"],
-        [names[str(number)] for number in range(len(names))],
+        names,
         config.get("pretrained"),
-        config.get("problem_type") == PROBLEM_TYPES["multilabel"],
+        kind_of_model(names, config),
     )

@@ -15,6 +15,7 @@ from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.file_formats import Format
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.outputs.files.batch_lines import class_shares, is_line, read_line
 from pipeline_lib.outputs.files.teacher_files import (
     Described,
@@ -29,8 +30,6 @@ from pipeline_lib.outputs.files.teacher_files import (
 ANSWERS = ("logits", "probs", "label")
 """The answer columns; a row has exactly one of them."""
 COLUMNS = ("text", "text_pair", "key", *ANSWERS, "weight", "coverage", "error")
-ASKED = {"multilabel": "labels", "regression": "score"}
-"""What `label` is called in the reply that is asked for, by the kind of a task."""
 MAX_WEIGHT = 1e6
 """A weight beyond it would leave nothing to the others, or overflow a loss."""
 Numbers = list[float] | dict[str, float]
@@ -112,7 +111,8 @@ def _parsed(reply: Any, names: Sequence[str]) -> Mapping[str, Any]:
         alike = [name for name in names if name.strip().casefold() == reply.strip().casefold()]
         reply = alike[0] if alike else json.loads(reply)
     columns = reply if isinstance(reply, Mapping) else {"label": reply}
-    columns = {"label" if name in ASKED.values() else name: value for name, value in columns.items()}
+    asked = {kind.asked for kind in KINDS.values()}
+    columns = {"label" if name in asked else name: value for name, value in columns.items()}
     # A class may be called 4.
     return {name: str(value) if type(value) is int else value for name, value in columns.items() if value is not None}
 

@@ -12,13 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.probabilities import logit, softmax
+from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.label_lists import entries_of
+from pipeline_lib.base.kinds.probabilities import logit, softmax
 from pipeline_lib.outputs.files.answer_rows import Numbers, read_answers
 from pipeline_lib.outputs.files.gathering import Values
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
 from pipeline_lib.outputs.files.teacher_files import Described, Given, GivenRows, parts_of
 from pipeline_lib.params import AnswerFiles, Task
-from pipeline_lib.tables.label_lists import entries_of
 
 NAMED = 10
 """Classes that a message names."""
@@ -40,7 +41,7 @@ class Answers(Values):
     def __init__(self, settings: AnswerFiles, task: Task) -> None:
         self.settings, self.task = settings, task
         names, more = task.label_names, len(task.label_names) > NAMED
-        which = "a JSON list of any" if task.kind == "multilabel" else "one"
+        which = "a JSON list of any" if KINDS[task.kind].has_several else "one"
         asked = f"{which} of {', '.join(names[:NAMED])}{', …' * more}"
         if scores := task.score_range:
             asked = f"a number from {scores.min:.10g} to {scores.max:.10g}"
@@ -53,7 +54,7 @@ class Answers(Values):
         """Read a file; see :meth:`Values.read`."""
         settings = self.settings
         # Several labels are a list, and what tokens say is the probability of one class.
-        names = self.task.label_names if self.task.kind == "classification" else []
+        names = self.task.label_names if KINDS[self.task.kind].one_of else []
         described, rows = read_answers(path, settings.format, names, settings.reply)
         classes = settings.classes or described.classes
         order = None if classes is None else _class_order(classes, self.task, str(path))
@@ -75,9 +76,9 @@ class Answers(Values):
         self, row: Given, classes: list[str] | None, order: np.ndarray | None, where: str
     ) -> tuple[np.ndarray, float | None]:
         """Return a row's logits, float32 (classes,), and the coverage that has to suffice."""
-        if self.task.is_regression:
+        if self.task.score_range:
             return _score_of(row, self.task, where), row.coverage
-        if self.task.kind == "multilabel":
+        if KINDS[self.task.kind].has_several:
             return self._label_logits(row, order, where), None
         if row.kind == "label":
             number = _class_number(row.value, classes, self.task, where)
@@ -123,9 +124,9 @@ class Answers(Values):
     def facts(self, table: KeyedTable) -> list[str]:
         """Return the distribution of the answers and weights."""
         logits = table[:]
-        if self.task.is_regression:
+        if self.task.score_range:
             lines = [f"scores {logits.min():g} to {logits.max():g}, mean {logits.mean():.3f}"]
-        elif self.task.kind == "multilabel":
+        elif KINDS[self.task.kind].has_several:
             counts = (logits > 0).sum(axis=0)
             each = zip(self.task.label_names, counts.tolist(), strict=True)
             none = int((logits <= 0).all(axis=1).sum())
@@ -145,7 +146,7 @@ class Answers(Values):
 
     def bare_labels(self, table: KeyedTable) -> list[str]:
         """Return a line on the answers that are classes without probabilities, if there are any."""
-        if self.task.kind != "classification":
+        if not KINDS[self.task.kind].one_of:
             return []
         classes = len(self.task.label_names)
         bare = _logits_of(_smoothed(0, classes, self.settings))
@@ -157,7 +158,7 @@ class Answers(Values):
 
 def _class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:
     """Return the index of each of the task's classes in a file's classes, int64 (classes,)."""
-    if task.is_regression:
+    if task.score_range:
         return np.zeros(1, np.int64)
     indices = [_class_index(name, task, where) for name in classes]
     for name, index in zip(classes, indices, strict=True):

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.base.kinds import KINDS, Classes, label_array, score
 from pipeline_lib.outputs.files.gathering import check_weights
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, Name, content_keys, read_texts, row_keys
-from pipeline_lib.outputs.health import MIN_LABELS, chance_agreement
+from pipeline_lib.outputs.health import MIN_LABELS
 from pipeline_lib.params import Task
-from pipeline_lib.results.metrics import agreement, check_unit, decide, label_array, score
 from pipeline_lib.shards.shard_sets import ShardSet, shard_sets
 from pipeline_lib.shards.training_records import AnswersRecord
 from pipeline_lib.text.words import split_words
@@ -55,10 +55,10 @@ def describe_answers(answers: KeyedTable, task: Task, splits: Mapping[str, Shard
     both = np.concatenate([labels, known])
     check_related(both, np.concatenate([outputs, dev_outputs]), task, where)
     check_order(answers, both, np.concatenate([indices, dev_indices]), task)
-    if task.is_regression and len(known) >= MIN_LABELS:
-        check_unit(answers.origins.files[0][1], known, dev_outputs[:, 0])
+    if len(known) >= MIN_LABELS:
+        KINDS[task.kind].check_unit(answers.origins.files[0][1], known, dev_outputs)
     metric = task.metrics[0]
-    agreed = agreement(labels, outputs, task.kind) if len(labels) else None
+    agreed = KINDS[task.kind].agreement(labels, outputs) if len(labels) else None
     return AnswersRecord(
         metric=metric,
         labels=task.label_names,
@@ -110,8 +110,8 @@ def check_related(labels: np.ndarray, outputs: np.ndarray, task: Task, where: st
     """
     if len(labels) < MIN_LABELS or np.ptp(labels) == 0:
         return
-    measured = agreement(labels, outputs, task.kind)
-    chance = chance_agreement(labels, outputs, task.kind)
+    measured = KINDS[task.kind].agreement(labels, outputs)
+    chance = KINDS[task.kind].chance_agreement(labels, outputs)
     # If almost all rows have one class, chance alone gives nearly full agreement.
     if measured >= min(chance, 0.99):
         return
@@ -132,14 +132,14 @@ def check_order(answers: KeyedTable, labels: np.ndarray, indices: np.ndarray, ta
     :param labels: (labelled,); :param indices: of their answers, int (labelled,).
     """
     order = np.argsort(answers.places)
-    known, predictions = np.full(len(order), np.nan), decide(answers[:], task.kind)
+    known, predictions = np.full(len(order), np.nan), KINDS[task.kind].decide(answers[:])
     if labels.ndim == 2:
         # Each set of labels is a class of its own.
         both = np.concatenate([labels, predictions])
         numbers = np.unique(both, axis=0, return_inverse=True)[1]
         labels, predictions = numbers[: len(labels)], numbers[len(labels) :]
     known[indices] = labels
-    if task.is_regression and len(labels):
+    if task.score_range and len(labels):
         # High or low: where the labels rise from row to row, answers that are too high would fit
         # the next label better than their own.
         known[indices] = labels > np.median(labels)
@@ -172,7 +172,7 @@ def _fits_others(predictions: np.ndarray, labels: np.ndarray, others: np.ndarray
     if won - lost <= LEAD * math.sqrt(won + lost):
         return False
     outputs = np.eye(int(max(predictions.max(), others.max())) + 1)[predictions]
-    return (predictions == others).mean() > chance_agreement(others.astype(np.int64), outputs, "classification")
+    return (predictions == others).mean() > Classes().chance_agreement(others.astype(np.int64), outputs)
 
 
 def check_words(table: KeyedTable, name: Name, rows: Iterable[pa.Table], where: str) -> float | None:
@@ -250,7 +250,7 @@ def _predicted_from_words(texts: Sequence[str], outputs: np.ndarray) -> float | 
         squares = inputs.T @ inputs + RIDGE * np.eye(WIDTH)
         weights = np.linalg.solve(squares, inputs.T @ (target[other] - mean))
         predictions[~other] = mean + features[~other] @ weights
-    return round(agreement(target, predictions[:, None], kind="regression"), 6)
+    return round(score("pearson", target, predictions[:, None]), 6)
 
 
 def _hashed_words(texts: Sequence[str]) -> np.ndarray:

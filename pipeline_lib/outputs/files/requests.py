@@ -9,8 +9,8 @@ import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import write_json_lines
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.outputs.files.answer_rows import ASKED
 from pipeline_lib.outputs.files.gathering import Values, gathered
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, content_keys
 from pipeline_lib.outputs.sentence_sets import read_sides, sentence_sets
@@ -23,11 +23,6 @@ MAX_TOKENS = 64
 """Maximum tokens of an answer, for each class that it may name: names seldom have more than six."""
 LABELS, LEAST, GREATEST = "{labels}", "{min}", "{max}"
 """Placeholders in a prompt for the classes, and for the ends of a regression's range."""
-PROMPTS = {
-    "classification": f'Answer in JSON, {{"label": …}}, with one of these labels: {LABELS}.',
-    "multilabel": f'Answer in JSON, {{"labels": […]}}, with all of these labels that apply, or none: {LABELS}.',
-    "regression": f'Answer in JSON, {{"score": …}}, with a number from {LEAST} to {GREATEST}.',
-}
 Texts = Iterable[Sequence[Sequence[str]]]
 """Batches of texts: the first sentences and, for pairs, the second ones."""
 
@@ -52,14 +47,18 @@ def asked_of(model: str, task: Task, prompt: str | None) -> Asked:
 
     :param prompt: see :func:`instruction`.
     """
-    several, names = task.kind == "multilabel", task.label_names
+    kind, names = KINDS[task.kind], task.label_names
     answer: dict[str, Any] = {"type": "number"} if task.score_range else {"type": "string", "enum": names}
-    if several:
+    if kind.has_several:
         answer = {"type": "array", "items": answer}
-    name = ASKED.get(task.kind, "label")
-    schema = {"type": "object", "properties": {name: answer}, "required": [name], "additionalProperties": False}
-    tokens = MAX_TOKENS * (len(names) if several else 1)
-    return Asked(model, instruction(task, prompt), schema, tokens, task.kind == "classification")
+    schema = {
+        "type": "object",
+        "properties": {kind.asked: answer},
+        "required": [kind.asked],
+        "additionalProperties": False,
+    }
+    tokens = MAX_TOKENS * (len(names) if kind.has_several else 1)
+    return Asked(model, instruction(task, prompt), schema, tokens, kind.one_of)
 
 
 def instruction(task: Task, prompt: str | None) -> str:
@@ -73,7 +72,7 @@ def instruction(task: Task, prompt: str | None) -> str:
         values = {LABELS: ", ".join(task.label_names)}
     else:
         values = {LEAST: f"{scores.min:.10g}", GREATEST: f"{scores.max:.10g}"}
-    text = prompt or PROMPTS[task.kind]
+    text = prompt or KINDS[task.kind].prompt
     strange = [sign for sign in (LABELS, LEAST, GREATEST) if sign in text and sign not in values]
     if strange:
         raise PotstillError(

@@ -6,9 +6,9 @@ from typing import Self
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_key
+from pipeline_lib.base.kinds import label_array
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params
-from pipeline_lib.results.metrics import label_array
 from pipeline_lib.retrieval.evaluation.measures import Gains, Relevant
 from pipeline_lib.shards.shard_sets import ShardSet
 
@@ -89,7 +89,7 @@ def read_collection(params: Params, name: str, layout: Layout) -> Collection:
             f"{where}.split: labels of {source.split} of {source.task} are hidden. Name a labelled split."
         )
     labels = label_array(table["label"])
-    if task.is_regression:
+    if task.score_range:
         # The minimum possible score counts as zero relevance.
         worth, relevant = labels - task.score_range.min, source.relevant - task.score_range.min
     else:

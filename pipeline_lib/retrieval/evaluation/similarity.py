@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS, kind_of, label_array, score
+from pipeline_lib.base.kinds.classes import best_threshold
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.checks import require_model
 from pipeline_lib.models.students.sentence_encoder import load_encoder
-from pipeline_lib.params import CORRELATIONS, Metric, Params, Task
-from pipeline_lib.results.metrics import best_threshold, label_array, score
+from pipeline_lib.params import Params, Task
 from pipeline_lib.results.schema import Scores, SimilarityScores
 from pipeline_lib.retrieval.embedders import Encode, model_encoder
 from pipeline_lib.shards.shard_sets import ShardSet
@@ -93,7 +94,7 @@ def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def similarity_scores(
-    metrics: list[Metric], train: tuple[np.ndarray, np.ndarray], dev: tuple[np.ndarray, np.ndarray], positive: int = 1
+    metrics: list[str], train: tuple[np.ndarray, np.ndarray], dev: tuple[np.ndarray, np.ndarray], positive: int = 1
 ) -> dict[str, float]:
     """Return each metric on dev of (cosines, labels); thresholds come from train.
 
@@ -101,7 +102,7 @@ def similarity_scores(
     """
     scores = {}
     for metric in metrics:
-        if metric in CORRELATIONS:
+        if not KINDS[kind_of(metric)].one_of:
             scores[metric] = score(metric, dev[1], dev[0][:, None])
             continue
         cuts = [(s, best_threshold(s * train[0], train[1], metric, positive)) for s in (1, -1)]
@@ -110,7 +111,7 @@ def similarity_scores(
     return scores
 
 
-def _decided(metric: Metric, pairs: tuple[np.ndarray, np.ndarray], cut: tuple[int, float], positive: int) -> float:
+def _decided(metric: str, pairs: tuple[np.ndarray, np.ndarray], cut: tuple[int, float], positive: int) -> float:
     """Return the score of "class 1 if sign × cosine is above the threshold"."""
     values, labels = pairs
     above = cut[0] * values > cut[1]

@@ -15,11 +15,11 @@ from tokenizers import Tokenizer
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_file, sha256_json
-from pipeline_lib.base.probabilities import answered
+from pipeline_lib.base.kinds import KINDS, kind_of_labels, label_array
+from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.models.students.tokenise import load_tokenizer
 from pipeline_lib.params import Reads
-from pipeline_lib.results.metrics import decide, label_array
-from pipeline_lib.shards.columns import FIRST, SECOND, kind_of_labels, list_column, matrix, whole
+from pipeline_lib.shards.columns import FIRST, SECOND, list_column, matrix, whole
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import Piece, ShardPass, run_pieces
 from pipeline_lib.shards.engine.protocol import Engine
@@ -269,7 +269,7 @@ def _states(inputs: ShardSet, states: ShardSet, rows: np.ndarray) -> ChosenVecto
 def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
     """Return the rows' labels; missing ones are replaced by the teacher's answer."""
     column = rows["label"]
-    missing, kind = column.is_null().to_numpy(), kind_of_labels(column)
+    missing = column.is_null().to_numpy()
     known = label_array(column.drop_null())
     labels = np.zeros((len(missing), *known.shape[1:]), known.dtype)
     labels[~missing] = known
@@ -279,7 +279,7 @@ def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
                 f"{missing.sum():,} training rows have no label, and this row reads no teacher's "
                 "outputs to replace them. Run `dvc repro` again."
             )
-        labels[missing] = decide(logits[missing], kind)
+        labels[missing] = KINDS[kind_of_labels(column)].decide(logits[missing])
     return labels
 
 

@@ -42,10 +42,10 @@ class Start:
     pretrained: Mapping[str, Any] | None = None
 
     def build(
-        self, settings: StudentSettings, pair: bool, labels: list[str], multilabel: bool = False
+        self, settings: StudentSettings, pair: bool, labels: list[str], kind: str | None = None
     ) -> StudentNetwork:
         """Return the untrained student; random weights are drawn from torch's generator."""
-        options = settings, pair, labels, self.pretrained, multilabel
+        options = settings, pair, labels, self.pretrained, kind
         model = build_student(StudentConfig(self.words, self.width, *options), self.vectors)
         self._load(model.encoder)
         return model

@@ -13,14 +13,14 @@ from typing import Any, ClassVar
 import torch
 
 from pipeline_lib.base.files import sha256_folder
+from pipeline_lib.base.kinds import KINDS, kind_of
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.models.networks.encoders import ENCODERS
 from pipeline_lib.models.networks.joint import JointNetwork
 from pipeline_lib.models.students.check_student import check_fits
 from pipeline_lib.models.students.student import attend_quickly, predict_sentences, save_student
 from pipeline_lib.models.students.vocabulary import vector_source, write_vocabulary
-from pipeline_lib.params import JOINT_OBJECTIVE, Joint, Optimiser, Params, StudentSettings, kind_of
+from pipeline_lib.params import JOINT_OBJECTIVE, Joint, Optimiser, Params, StudentSettings
 from pipeline_lib.shards.fingerprint import code_outside
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import check_answers, read_manifest
@@ -79,7 +79,7 @@ class TaskPart:
         )
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> str:
         """What the student's outputs for the task are."""
         return kind_of(self.metric)
 
@@ -118,7 +118,8 @@ class JointTraining(EncodedTraining):
         row = self.row.model_dump(exclude=names)
         parts = [part.made_from for part in self.parts.values()]
         losses = [TERMS[name].loss for name in JOINT_OBJECTIVE]
-        code = code_outside(ENCODERS[self.student.name()], *losses)
+        kinds = [type(KINDS[part.kind]) for part in self.parts.values()]
+        code = code_outside(ENCODERS[self.student.name()], *losses, *kinds)
         student = self.student.model_dump(exclude={"model"})
         return [row, parts, student, sha256_folder(self.words), code]
 
@@ -146,9 +147,7 @@ class JointTraining(EncodedTraining):
         scales = [scale_of(train.targets["labels"]) for train in trains]
         start = start_of(self.words, self.student, self.row.start)
         torch.manual_seed(self.seed)
-        model = JointNetwork(
-            start.build(self.student, part.pair, part.labels, part.kind == "multilabel") for part in parts
-        ).to(device)
+        model = JointNetwork(start.build(self.student, part.pair, part.labels, part.kind) for part in parts).to(device)
         attend_quickly(model.students[0], training=True)
         of_task = dict(zip(self.parts, model.students, strict=True))
 

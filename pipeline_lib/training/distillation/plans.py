@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
+from pipeline_lib.base.kinds import kind_of
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.probabilities import Kind
 from pipeline_lib.models.students.check_student import check_beside, check_fits, check_positions, check_width
-from pipeline_lib.params import STARTS, AnyStudent, Method, Objective, Optimiser, Params, holds_students, kind_of
+from pipeline_lib.params import STARTS, AnyStudent, Method, Objective, Optimiser, Params, holds_students
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import check_answers, read_manifest
 
@@ -82,7 +82,7 @@ class Plan(BaseModel):
     threshold: str | None
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> str:
         """What the student's outputs are."""
         return kind_of(self.metric)
 

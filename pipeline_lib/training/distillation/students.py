@@ -11,13 +11,12 @@ import torch
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import link_or_copy, sha256_folder
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.models.networks.encoders import ENCODERS
 from pipeline_lib.models.networks.imitation import Imitation
 from pipeline_lib.models.networks.student import StudentNetwork
 from pipeline_lib.models.students.student import attend_quickly, load_student, predict_sentences, save_student
 from pipeline_lib.params import Optimiser, StudentSettings
-from pipeline_lib.results.calibration import likeliest_shifts
-from pipeline_lib.results.metrics import best_threshold
 from pipeline_lib.shards.fingerprint import code_outside
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import read_manifest
@@ -90,7 +89,7 @@ class StudentTraining(EncodedTraining):
             settings |= {"start": "student", "from": self.plan.student_start(self.seed).digest}
         words = None if self.started_from else sha256_folder(self.vocabulary)
         losses = [TERMS[name].loss for name in self.plan.objective.weights]
-        code = code_outside(ENCODERS[self.plan.student.name()], *losses)
+        code = code_outside(ENCODERS[self.plan.student.name()], *losses, type(KINDS[self.plan.kind]))
         return [settings, words, self.dev.digest, code]
 
     @cached_property
@@ -165,7 +164,7 @@ class StudentTraining(EncodedTraining):
             outputs, labels = predict_sentences(model, dev, device), dev.targets["labels"]
             if plan.threshold == "likelihood":
                 # Else the step would be chosen by how well it happens to be balanced.
-                outputs = outputs - likeliest_shifts(labels, outputs)
+                outputs = outputs - _shifts(plan, labels, outputs)
             settings = plan.optimiser.select, scale
             return dev_score(plan.metric, plan.positive, labels, outputs, *settings)
 
@@ -193,7 +192,7 @@ class StudentTraining(EncodedTraining):
     def _started(self, scale: LabelScale | None) -> tuple[StudentNetwork, Any]:
         """Return the student as its training starts, and its tokenizer."""
         plan = self.plan
-        task = {"pair": plan.pair, "multilabel": plan.kind == "multilabel"}
+        task = {"pair": plan.pair, "kind": plan.kind}
         if plan.students is None:
             start = self.start()
             torch.manual_seed(self.seed)
@@ -271,32 +270,12 @@ def _finish(
     if plan.threshold is None:
         return 0.0
     outputs, labels = predict_sentences(model, dev, device), dev.targets["labels"]
-    if plan.threshold == "likelihood":
-        shifts = likeliest_shifts(labels, outputs)
-    elif plan.kind == "multilabel":
-        shifts = best_shifts(outputs, labels)
-    else:
-        shifts = np.array([0.0, best_shift(outputs, dev, plan)])
+    shifts = _shifts(plan, labels, outputs)
     with torch.no_grad():
         model.logits.bias -= torch.from_numpy(shifts).to(model.logits.bias)
     return shifts.tolist()
 
 
-def best_shift(outputs: np.ndarray, dev: Sentences, plan: Plan) -> float:
-    """Return what to subtract from the second class's logit to maximise the plan's metric on dev.
-
-    :param outputs: a student's logits on dev, float32 (rows, 2).
-    """
-    margins = (outputs[:, 1] - outputs[:, 0]).astype(np.float64)
-    return best_threshold(margins, dev.targets["labels"], plan.metric, plan.positive)
-
-
-def best_shifts(outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return what to subtract from each label's logit to maximise its F1 on dev, float64 (labels,).
-
-    A label that no row of dev has keeps its threshold, a probability of 0.5.
-
-    :param outputs: a student's logits on dev, float32 (rows, labels); :param labels: 0 or 1.
-    """
-    pairs = zip(outputs.T.astype(np.float64), labels.T.astype(np.int64), strict=True)
-    return np.array([best_threshold(*pair, "f1") if pair[1].any() else 0.0 for pair in pairs])
+def _shifts(plan: Plan, labels: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    """Return what the plan's threshold subtracts from each output, float64 (outputs,)."""
+    return KINDS[plan.kind].shifts(plan.threshold, labels, outputs, plan.metric, plan.positive)

@@ -16,6 +16,7 @@ import torch
 from pipeline_lib.base.devices import resolve_precision
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import link_or_copy
+from pipeline_lib.base.kinds import KINDS, label_array, score
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import computed_on
 from pipeline_lib.base.seals import check_sealed
@@ -25,8 +26,8 @@ from pipeline_lib.models.networks.dropout import replace_dropout
 from pipeline_lib.models.parameter_counts import parameter_counts
 from pipeline_lib.models.teacher import Teacher, digest_model, load_classifier, load_teacher
 from pipeline_lib.params import Params, Select, Task, Tuning
-from pipeline_lib.results.metrics import agreement, check_unit, label_array, score
 from pipeline_lib.shards.columns import texts
+from pipeline_lib.shards.fingerprint import code_outside
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.training_records import TeacherRecord, TrainingRecord, TunedTeacherRecord
@@ -36,7 +37,6 @@ from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.dev_scores import dev_score
 from pipeline_lib.training.label_scale import LabelScale, scale_of
 from pipeline_lib.training.loop import Batch, DevScore, autocast
-from pipeline_lib.training.objectives import label_loss
 from pipeline_lib.training.runs import Fields, Prepared, TrainingSpec
 from pipeline_lib.training.search import TrainingRow
 
@@ -85,7 +85,7 @@ class TeacherTask(NamedTuple):
         """The rows, classes and metric, without names and folders."""
         digests = [self.train.digest, self.dev.digest]
         task = [self.task.metrics[0], self.task.positive_class, self.task.label_names]
-        return [*digests, *task, self.answer]
+        return [*digests, *task, self.answer, code_outside(type(KINDS[self.task.kind]))]
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,8 @@ class TaskTeacher:
         return LengthSorted(self.sentences(), batch_size, seed)
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        """Return the labels' cross-entropy, or a regression's squared error."""
-        return label_loss(self.teacher.forward(batch).float(), batch["labels"])
+        """Return the loss of the labels."""
+        return KINDS[self.task.kind].loss(self.teacher.forward(batch).float(), batch["labels"])
 
     def dev_score(self, select: Select) -> DevScore:
         """Return the task's first metric on dev, and if it selects the loss of dev's labels."""
@@ -239,7 +239,7 @@ def describe(teacher: Teacher, train: Data, task: Task, max_length: int) -> Fiel
     labels = train.labels[:AGREEMENT_ROWS]
     return {
         "metric": task.metrics[0],
-        "training_agreement": agreement(labels, outputs, task.kind),
+        "training_agreement": KINDS[task.kind].agreement(labels, outputs),
         "parameters": parameter_counts(teacher),
         "max_length": max_length,
     }
@@ -279,8 +279,7 @@ def import_teacher(
     train, dev = splits
     teacher = load_teacher(folder, device, precision)
     outputs = teacher.predict(dev.texts, max_length, EVALUATION_TOKENS)
-    if task.is_regression:
-        check_unit(finished, dev.labels, outputs[:, 0])
+    KINDS[task.kind].check_unit(finished, dev.labels, outputs)
     record = TeacherRecord(
         best_dev=score(task.metrics[0], dev.labels, outputs, task.positive_class),
         selection="fine-tuned elsewhere",

@@ -15,6 +15,7 @@ from safetensors import safe_open
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import link_or_copy, write_json
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, Refining
 from pipeline_lib.shards.training_records import TasksRecord, TrainingRecord, TunedTeacherRecord
@@ -217,7 +218,7 @@ def answer_class(row: str, name: str, label: str, tasks: Mapping[str, TeacherTas
     if name not in tasks:
         raise PotstillError(f"{where}: no such task; there are {', '.join(tasks)}. Correct it.")
     task = tasks[name].task
-    if not task.is_pair or len(task.label_names) != 2 or task.kind != "classification":
+    if not task.is_pair or len(task.label_names) != 2 or not KINDS[task.kind].one_of:
         raise PotstillError(
             f"{where}: only a task of pairs, a question and a candidate answer, with two labels "
             "can be ranked. Remove it from `ranking`."

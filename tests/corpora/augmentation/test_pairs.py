@@ -13,7 +13,7 @@ from pipeline_lib.corpora.augmentation.rules import KEPT, augment_block
 from pipeline_lib.corpora.tasks import tagging
 from pipeline_lib.corpora.tasks.labelled import Example
 from pipeline_lib.corpora.tasks.preparation import prepare_task, prepared_schema
-from pipeline_lib.params import Recipe, Regression, Tagger
+from pipeline_lib.params import Recipe, Tagger, Task
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import ShardSet
 
@@ -99,7 +99,7 @@ def test_a_pairs_key_knows_the_order_of_its_sentences(
 ) -> None:
 
     monkeypatch.setattr(tagging, "_loaded", lambda _: lambda words, spaces: [["N"] * len(w) for w in words])
-    task = Regression.model_validate(
+    task = Task.model_validate(
         {
             "source": {"kind": "files", "files": {"train": "a", "dev": "b"}, "format": "csv"} | {"columns": None},
             "text": ["a", "b"],

@@ -159,7 +159,7 @@ def test_the_hubs_layout(tmp_path: Path, hub: Path, name: str) -> None:
     fetch_data(name, task.source, hub, tmp_path)
     splits, counts = read_examples(tmp_path, task)
     assert {*splits} == {*task.source.splits}
-    classes = 6 if task.is_regression else len(task.label_names)
+    classes = 6 if (task.kind == "regression") else len(task.label_names)
     for split, rows in splits.items():
         known = list(range(classes)) if not split.startswith("test") else [None] * classes
         assert [row.label for row in rows[:classes]] == known

@@ -10,13 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import kind_of_labels, label_array
 from pipeline_lib.corpora.tasks import tagging
 from pipeline_lib.corpora.tasks.labelled import Example, read_examples
 from pipeline_lib.corpora.tasks.preparation import block_of, plain_labels, prepare_task, shared_rows
 from pipeline_lib.corpora.tasks.splits import split_examples
 from pipeline_lib.params import SplitParams, Tagger
-from pipeline_lib.results.metrics import label_array
-from pipeline_lib.shards.columns import kind_of_labels
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import ShardSet
 from tests.made_up import task_of_labels

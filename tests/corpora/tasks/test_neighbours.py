@@ -14,7 +14,7 @@ from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import read_examples
 from pipeline_lib.corpora.wikipedia.splitting import SCHEMA
-from pipeline_lib.params import Classification, NeighbourPairs
+from pipeline_lib.params import NeighbourPairs, Task
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 
 ARTICLES, SENTENCES = 60, 30
@@ -109,9 +109,7 @@ def test_negatives_from_one_kind_of_place(sentences: Path, tmp_path: Path, share
     assert {a[0] == b[0] for a, b, _ in apart} == {share == 1.0}
 
 
-def test_prepare_reads_them_as_two_columns(
-    sentences: Path, tmp_path: Path, make_task: Callable[..., Classification]
-) -> None:
+def test_prepare_reads_them_as_two_columns(sentences: Path, tmp_path: Path, make_task: Callable[..., Task]) -> None:
     pairs(sentences, tmp_path)
     labels = {"apart": ["apart"], "neighbours": ["neighbours"]}
     task = make_task(source=source().model_dump(), text=["first", "second"], labels=labels)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline_lib.results.metrics import score
+from pipeline_lib.base.kinds import score
 from pipeline_lib.retrieval.evaluation.similarity import best_threshold, cosines, similarity_scores
 
 

@@ -15,13 +15,13 @@ import torch
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.base.kinds import score
+from pipeline_lib.base.kinds.calibration import log_losses
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.networks.joint import JointNetwork
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.models.students.student import Student, load_student, predict_sentences
 from pipeline_lib.params import Params, check_params, student_settings
-from pipeline_lib.results.calibration import log_losses
-from pipeline_lib.results.metrics import score
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard

@@ -13,10 +13,10 @@ from transformers import AutoModelForSequenceClassification, BertModel
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json
+from pipeline_lib.base.kinds import score
+from pipeline_lib.base.kinds.calibration import log_losses
 from pipeline_lib.models.teacher import Teacher, digest_model, load_teacher
-from pipeline_lib.params import FineTuning, Refining, Regression
-from pipeline_lib.results.calibration import log_losses
-from pipeline_lib.results.metrics import score
+from pipeline_lib.params import FineTuning, Refining, Task
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.references import SetReference
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
@@ -71,11 +71,11 @@ def scores(rows: Sequence[tuple[int, str]]) -> dict[str, pa.Array]:
     }
 
 
-def warmth_task() -> Regression:
+def warmth_task() -> Task:
     """Return the settings of the pairs' task."""
     given = made_up_task().model_dump() | {"kind": "regression", "metrics": ["pearson"]}
     given |= {"text": ["first", "second"], "labels": {"min": 10.0, "max": 40.0}}
-    return Regression.model_validate(given)
+    return Task.model_validate(given)
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_each_task_gets_a_teacher_that_has_learnt(data: Path, tmp_path: Path) ->
         assert told["metric"] == own.metrics[0] and told["training_agreement"] > 0.8
         assert told["parameters"]["with_embeddings"] == teacher.parameters(embeddings=True)
         curves.append([entry["dev"] for entry in told["history"]])
-        if own.is_regression:
+        if own.kind == "regression":
             # In the labels' unit: a constant guess errs by a deviation of 11.
             assert np.abs(outputs[:, 0] - dev.labels).mean() < 6
     assert best["moods"] > 0.9 and best["warmth"] > 0.8

@@ -6,65 +6,19 @@ scores are functions of samples of the rows, so that the bootstrap uses the same
 """
 
 from collections.abc import Mapping
-from functools import partial
 
 import numpy as np
 
-from pipeline_lib.base.probabilities import Kind, confidence, of_two, softmax
-from pipeline_lib.results.metrics import decide
-from pipeline_lib.results.schema import Detail
-from pipeline_lib.results.significance import ScoreSamples
+from pipeline_lib.base.kinds.kind import ScoreSamples, row_counts
+from pipeline_lib.base.kinds.probabilities import of_two, softmax
 
 BINS = 15
-COVERAGES: Mapping[Detail, float] = {"accuracy_at_50": 0.5, "accuracy_at_80": 0.8}
+COVERAGES: Mapping[str, float] = {"accuracy_at_50": 0.5, "accuracy_at_80": 0.8}
 """The coverage of each selective accuracy: the share of most confident rows."""
 TEMPERATURES = (0.05, 20.0)
 """The range searched for a temperature: a model without errors on dev would get 0."""
 BIAS_PRIOR, MAX_SCALE = 0.05, 50.0
 """The precision of the biases' normal prior, and the highest scale of standardised logits."""
-
-
-def details(labels: np.ndarray, outputs: np.ndarray, kind: Kind) -> dict[Detail, float]:
-    """Return the scores besides the metrics.
-
-    For a classifier, the negative log-likelihood, the expected calibration error, and the accuracy
-    on the most confident rows; for a regression, the mean absolute error, in the labels' unit.  Of
-    several labels, each is a classifier of two classes, and the first two scores are their means.
-
-    :param labels: int classes or float scores, shape (rows,); of several labels (rows, labels).
-    :param outputs: float, shape (rows, classes), or (rows, 1) for a regression.
-    """
-    everything = np.arange(len(labels))[None]
-    samples = detail_samples(labels, outputs[None], kind)
-    values = {name: float(scores(everything)[0, 0]) for name, scores in samples.items()}
-    if kind == "classification":
-        values |= {n: selective_accuracy(labels, outputs, c) for n, c in COVERAGES.items()}
-    return values
-
-
-def detail_samples(labels: np.ndarray, outputs: np.ndarray, kind: Kind) -> dict[Detail, ScoreSamples]:
-    """Return the scores besides the metric by which systems are compared, on samples of rows.
-
-    :param outputs: float, shape (seeds, rows, classes), or (seeds, rows, 1) for a regression.
-    """
-    if kind == "regression":
-        return {"mean_absolute_error": _mean_of(np.abs(outputs[..., 0] - labels))}
-    if kind == "multilabel":
-        return _mean_over_labels(labels, outputs)
-    losses = np.stack([log_losses(labels, one) for one in outputs])
-    return {"nll": _mean_of(losses), "ece": calibration_errors(labels, outputs)}
-
-
-def _mean_over_labels(labels: np.ndarray, outputs: np.ndarray) -> dict[Detail, ScoreSamples]:
-    each = [
-        detail_samples(labels[:, number].astype(np.int64), of_two(outputs[..., number]), "classification")
-        for number in range(labels.shape[1])
-    ]
-
-    def mean(name: Detail, chosen: np.ndarray) -> np.ndarray:
-        return np.mean([scores[name](chosen) for scores in each], axis=0)
-
-    return {name: partial(mean, name) for name in each[0]}
 
 
 def log_losses(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
@@ -90,7 +44,7 @@ def calibration_errors(labels: np.ndarray, outputs: np.ndarray) -> ScoreSamples:
     rankings = [_ranked(labels, one) for one in outputs]
 
     def scores(chosen: np.ndarray) -> np.ndarray:
-        counts = _counts(chosen, len(labels))
+        counts = row_counts(chosen, len(labels))
         each = [_binned_error(counts[:, order], shared - confidences) for order, confidences, shared in rankings]
         return np.stack(each, axis=1)
 
@@ -140,21 +94,6 @@ def selective_accuracy(labels: np.ndarray, logits: np.ndarray, coverage: float) 
     taken = coverage * len(shared)
     correct = _upto(np.array([taken]), np.arange(1, len(shared) + 1), np.cumsum(shared[::-1]))
     return float(correct[0] / taken)
-
-
-def recall(labels: np.ndarray, logits: np.ndarray) -> dict[int, float]:
-    """Return the recall of each class, or label; those without a row are left out."""
-    if labels.ndim == 2:
-        positives = labels.sum(axis=0, dtype=np.int64)
-        correct = (decide(logits, "multilabel") * labels).sum(axis=0, dtype=np.int64)
-        return {int(n): float(correct[n] / positives[n]) for n in np.flatnonzero(positives)}
-    rows, correct = np.bincount(labels), np.bincount(labels, weights=hits(labels, logits))
-    return {int(number): float(correct[number] / rows[number]) for number in np.flatnonzero(rows)}
-
-
-def hits(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
-    """Return whether each row's answer is its label, bool (rows,)."""
-    return decide(logits, "classification") == labels
 
 
 def best_temperature(labels: np.ndarray, logits: np.ndarray) -> float:
@@ -222,19 +161,8 @@ def likeliest_shifts(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
 
 def _ranked(labels: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return row numbers by ascending confidence, the confidences, and the hits, all (rows,)."""
-    confidences = confidence(logits)
+    confidences = softmax(logits).max(axis=1)
     _, group, sizes = np.unique(confidences, return_inverse=True, return_counts=True)
-    shared = (np.bincount(group, weights=hits(labels, logits)) / sizes)[group]
+    shared = (np.bincount(group, weights=logits.argmax(axis=1) == labels) / sizes)[group]
     order = np.argsort(confidences, kind="stable")
     return order, confidences[order], shared[order]
-
-
-def _mean_of(values: np.ndarray) -> ScoreSamples:
-    """Return the mean of each seed's values (seeds, rows), as a score of samples of rows."""
-    rows = values.shape[1]
-    return lambda chosen: _counts(chosen, rows) @ values.T / rows
-
-
-def _counts(chosen: np.ndarray, rows: int) -> np.ndarray:
-    """Return how often each row is in each sample of row numbers, float64 (samples, rows)."""
-    return np.stack([np.bincount(one, minlength=rows) for one in chosen]).astype(np.float64)

@@ -1,11 +1,6 @@
-"""Probabilities, confidence and entropy of logits."""
-
-from typing import Literal
+"""Probabilities and entropy of logits."""
 
 import numpy as np
-
-Kind = Literal["classification", "regression", "multilabel"]
-"""What a task's outputs are: alternatives, of which one applies; a score; or labels, of which any number applies."""
 
 _SMALLEST = float(np.finfo(np.float64).eps) / 2
 
@@ -37,41 +32,16 @@ def of_two(logits: np.ndarray) -> np.ndarray:
     return np.stack([np.zeros_like(logits), logits], axis=-1)
 
 
-def probabilities(logits: np.ndarray, kind: Kind) -> np.ndarray:
-    """Return probabilities, float64 (rows, outputs): of one class each row, or of every label.
-
-    :param kind: ``classification``, whose rows add up to 1, or ``multilabel``.
-    """
-    return sigmoid(logits) if kind == "multilabel" else softmax(logits)
-
-
 def answered(logits: np.ndarray) -> np.ndarray:
     """Return which rows have an answer, bool (rows,); the logits of the others are NaN."""
     return ~np.isnan(logits).any(axis=1)
 
 
-def entropy_bits(probabilities: np.ndarray, kind: Kind = "classification") -> np.ndarray:
-    """Return each row's entropy in bits, shape (rows,): 0 is certain, log2(classes) a toss-up.
-
-    That of labels is the sum over them, as if they were independent: at most a bit for each.
-    """
-    if kind == "multilabel":
-        probabilities = np.concatenate([probabilities, 1.0 - probabilities], axis=1)
+def entropy_bits(probabilities: np.ndarray) -> np.ndarray:
+    """Return the entropy in bits of each row's probabilities, shape (rows,)."""
     safe = np.where(probabilities > 0, probabilities, 1.0)
     # + 0.0 turns the -0.0 of a certain row into 0.0.
     return -(probabilities * np.log2(safe)).sum(axis=1) + 0.0
-
-
-def confidence(logits: np.ndarray, kind: Kind = "classification") -> np.ndarray:
-    """Return the probability of each row's answer, float64 (rows,).
-
-    The answer of several labels is right if every one is: their probabilities are multiplied, as if
-    they were independent.
-    """
-    shares = probabilities(logits, kind)
-    if kind == "multilabel":
-        return np.maximum(shares, 1.0 - shares).prod(axis=1)
-    return shares.max(axis=1)
 
 
 def threshold_at(confidences: np.ndarray, share: float) -> float:

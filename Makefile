@@ -45,7 +45,7 @@ repro: $(INSTALLED)
 PYTEST := OMP_NUM_THREADS=1 python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 test: install
-	$(PYTEST)
+	$(PYTEST) --durations=30
 
 # Those that `make test` leaves out: a wheel, a browser, Ray, a full disk, kills, long runs.
 test-slow: install

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.conftest import Finished, finished, new_workspace, server, shared, shims, workspace  # noqa: F401  fixtures
+from tests.pipeline.conftest import Finished, finished, new_workspace, once, server, shared, shims, workspace  # noqa: F401  fixtures
 from tests.pipeline.workspace import Workspace
 
 from .disturbing import TIMINGS, kill_all_in

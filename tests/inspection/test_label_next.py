@@ -170,7 +170,7 @@ def test_every_student_can_pick(tmp_path: Path, name: str, pair: bool) -> None:
     assert load_student(student).logits(texts) == pytest.approx(logits, abs=1e-4)
 
 
-def test_what_is_missing_is_said(layout: Layout) -> None:
+def test_what_is_missing_is_said(layout: Layout, tmp_path: Path) -> None:
     layout.scores(TASK).unlink()
     assert "No student is trained and scored yet" in asked(layout, 3).missing
     task = params().task(TASK).model_copy(update={"label": None})
@@ -179,10 +179,7 @@ def test_what_is_missing_is_said(layout: Layout) -> None:
         asked(layout, 3, values)
     with pytest.raises(PotstillError, match="no 'other'"):
         label_next(layout, params(), "other", 3)
-
-
-def test_a_task_without_more_texts_has_no_list(tmp_path: Path) -> None:
-    assert "no unlabelled texts" in asked(Layout(tmp_path / "data"), 3).missing
+    assert "no unlabelled texts" in asked(Layout(tmp_path / "elsewhere"), 3).missing
 
 
 def test_a_column_of_the_tasks_own_is_not_written_over(layout: Layout) -> None:

@@ -90,11 +90,9 @@ class TestFilters:
         assert chosen(rows, label="none") == [21, 22, 23, 24, 25]
         assert chosen(rows, "original", "positive") == [11]
 
-    def test_an_unknown_label_is_refused(self, rows: JoinedRows) -> None:
+    def test_what_there_is_not_is_refused(self, rows: JoinedRows, tmp_path: Path) -> None:
         with pytest.raises(PotstillError, match="no label 'good'; there are negative, positive"):
             chosen(rows, label="good")
-
-    def test_rules_need_a_transfer_set(self, tmp_path: Path) -> None:
         write_set(tmp_path / "plain", {"b000": transfer_table([]).select(["key", "text"])})
         with pytest.raises(PotstillError, match="--rule needs a transfer set"):
             Filter.of(JoinedRows.open(tmp_path / "plain"), None, "mask", None)

@@ -84,23 +84,17 @@ class TestOrder:
         assert kept.sentences[0].spans == [Span("mask", 0, 6, was="to")]
 
 
-def test_every_list_is_there_and_says_why_it_is_empty(layout: Layout) -> None:
-    layout.scores(TASK).unlink()
-    found = lists(layout)
-    assert [*found] == ["uncertain", "labels", "student", "augmentation"]
-    assert not found["student"].rows and "No student" in found["student"].missing
-
-
-def test_stored_answers_to_other_rows_are_refused(layout: Layout) -> None:
+def test_what_is_missing_or_of_other_rows_is_said(layout: Layout) -> None:
+    with pytest.raises(PotstillError, match="no row 'none'; there are bilstm_kd_ts"):
+        work_lists(layout, params(), TASK, 3, "none")
     table = pa.table({"split": ["test"], "row": [0], "label": [0]})
     write_shard(layout.predictions(TASK), table)
     with pytest.raises(PotstillError, match="rows of dev are not the 2"):
         lists(layout)
-
-
-def test_an_unknown_row_is_refused(layout: Layout) -> None:
-    with pytest.raises(PotstillError, match="no row 'none'; there are bilstm_kd_ts"):
-        work_lists(layout, params(), TASK, 3, "none")
+    layout.scores(TASK).unlink()
+    found = lists(layout)
+    assert [*found] == ["uncertain", "labels", "student", "augmentation"]
+    assert not found["student"].rows and "No student" in found["student"].missing
 
 
 def test_scores_of_pairs(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """A teacher's answers of several labels: in files, in replies of language models, averaged."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +74,9 @@ def test_lists_of_names_in_tables(tmp_path: Path, ending: str) -> None:
 def test_faults_name_the_row(tmp_path: Path, row: dict[str, Any], message: str) -> None:
     with pytest.raises(PotstillError, match=rf"row 1: .*{message}"):
         shares_of(lines(tmp_path / "a.jsonl", [{"text": "a"} | row]))
+    rows = [{"text": "a", "label": ["no", "yes"]}]
+    with pytest.raises(PotstillError, match="is unknown; the task's are no, yes"):
+        read_answers([lines(tmp_path / "a.jsonl", rows)], settings(), made_up_task())
 
 
 def test_facts_count_each_label(tmp_path: Path) -> None:
@@ -121,11 +123,3 @@ def test_an_average_is_that_of_each_labels_probability() -> None:
     found = mean_answer([one, two], (0.5, 0.5), "multilabel")
     assert sigmoid(found[0]) == pytest.approx((sigmoid(one[0]) + sigmoid(two[0])) / 2)
     assert np.isnan(found[1]).all()
-    assert made_up_task().kind == "classification"
-
-
-def test_lists_of_names_are_no_class(tmp_path: Path) -> None:
-    rows = [{"text": "a", "label": ["no", "yes"]}]
-    with pytest.raises(PotstillError, match="is unknown; the task's are no, yes"):
-        read_answers([lines(tmp_path / "a.jsonl", rows)], settings(), made_up_task())
-    assert json.loads((tmp_path / "a.jsonl").read_text())["label"] == ["no", "yes"]

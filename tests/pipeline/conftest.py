@@ -1,4 +1,4 @@
-"""One undisturbed run of the whole pipeline, which every test here copies or compares with."""
+"""Undisturbed runs of the whole pipeline, each made once, which the tests here copy or compare with."""
 
 import fcntl
 import os
@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from pipeline_lib.base.files import read_json, write_json
+from tests.corpora.wikipedia.wikis import write_dump
 
+from . import joint_tasks, label_sets, pair_tasks
 from .corpus import write_corpus, write_encoder
 from .workspace import ROOT, UNSET, Run, Workspace, write_params
 
@@ -39,19 +41,16 @@ sys.exit(status if status >= 0 else 128 - status)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put a file with a pipeline of its own first.
-
-    The files after it wait for the first run: one worker makes it while the other is here.
-    """
+    """Put the files that share a run far apart, the dearest first: while one worker makes it, none waits for it."""
     here = [n for n, item in enumerate(items) if item.path.parent == Path(__file__).parent]
     if here:
-        within = slice(here[0], here[-1] + 1)
-        items[within] = sorted(items[within], key=lambda item: item.path.name != "test_pairs.py")
+        within, order = slice(here[0], here[-1] + 1), {"test_pairs.py": 0, "test_label_sets.py": 2, "test_joint.py": 2}
+        items[within] = sorted(items[within], key=lambda item: order.get(item.path.name, 1))
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The workspace after its first run; tests change copies of it only."""
+    """A workspace after its first run; tests change copies of it only."""
 
     workspace: Workspace
     run: Run
@@ -128,24 +127,64 @@ def new_workspace(server: Path, shims: Path, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(scope="session")
-def finished(
-    new_workspace: Callable[[Path], Workspace],
-    server: Path,
-    shims: Path,
-    shared: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Finished:
-    """Run the whole pipeline, once for all of pytest's workers; each has a copy of its own."""
-    base, record = tmp_path_factory.getbasetemp(), shared / "finished.json"
-    with _first_only(record) as first:
-        if first:
-            workspace = new_workspace(base / "first")
-            run = workspace.dvc("repro").sound()
-            write_json(record, {"folder": str(workspace.folder), "text": run.text})
-    found = read_json(record)
-    workspace = Workspace(Path(found["folder"]), server, shims)
-    copy = workspace.copy(tmp_path_factory.mktemp("copy") / "workspace")
-    return Finished(copy, Run(0, found["text"]))
+def once(
+    server: Path, shims: Path, shared: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, Callable[[Path], tuple[Workspace, Run]]], Finished]:
+    """Return the function that has a run made once for all of pytest's workers; each has a copy."""
+
+    def made(name: str, make: Callable[[Path], tuple[Workspace, Run]]) -> Finished:
+        record = shared / f"{name}.json"
+        with _first_only(record) as first:
+            if first:
+                workspace, run = make(tmp_path_factory.mktemp(name) / "workspace")
+                write_json(record, {"folder": str(workspace.folder), "text": run.text})
+        finished = read_json(record)
+        workspace = Workspace(Path(finished["folder"]), server, shims)
+        return Finished(workspace.copy(tmp_path_factory.mktemp("copy") / "workspace"), Run(0, finished["text"]))
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def finished(once: Callable[..., Finished], new_workspace: Callable[[Path], Workspace]) -> Finished:
+    """Run the whole pipeline by DVC, on one task of sentences."""
+
+    def make(folder: Path) -> tuple[Workspace, Run]:
+        workspace = new_workspace(folder)
+        return workspace, workspace.dvc("repro").sound()
+
+    return once("finished", make)
+
+
+@pytest.fixture(scope="session")
+def joined(once: Callable[..., Finished], finished: Finished) -> Finished:
+    """Run what comes on top of it: encoders, joint trainings and the students that start from them."""
+
+    def make(folder: Path) -> tuple[Workspace, Run]:
+        workspace = finished.workspace.copy(folder)
+        write_dump(workspace / "data/input/wiki.xml.bz2", articles=30)
+        joint_tasks.write_pairs(workspace / "data/input")
+        workspace.params(joint_tasks.edit_params)
+        run = workspace.run_stages()
+        workspace.dvc("commit", "--force").sound()
+        return workspace, run
+
+    return once("joined", make)
+
+
+@pytest.fixture(scope="session")
+def finished_pairs(once: Callable[..., Finished], new_workspace: Callable[[Path], Workspace]) -> Workspace:
+    """Run the whole pipeline on tasks of pairs, and on one whose rows may have several labels."""
+
+    def make(folder: Path) -> tuple[Workspace, Run]:
+        workspace = new_workspace(folder)
+        for write in (pair_tasks.write_pairs, pair_tasks.write_praise, label_sets.write_marks):
+            write(workspace / "data/input")
+        workspace.params(pair_tasks.edit_params)
+        workspace.params(label_sets.edit_params)
+        return workspace, workspace.run_stages()
+
+    return once("pairs", make).workspace
 
 
 @pytest.fixture

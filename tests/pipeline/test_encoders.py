@@ -19,15 +19,14 @@ from pipeline_lib.shards.shard_sets import ShardSet, read_manifest
 from pipeline_lib.shards.vectors import StoredVectors, vector_tables
 from pipeline_lib.training.distillation.students import StudentTraining
 from tests.commands.running import distill
-from tests.corpora.wikipedia.wikis import write_dump
 
 from .conftest import Finished
+from .joint_tasks import SENTENCES, SHARD
 from .test_kills import CHECKPOINTS, SLOW_TRAINING, TELL_RESUMED, _resumed, _written
-from .workspace import STORE, TASK, Run, Workspace
+from .workspace import STORE, TASK, Workspace
 
 VECTORS, ENCODER = Path("data/vectors"), Path("data/encoders/sra")
 PRETRAIN = ("pretrain", "--encoder", "sra")
-SENTENCES, SHARD = 200, 100
 SLOW_VECTORS = """
 import time
 from pipeline_lib.outputs.vectors import VectorPass
@@ -39,64 +38,14 @@ VectorPass.outputs = slow
 """
 
 
-def _edit(values: Any) -> None:
-    values["wikipedia"] = {
-        "source": {"kind": "files", "files": ["wiki.xml.bz2"], "form": "dump"},
-        "splitter": {"engine": "sentencizer", "model": None},
-        "sentences": SENTENCES,
-        "validation": {"share": 0.3, "sentences": 60},
-        "shard_rows": SHARD,
-    }
-    values["students"]["bilstm_sra"] |= {"hidden": 8, "width": 32, "classifier": 8}
-    small = {"batch_size": 16, "epochs": 4, "precision": "float32", "learning_rates": [1.0e-2]}
-    small = values["optimisers"]["short"] | small | {"evaluate_every": None}
-    values["optimisers"]["pretraining"] = small
-    values["optimisers"]["pairs"] = small | {"learning_rates": [1.0e-4, 1.0e-2], "epochs": 9}
-    values["encoders"] = {
-        "sra": {
-            **{"student": "bilstm_sra", "wikipedia": None, "min_count": 1},
-            **{"tasks": {TASK: "original"}, "centre": True, "optimiser": "pretraining"},
-        }
-    }
-    values["catalogues"] = {"wiki": {"encoder": "sra", "approximate": None}}
-    values["students"]["tiny"] = {
-        **{"architecture": "bert", "model": "minilm", "depth": 1, "width": 16, "heads": 2},
-        **{"feedforward": 32, "pool": "last", "classifier": None, "dropout": 0.0, "max_words": 32},
-    }
-    layers = {"embeddings": 1.0, "hidden": 1.0, "attentions": 1.0}
-    beside = {"student": "tiny", "objective": layers, "teacher_runs": {"layers": [2]}}
-    general = {"wikipedia": 100, "optimiser": "pretraining"}
-    values["encoders"]["general"] = beside | general
-    row = {"student": "bilstm_sra", "start": "sra", "data": "original"}
-    row |= {"optimiser": "pairs", "baseline": "bilstm"}
-    values["methods"] = {
-        "bilstm": values["methods"]["bilstm"],
-        "bilstm_sra": row | {"objective": {"labels": 1.0}},
-        "bilstm_sra_kd": row | {"objective": {"logits": 1.0}},
-        "tiny_layers": row | beside | {"start": "general", "baseline": None},
-        "tiny": row | {"student": "tiny", "start": "tiny_layers", "objective": {"logits": 1.0}},
-    }
-
-
-@pytest.fixture(scope="module")
-def encoded(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, Run]:
-    """Run the whole pipeline with an encoder, once."""
-    workspace = finished.workspace.copy(tmp_path_factory.mktemp("encoded") / "workspace")
-    write_dump(workspace / "data/input/wiki.xml.bz2", articles=30)
-    workspace.params(_edit)
-    run = workspace.run_stages()
-    workspace.dvc("commit", "--force").sound()
-    return workspace, run
-
-
 @pytest.fixture
-def workspace(encoded: tuple[Workspace, Run], tmp_path: Path) -> Workspace:
+def workspace(joined: Finished, tmp_path: Path) -> Workspace:
     """Return a copy to change."""
-    return encoded[0].copy(tmp_path / "workspace")
+    return joined.workspace.copy(tmp_path / "workspace")
 
 
-def test_students_start_from_the_encoder(encoded: tuple[Workspace, Run]) -> None:
-    workspace, run = encoded
+def test_students_start_from_the_encoder(joined: Finished) -> None:
+    workspace, text = joined.workspace, joined.run.text
     record = json.loads((workspace / ENCODER / "training.json").read_text())
     assert 0.0 < record["loss"] < record["constant_loss"]
     assert record["sentences"] == SENTENCES + 240 and record["held_back_sentences"] == 60
@@ -106,12 +55,11 @@ def test_students_start_from_the_encoder(encoded: tuple[Workspace, Run]) -> None
     assert "gain" in scores["bilstm_sra_kd"]["test"]
     search = json.loads((workspace / f"data/students/{TASK}/bilstm_sra/search.json").read_text())
     assert set(search["best_dev_by_rate"]) == {"0.0001", "0.01"}
-    assert "held back" in run.text and "bilstm_sra_kd" in run.text
-    assert workspace.dvc("repro").sound().stages == ["fingerprint"]
+    assert "held back" in text and "bilstm_sra_kd" in text
 
 
-def test_layers_are_learned_first_and_answers_after(encoded: tuple[Workspace, Run]) -> None:
-    workspace, run = encoded
+def test_layers_are_learned_first_and_answers_after(joined: Finished) -> None:
+    workspace, text = joined.workspace, joined.run.text
     record = json.loads((workspace / "data/encoders/general/training.json").read_text())
     assert 0.0 < record["loss"] < record["history"][0]["dev"] and record["sentences"] == 100
     students = workspace / f"data/students/{TASK}"
@@ -119,16 +67,16 @@ def test_layers_are_learned_first_and_answers_after(encoded: tuple[Workspace, Ru
     assert all(own["history"][0]["dev"] < own["best_dev"] < 0.0 for own in first)
     scores = workspace.scores(TASK).methods
     assert "tiny_layers" not in scores and scores["tiny"].scores["dev"]["accuracy"].mean > 0.8
-    assert f"{TASK} tiny_layers: loss on dev" in run.text and f"{TASK} tiny: dev" in run.text
+    assert f"{TASK} tiny_layers: loss on dev" in text and f"{TASK} tiny: dev" in text
 
 
 def test_what_is_drawn_beside_a_trained_student_depends_on_the_seed_alone(
-    encoded: tuple[Workspace, Run], monkeypatch: pytest.MonkeyPatch
+    joined: Finished, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(encoded[0].folder)
-    monkeypatch.setenv("POTSTILL_HOME", str(encoded[0] / ".potstill"))
+    monkeypatch.chdir(joined.workspace.folder)
+    monkeypatch.setenv("POTSTILL_HOME", str(joined.workspace / ".potstill"))
     layout = Layout()
-    plans = {method: encoded[0].plan(method) for method in ("tiny_layers", "tiny")}
+    plans = {method: joined.workspace.plan(method) for method in ("tiny_layers", "tiny")}
     # The second stage learns layers again, as the first one does.
     copied = ("objective", "teacher", "teacher_layers")
     change = {name: getattr(plans["tiny_layers"], name) for name in copied}
@@ -159,8 +107,8 @@ def test_the_second_stage_leaves_the_first_alone(workspace: Workspace) -> None:
     assert workspace.digests(f"{folder}/tiny") != second
 
 
-def test_vectors_answer_to_their_sentences(encoded: tuple[Workspace, Run]) -> None:
-    workspace, _ = encoded
+def test_vectors_answer_to_their_sentences(joined: Finished) -> None:
+    workspace = joined.workspace
     assert "FAULT" not in workspace.distill("verify", "data").sound().text
     shown = workspace.distill("shards", "show", str(VECTORS / "wikipedia/train"), "--rows", "2")
     assert "Place" in shown.sound().text and "vector: length" in shown.text
@@ -168,9 +116,9 @@ def test_vectors_answer_to_their_sentences(encoded: tuple[Workspace, Run]) -> No
     assert "vector: length" in joined.text
 
 
-def test_the_sentences_are_an_index(encoded: tuple[Workspace, Run], monkeypatch: pytest.MonkeyPatch) -> None:
-    workspace, run = encoded
-    assert f"wiki: {SENTENCES} sentences; computed 1 shards, reused 0" in run.text
+def test_the_sentences_are_an_index(joined: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace, text = joined.workspace, joined.run.text
+    assert f"wiki: {SENTENCES} sentences; computed 1 shards, reused 0" in text
     monkeypatch.chdir(workspace.folder)
     text = ShardSet.open(Path("data/wikipedia/train")).table()["text"][7].as_py()
     found = distill("search", "data/catalogues/wiki", text, "--k", "3", "--json")
@@ -194,14 +142,14 @@ def test_more_sentences_only_add(workspace: Workspace) -> None:
     assert {n: d for n, d in before.items() if n.endswith(".arrow")}.items() <= after.items()
 
 
-def test_vectors_go_on_with_the_missing_shards(encoded: tuple[Workspace, Run], workspace: Workspace) -> None:
+def test_vectors_go_on_with_the_missing_shards(joined: Finished, workspace: Workspace) -> None:
     workspace.forget(VECTORS, STORE / "vectors")
     with workspace.started("precompute_vectors", prelude=SLOW_VECTORS) as stage:
         stage.kill_when(lambda: len(workspace.entries("vectors")) >= 2)
     done = len(workspace.entries("vectors"))
     workspace.stage("precompute_vectors").sound()
     assert 2 <= done < len(workspace.entries("vectors"))
-    assert workspace.digests(VECTORS) == encoded[0].digests(VECTORS)
+    assert workspace.digests(VECTORS) == joined.workspace.digests(VECTORS)
 
 
 @pytest.mark.parametrize("code", ["same", "other"])
@@ -226,46 +174,14 @@ def test_vectors_refill_an_empty_store(code: str, workspace: Workspace) -> None:
     assert len(re.findall(r"computed 0 shards, reused [1-9]", run.text)) == 3
 
 
-def test_pretraining_goes_on_from_its_checkpoint(encoded: tuple[Workspace, Run], workspace: Workspace) -> None:
+def test_pretraining_goes_on_from_its_checkpoint(joined: Finished, workspace: Workspace) -> None:
     workspace.forget(ENCODER, ".potstill/encoders")
     with workspace.started(*PRETRAIN, prelude=SLOW_TRAINING) as stage:
         stage.kill_when(lambda: _written(workspace, "encoders-*.safetensors", after=25))
     [(step, steps)] = _resumed(workspace.stage(*PRETRAIN, prelude=TELL_RESUMED))
     assert 25 <= step < steps
-    assert workspace.digests(ENCODER) == encoded[0].digests(ENCODER)
+    assert workspace.digests(ENCODER) == joined.workspace.digests(ENCODER)
     assert list((workspace / CHECKPOINTS).glob("encoders-*")) == []
-
-
-def test_a_changed_encoder_trains_its_rows_alone(workspace: Workspace) -> None:
-    def centred(values: Any) -> None:
-        values["encoders"]["sra"]["centre"] ^= True
-
-    before = workspace.trained()
-    workspace.params(centred)
-    run = workspace.dvc("repro", f"train@{TASK}").sound()
-    assert "pretrain@sra" in run.stages and "pretrain@general" not in run.stages
-    assert f"precompute@{TASK}" not in run.stages
-    # Of each of the two rows two rates with the first seed, and the better one with the second.
-    assert len(workspace.trained() - before) == 6
-
-
-def test_an_encoder_that_leaves_params_takes_its_folder_along(workspace: Workspace) -> None:
-    def one(values: Any) -> None:
-        for name in ("tiny_layers", "tiny"):
-            del values["methods"][name]
-        del values["encoders"]["general"]
-
-    def all_of_them(values: Any) -> None:
-        values["methods"] = {"bilstm": values["methods"]["bilstm"]}
-        values["encoders"], values["catalogues"] = {}, {}
-
-    for edit, left in ((one, {"sra"}), (all_of_them, set())):
-        workspace.params(edit)
-        run = workspace.dvc("repro").sound()
-        assert {f"train@{TASK}", "report"} <= {*run.stages} and "pretrain@sra" not in run.stages
-        folders = (workspace / ENCODER.parent).glob("*/")
-        assert {path.name for path in folders} == left
-    assert workspace.dvc("repro").sound().stages == ["fingerprint"]
 
 
 def test_vectors_of_other_sentences_are_not_trained_on(workspace: Workspace) -> None:
@@ -278,7 +194,7 @@ def test_vectors_of_other_sentences_are_not_trained_on(workspace: Workspace) -> 
     assert "does not belong to input shard" in workspace.stage(*PRETRAIN).error
 
 
-def test_vectors_can_stand_in_files(encoded: tuple[Workspace, Run], workspace: Workspace) -> None:
+def test_vectors_can_stand_in_files(joined: Finished, workspace: Workspace) -> None:
     own = ("wikipedia/train", "wikipedia/validation", f"tasks/{TASK}/original")
     inputs = [Path("data") / name.replace("tasks/", "transfer/") for name in own]
     texts, vectors = [], []
@@ -302,7 +218,7 @@ def test_vectors_can_stand_in_files(encoded: tuple[Workspace, Run], workspace: W
     workspace.stage("precompute_vectors").sound()
     for name in own:
         # The model's own, byte for byte: what it computed is what was given.
-        here, there = (ShardSet.open(w / VECTORS / name) for w in (workspace, encoded[0]))
+        here, there = (ShardSet.open(w / VECTORS / name) for w in (workspace, joined.workspace))
         assert here.manifest.digest == there.manifest.digest
         assert here.manifest.made_from["provenance"] == {"model": "elsewhere"}
     # Without the last of the held-back sentences.
@@ -318,8 +234,8 @@ def test_vectors_can_stand_in_files(encoded: tuple[Workspace, Run], workspace: W
     assert record["unanswered"] == 0 and 0.0 < record["loss"] < 1.0
 
 
-def test_stored_vectors_have_the_teachers_width(encoded: tuple[Workspace, Run]) -> None:
-    folder = encoded[0].folder
+def test_stored_vectors_have_the_teachers_width(joined: Finished) -> None:
+    folder = joined.workspace.folder
     sets = [ShardSet.open(folder / p / "wikipedia/train") for p in ("data", VECTORS)]
     tables = vector_tables(*sets)
     assert StoredVectors([(vectors, "") for _, vectors in tables]).shape == (SENTENCES, 32)

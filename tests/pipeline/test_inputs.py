@@ -47,27 +47,19 @@ def _outside(workspace: Workspace, name: str) -> Path:
     return workspace.folder.parent / "outside" / name
 
 
-def test_a_task_is_fetched_again_when_its_own_files_have_changed(two_tasks: Workspace) -> None:
+def test_what_is_fetched_again_is_what_has_changed(two_tasks: Workspace) -> None:
     assert _fetched_again(two_tasks) == ["fingerprint"]
+    more = "1\tIt is a warm film.\n"
     with (two_tasks / "data/input/dev.tsv").open("a") as file:
-        file.write("1\tIt is a warm film.\n")
+        file.write(more)
     assert _fetched_again(two_tasks) == ["fingerprint", FETCHED[0]]
-
-
-def test_a_file_outside_the_folder_of_inputs_is_noticed(two_tasks: Workspace) -> None:
+    # Outside of the folder of inputs, and behind a link.
     with _outside(two_tasks, "dev.tsv").open("a") as file:
-        file.write("1\tIt is a warm film.\n")
-    assert _fetched_again(two_tasks) == ["fingerprint", FETCHED[1]]
-
-
-def test_a_model_behind_a_link_is_noticed(two_tasks: Workspace) -> None:
+        file.write(more)
     flip_byte(_outside(two_tasks, "encoder/model.safetensors"))
-    assert _fetched_again(two_tasks) == ["fingerprint", "fetch_models"]
-
-
-def test_a_named_pipe_is_not_waited_for(two_tasks: Workspace) -> None:
+    assert {*_fetched_again(two_tasks)} == {"fingerprint", "fetch_models", FETCHED[1]}
+    # A named pipe is not waited for.
     assert (two_tasks / "data/input/pipe").is_fifo()
-    assert "up to date" in two_tasks.dvc("status", *STAGES).sound().text
     os.mkfifo(_outside(two_tasks, "encoder/pipe"))
     assert _fetched_again(two_tasks) == ["fingerprint"]
 

@@ -14,93 +14,23 @@ from pipeline_lib.shards.columns import matrix
 
 from .conftest import Finished
 from .corpus import sentences
+from .joint_tasks import STARTS, WARMTH
 from .test_kills import SLOW_TRAINING, TELL_RESUMED, _resumed, _written
-from .workspace import TASK, Run, Workspace
-
-WARMTH = "warmth"
-PIECES = {
-    **{"architecture": "biattentive", "tokens": "pieces", "model": "minilm", "embedding_size": 8},
-    **{"feedforward": 8, "hidden": 6, "pools": ["max", "mean", "self"], "shared": 8},
-    **{"classifier": 8, "dropout": 0.0, "max_words": 16},
-}
-LAYERS = {
-    **{"architecture": "transformer", "model": "minilm", "layers": [0], "pool": "mean"},
-    **{"classifier": 8, "dropout": None, "max_words": 32},
-}
-STARTS = {"pieces": "random", "layers": "model"}
-"""Students that read word pieces, and where their joint trainings start."""
-SMALL = {"batch_size": 16, "epochs": 4, "precision": "float32", "learning_rates": [2.0e-2]}
-
-
-def _write_pairs(folder: Path) -> None:
-    """Write pairs of sentences, and how many of the two praise."""
-    for split, rows in sentences().items():
-        lines = ["first,second,score"]
-        for (one, a), (other, b) in zip(rows, rows[1:] + rows[:1], strict=True):
-            lines.append(f'"{a}","{b}",{2.0 * (one + other) + 0.5}')
-        (folder / f"pairs-{split}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def _edit(values: Any) -> None:
-    source = {split: f"pairs-{split}.csv" for split in ("train", "dev", "test")}
-    values["tasks"][WARMTH] = values["tasks"][TASK] | {
-        "source": {"kind": "files", "files": source, "format": "csv", "columns": None},
-        **{"text": ["first", "second"], "kind": "regression", "label": "score", "blocks": 1},
-        **{"labels": {"min": 0.0, "max": 5.0}, "metrics": ["pearson"]},
-    }
-    values["optimisers"] = {
-        "short": values["optimisers"]["short"],
-        "joint": values["optimisers"]["short"] | SMALL | {"evaluate_every": None},
-        "tuning": values["optimisers"]["short"] | SMALL | {"learning_rates": [1.0e-5, 1.0e-3]},
-    }
-    values["joint"] = {
-        "mtl": {
-            **{"student": "bilstm", "start": "vectors"},
-            **{"tasks": {TASK: "original", WARMTH: "original"}, "optimiser": "joint"},
-        }
-    }
-    values["students"] |= {"pieces": PIECES, "layers": LAYERS}
-    values["joint"]["alone"] = values["joint"]["mtl"] | {"tasks": {TASK: "original"}}
-    for name, start in STARTS.items():
-        values["joint"][name] = values["joint"]["mtl"] | {"student": name, "start": start}
-    row = {"student": "bilstm", "start": "mtl", "data": "original", "iterations": None}
-    row |= {"objective": {"logits": 1.0}, "baseline": "bilstm", "tasks": None}
-    values["methods"] = {
-        "bilstm": values["methods"]["bilstm"],
-        "tuned": row | {"optimiser": "tuning"},
-        "taken": row | {"optimiser": None},
-        "elsewhere": values["methods"]["bilstm"] | {"start": "alone", "tasks": [WARMTH]},
-    }
-    for name in STARTS:
-        own = {"student": name, "start": name, "baseline": None}
-        alone = {"optimiser": "tuning", "tasks": [TASK]}
-        values["methods"][f"{name}_tuned"] = row | own | alone
-        values["methods"][f"{name}_taken"] = row | own | {"optimiser": None}
-
-
-@pytest.fixture(scope="module")
-def joined(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, Run]:
-    """Run the whole pipeline with a joint training, once."""
-    workspace = finished.workspace.copy(tmp_path_factory.mktemp("joined") / "workspace")
-    _write_pairs(workspace / "data/input")
-    workspace.params(_edit)
-    run = workspace.run_stages()
-    workspace.dvc("commit", "--force").sound()
-    return workspace, run
+from .workspace import TASK, Workspace
 
 
 @pytest.fixture
-def workspace(joined: tuple[Workspace, Run], tmp_path: Path) -> Workspace:
+def workspace(joined: Finished, tmp_path: Path) -> Workspace:
     """Return a copy to change."""
-    return joined[0].copy(tmp_path / "workspace")
+    return joined.workspace.copy(tmp_path / "workspace")
 
 
 def _joint(workspace: Workspace) -> set[Path]:
     return set((workspace / ".potstill/joint").glob("[!.]*"))
 
 
-def test_students_are_tuned_or_taken_as_they_are(joined: tuple[Workspace, Run]) -> None:
-    workspace, run = joined
+def test_students_are_tuned_or_taken_as_they_are(joined: Finished) -> None:
+    workspace = joined.workspace
     for task, metric in ((TASK, "accuracy"), (WARMTH, "pearson")):
         methods = workspace.scores(task).methods
         for name in ("tuned", "taken"):
@@ -111,13 +41,12 @@ def test_students_are_tuned_or_taken_as_they_are(joined: tuple[Workspace, Run]) 
         assert methods["taken"].training.learning_rate == 2.0e-2
         assert methods["tuned"].training.best_dev_by_rate.keys() == {"1e-05", "0.001"}
         assert methods["tuned"].training.rows == 240 and methods["taken"].training.rows == 480
-        assert f"{task} taken: dev" in run.text
-    assert workspace.dvc("repro").sound().stages == ["fingerprint"]
+        assert f"{task} taken: dev" in joined.run.text
 
 
-def test_another_task_starts_from_a_groups_encoder(joined: tuple[Workspace, Run]) -> None:
+def test_another_task_starts_from_a_groups_encoder(joined: Finished) -> None:
     # A group of one task of sentences; the other is of pairs, and has outputs of its own.
-    workspace, _ = joined
+    workspace = joined.workspace
     plan = workspace.plan("elsewhere", WARMTH)
     assert plan.new_outputs and plan.students[1].folder.endswith(f"alone/1/{TASK}")
     student = load_student(workspace / f"data/students/{WARMTH}/elsewhere/1")
@@ -126,8 +55,8 @@ def test_another_task_starts_from_a_groups_encoder(joined: tuple[Workspace, Run]
     assert "elsewhere" not in workspace.scores(TASK).methods
 
 
-def test_the_student_that_is_taken_predicts_what_was_scored(joined: tuple[Workspace, Run]) -> None:
-    workspace, _ = joined
+def test_the_student_that_is_taken_predicts_what_was_scored(joined: Finished) -> None:
+    workspace = joined.workspace
     folder = workspace / f"data/students/{WARMTH}/taken/2"
     assert workspace.digests(folder) == workspace.digests(f"data/joint/mtl/2/{WARMTH}")
     table = pa.ipc.open_file(workspace / f"data/results/{WARMTH}/predictions.arrow").read_all()
@@ -144,52 +73,60 @@ def test_a_tasks_own_row_trains_and_scores_nothing_else(workspace: Workspace) ->
         values["optimisers"]["own"] = dict(values["optimisers"]["tuning"]) | rates
         values["methods"]["own"] = dict(tuned) | {"optimiser": "own", "tasks": [WARMTH]}
 
-    before, joint = workspace.trained(), _joint(workspace)
+    before, joint, asked = workspace.trained(), _joint(workspace), workspace.digests("data/settings")
     workspace.params(edit)
-    users = ("train", "evaluate", "measure_speed")
-    run = workspace.dvc("repro", *(f"{stage}@{TASK}" for stage in users), f"evaluate@{WARMTH}")
-    assert {f"train@{WARMTH}", f"evaluate@{WARMTH}"} <= {*run.sound().stages}
-    assert not {f"{stage}@{TASK}" for stage in users} & {*run.stages}
+    workspace.stage("fingerprint").sound()
+    moved = {name for name, digest in workspace.digests("data/settings").items() if asked.get(name) != digest}
+    # So DVC runs no stage of the other task.
+    assert f"train/{WARMTH}.json" in moved and not any(TASK in name for name in moved)
+    for stage in ("train", "evaluate"):
+        workspace.stage(stage, "--task", WARMTH).sound()
     assert "own" in workspace.scores(WARMTH).methods
     assert len(workspace.trained() - before) == 2 and _joint(workspace) == joint
 
 
-def test_another_joint_training_tunes_its_rows_anew(workspace: Workspace) -> None:
+def test_dvc_has_every_output_and_runs_what_a_changed_start_moves(workspace: Workspace) -> None:
     def edit(values: Any) -> None:
         values["joint"]["mtl"]["start"] = "random"
+        values["encoders"]["sra"]["centre"] ^= True
+        for section, names in (("methods", ("elsewhere", "tiny_layers", "tiny")), ("joint", ("alone",))):
+            for name in names:
+                del values[section][name]
+        del values["encoders"]["general"]
 
+    def leave_none(values: Any) -> None:
+        values["methods"] = {"bilstm": values["methods"]["bilstm"]}
+        values["joint"], values["encoders"], values["catalogues"] = {}, {}, {}
+
+    assert workspace.dvc("repro").sound().stages == ["fingerprint"]
     before, joint = workspace.trained(), _joint(workspace)
     workspace.params(edit)
-    run = workspace.dvc("repro", f"train@{TASK}").sound()
-    assert "train_joint@mtl" in run.stages and "train_joint@alone" not in run.stages
-    assert f"precompute@{TASK}" not in run.stages
+    stages = {*workspace.dvc("repro", f"train@{TASK}").sound().stages}
+    assert {"train_joint@mtl", "pretrain@sra", f"train@{TASK}"} <= stages
+    assert not {"train_joint@pieces", f"precompute@{TASK}"} & stages
     assert len(_joint(workspace) - joint) == 2
-    # Two rates with the first seed, and the better one with the second.
-    assert len(workspace.trained() - before) == 3
+    # Of two rows two rates with the first seed, and the better one with the second; of one row one rate with each.
+    assert len(workspace.trained() - before) == 8
+    # What leaves params.yaml takes its folder along.
+    assert _folders(workspace) == [{"mtl", *STARTS}, {"sra"}]
+    assert workspace.dvc("repro", f"train@{TASK}").sound().stages == ["fingerprint"]
+    workspace.params(leave_none)
+    workspace.stage("fingerprint").sound()
+    assert _folders(workspace) == [set(), set()]
 
 
-def test_a_joint_training_goes_on_from_its_checkpoints(joined: tuple[Workspace, Run], workspace: Workspace) -> None:
+def _folders(workspace: Workspace) -> list[set[str]]:
+    """Return the names of joint trainings and of encoders that have a folder."""
+    return [{path.name for path in (workspace / "data" / name).glob("*/")} for name in ("joint", "encoders")]
+
+
+def test_a_joint_training_goes_on_from_its_checkpoints(joined: Finished, workspace: Workspace) -> None:
     workspace.forget("data/joint/mtl", ".potstill/joint")
     with workspace.started("train_joint", "--joint", "mtl", prelude=SLOW_TRAINING) as stage:
         stage.kill_when(lambda: _written(workspace, "joint-*.safetensors", after=25))
     resumed = _resumed(workspace.stage("train_joint", "--joint", "mtl", prelude=TELL_RESUMED))
     assert any(25 <= step < steps for step, steps in resumed)
-    assert workspace.digests("data/joint") == joined[0].digests("data/joint")
-
-
-def test_a_joint_training_that_leaves_params_takes_its_folder_along(workspace: Workspace) -> None:
-    def one(values: Any) -> None:
-        del values["joint"]["alone"], values["methods"]["elsewhere"]
-
-    def all_of_them(values: Any) -> None:
-        values["joint"], values["methods"] = {}, {"bilstm": values["methods"]["bilstm"]}
-
-    for edit, left in ((one, {"mtl", *STARTS}), (all_of_them, set())):
-        workspace.params(edit)
-        run = workspace.dvc("repro", f"train@{WARMTH}").sound()
-        assert f"train@{WARMTH}" in run.stages and "train_joint@mtl" not in run.stages
-        assert {path.name for path in (workspace / "data/joint").glob("*/")} == left
-    assert workspace.dvc("repro", f"train@{WARMTH}").sound().stages == ["fingerprint"]
+    assert workspace.digests("data/joint") == joined.workspace.digests("data/joint")
 
 
 def test_check_names_the_group(workspace: Workspace) -> None:
@@ -199,8 +136,8 @@ def test_check_names_the_group(workspace: Workspace) -> None:
 
 @pytest.mark.parametrize("name", STARTS)
 @pytest.mark.parametrize("task", [TASK, WARMTH])
-def test_students_of_word_pieces_are_trained_jointly_too(joined: tuple[Workspace, Run], name: str, task: str) -> None:
-    workspace, _ = joined
+def test_students_of_word_pieces_are_trained_jointly_too(joined: Finished, name: str, task: str) -> None:
+    workspace = joined.workspace
     taken = workspace.digests(f"data/students/{task}/{name}_taken/1")["model.safetensors"]
     assert taken == workspace.digests(f"data/joint/{name}/1/{task}")["model.safetensors"]
     if task == TASK:

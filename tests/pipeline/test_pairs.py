@@ -1,7 +1,6 @@
 """Two tasks about sentence pairs, one of classes and one of scores, through every stage."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,20 +18,8 @@ from pipeline_lib.results.schema import RetrievalScores, SimilarityScores
 from pipeline_lib.shards.columns import matrix, texts
 from pipeline_lib.shards.shard_sets import ShardSet, read_shard
 
-from .pair_tasks import JOINTLY, MORE, RETRIEVAL, TEACHERS, edit_params, write_pairs, write_praise
+from .pair_tasks import JOINTLY, MORE, RETRIEVAL, TEACHERS
 from .workspace import Workspace
-
-
-@pytest.fixture(scope="module")
-def finished_pairs(new_workspace: Callable[[Path], Workspace], tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """Run the whole pipeline on both tasks."""
-    workspace = new_workspace(tmp_path_factory.mktemp("pairs") / "workspace")
-    write_pairs(workspace / "data/input")
-    write_praise(workspace / "data/input")
-
-    workspace.params(edit_params)
-    workspace.run_stages()
-    return workspace
 
 
 def test_iterations_change_the_first_the_second_and_both(finished_pairs: Workspace) -> None:

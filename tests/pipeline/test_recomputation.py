@@ -9,9 +9,7 @@ from pipeline_lib.shards.shard_sets import read_manifest
 
 from .conftest import Finished
 from .corpus import sentences, write_encoder, write_rows
-from .workspace import BLOCKS, BOTH, N_ITER, OUTPUTS, SHARDS, STORE, TASK, TEACHER, TRANSFER, Workspace, iterations
-
-PRECOMPUTE = f"precompute@{TASK}"
+from .workspace import BLOCKS, BOTH, N_ITER, OUTPUTS, SHARDS, STORE, TASK, TEACHER, TRANSFER, Workspace
 
 
 def _keep_teacher(params: Any) -> None:
@@ -28,9 +26,10 @@ def kept(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Worksp
     (workspace / f"data/teachers/{TASK}/{TEACHER}").rename(workspace / f"data/input/teacher_{TASK}")
     workspace.params(_keep_teacher)
     # So that only the given files can bring the old teacher back.
-    workspace.forget(".dvc/cache", "dvc.lock", "data/teachers", "data/lexicons", OUTPUTS, TRANSFER)
-    run = workspace.dvc("repro", PRECOMPUTE).sound()
-    assert run.tally == (SHARDS - BLOCKS, 2 * BLOCKS)
+    workspace.forget("data/teachers", "data/lexicons", OUTPUTS, TRANSFER)
+    for stage in ("fetch_models", "augment", "finetune_teacher"):
+        workspace.stage(stage).sound()
+    assert workspace.stage("precompute").sound().tally == (SHARDS - BLOCKS, 2 * BLOCKS)
     return workspace
 
 
@@ -52,19 +51,13 @@ def test_a_teacher_fine_tuned_elsewhere_is_taken_as_it_is(finished: Finished, ke
 
 def test_a_raised_n_iter_computes_the_new_iterations_only(workspace: Workspace) -> None:
     before = workspace.digests(OUTPUTS)
-    workspace.params(iterations(N_ITER + 1))
-    assert workspace.dvc("repro", PRECOMPUTE).sound().tally == (BLOCKS, BOTH)
+    assert workspace.iterate(N_ITER + 1).tally == (BLOCKS, BOTH)
     after = workspace.digests(OUTPUTS)
     shards = {name for name in before if name.endswith(".arrow")}
     assert {name: after[name] for name in shards} == {name: before[name] for name in shards}
     assert len(after) == len(before) + BLOCKS
-
-    workspace.params(iterations(N_ITER))
-    assert workspace.dvc("repro", PRECOMPUTE).sound().stages == ["fingerprint"]
-    assert workspace.digests(OUTPUTS) == before
-    # The store finds everything too, where DVC's cache was thrown away.
-    workspace.forget(OUTPUTS)
-    assert workspace.stage("precompute").sound().tally == (0, BOTH)
+    # The store finds everything, where DVC's cache was thrown away.
+    assert workspace.iterate(N_ITER).tally == (0, BOTH)
     assert workspace.digests(OUTPUTS) == before
 
 
@@ -85,10 +78,12 @@ def test_an_added_sentence_computes_its_own_block_only(kept_copy: Workspace) -> 
 def test_a_reordered_file_computes_nothing(kept_copy: Workspace) -> None:
     before = kept_copy.digests(TRANSFER)
     write_rows(kept_copy / "data/input/train.tsv", sentences()["train"][::-1])
-    run = kept_copy.dvc("repro", PRECOMPUTE).sound()
-    assert f"prepare@{TASK}" in run.stages
+    train = kept_copy.digests(f"data/tasks/{TASK}/train")
+    for stage in ("fetch_data", "prepare"):
+        kept_copy.stage(stage).sound()
     # The prepared rows came out the same, so DVC asks for no new outputs at all.
-    assert PRECOMPUTE not in run.stages
+    assert kept_copy.digests(f"data/tasks/{TASK}/train") == train
+    kept_copy.stage("augment").sound()
     assert kept_copy.digests(TRANSFER) == before
     kept_copy.forget(OUTPUTS)
     assert kept_copy.stage("precompute").sound().tally == (0, BOTH)
@@ -114,7 +109,7 @@ def test_another_teacher_shares_no_output_with_the_first(workspace: Workspace) -
 
 
 def test_outputs_of_another_transfer_set_are_not_trained_on(workspace: Workspace) -> None:
-    workspace.params(iterations(N_ITER + 1))
+    workspace.params(lambda params: params["tasks"][TASK]["augment"].update(n_iter=N_ITER + 1))
     workspace.stage("augment").sound()
     error = workspace.stage("train").error
     assert f"{SHARDS} output shards for {SHARDS + BLOCKS} input shards" in error

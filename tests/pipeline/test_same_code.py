@@ -17,6 +17,14 @@ def edit(workspace: Workspace, file: str, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
+def stages_of_other_code(workspace: Workspace) -> set[str]:
+    """Return the stages whose digests of code have changed, for which DVC runs them again."""
+    before = workspace.digests("data/fingerprints")
+    workspace.stage("fingerprint").sound()
+    after = workspace.digests("data/fingerprints")
+    return {Path(name).stem for name, digest in after.items() if before[name] != digest}
+
+
 @pytest.fixture
 def workspace(workspace: Workspace) -> Workspace:
     """Return the workspace with a copy of the library that tests can edit."""
@@ -60,8 +68,9 @@ def test_another_tagger_gives_other_tags(workspace: Workspace) -> None:
         "yield [token.tag_ or token.pos_ for token in doc]",
         'yield ["NN" for token in doc]',
     )
-    run = workspace.dvc("repro", f"prepare@{TASK}").sound()
-    assert run.stages == ["fingerprint", f"prepare@{TASK}"]
+    moved = stages_of_other_code(workspace)
+    assert "prepare" in moved and not {"fetch_data", "train", "evaluate"} & moved
+    workspace.stage("prepare").sound()
     tags = ShardSet.open(workspace / f"data/tasks/{TASK}/train").table()["tags"]
     assert set(pa.compute.list_flatten(tags).to_pylist()) == {"NN"}
 
@@ -69,11 +78,8 @@ def test_another_tagger_gives_other_tags(workspace: Workspace) -> None:
 def test_scores_follow_the_students_code(workspace: Workspace) -> None:
     with (workspace / "pipeline_lib/models/networks/student.py").open("a") as file:
         file.write("\nADDED = 1\n")
-    workspace.dvc("repro", "fingerprint").sound()
-    status = workspace.dvc("status", f"evaluate@{TASK}", f"measure_speed@{TASK}").sound().text
-    for stage in ("evaluate", "measure_speed"):
-        assert f"{stage}@{TASK}" in status
-        assert f"modified:           data/fingerprints/{stage}.json" in status
+    moved = stages_of_other_code(workspace)
+    assert {"train", "evaluate", "measure_speed"} <= moved and "prepare" not in moved
 
 
 def test_after_an_edited_docstring_nothing_runs_and_all_is_found(workspace: Workspace) -> None:
@@ -83,7 +89,7 @@ def test_after_an_edited_docstring_nothing_runs_and_all_is_found(workspace: Work
     for file in files:
         # The first line of each module is its docstring's.
         file.write_text(file.read_text().replace('"""', '"""Reworded. ', 1))
-    assert workspace.dvc("repro").sound().stages == ["fingerprint"]
+    assert stages_of_other_code(workspace) == set()
     # The store and the trained models find everything, too.
     stages = ("prepare", "finetune_teacher", "precompute", "train")
     runs = {stage: workspace.stage(stage).sound() for stage in stages}

@@ -10,7 +10,7 @@ from pipeline_lib.shards.columns import list_column, matrix
 from pipeline_lib.shards.shard_sets import read_shard, write_shard
 
 from .conftest import Finished
-from .workspace import BLOCKS, BOTH, N_ITER, OUTPUTS, SHARDS, STORE, TASK, Workspace, flip_byte, iterations
+from .workspace import BLOCKS, BOTH, N_ITER, OUTPUTS, SHARDS, STORE, TASK, Workspace, flip_byte
 
 PRECOMPUTE = f"precompute@{TASK}"
 
@@ -34,10 +34,8 @@ def test_a_damaged_entry_is_named(workspace: Workspace) -> None:
 def test_only_what_nothing_refers_to_is_cleared(workspace: Workspace) -> None:
     before = workspace.entries("logits")
     assert "logits" not in workspace.distill("store", "gc", "--days", "0").sound().text
-    workspace.params(iterations(N_ITER + 1))
-    workspace.dvc("repro", PRECOMPUTE).sound()
-    workspace.params(iterations(N_ITER))
-    workspace.dvc("repro", PRECOMPUTE).sound()
+    workspace.iterate(N_ITER + 1)
+    workspace.iterate(N_ITER)
     more = workspace.entries("logits") - before
     assert len(more) == BLOCKS
     shown = workspace.distill("store", "gc", "--days", "0").sound().text
@@ -46,19 +44,19 @@ def test_only_what_nothing_refers_to_is_cleared(workspace: Workspace) -> None:
     assert "logits" not in workspace.distill("store", "gc").sound().text
     workspace.distill("store", "gc", "--days", "0", "--yes").sound()
     assert workspace.entries("logits") == before
-    # Without DVC, whose own cache would bring the outputs back.
     assert workspace.stage("precompute").sound().tally == (0, BOTH)
 
 
 @pytest.mark.slow
 def test_what_a_tag_refers_to_is_kept(workspace: Workspace) -> None:
-    workspace.params(iterations(N_ITER + 1))
+    more = lambda number: lambda params: params["tasks"][TASK]["augment"].update(n_iter=number)  # noqa: E731
+    workspace.params(more(N_ITER + 1))
     workspace.dvc("repro", PRECOMPUTE).sound()
     workspace.command("git", "add", "dvc.lock").sound()
     name = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
     workspace.command("git", *name, "commit", "--quiet", "-m", "more").sound()
     workspace.command("git", "tag", "more").sound()
-    workspace.params(iterations(N_ITER))
+    workspace.params(more(N_ITER))
     workspace.dvc("repro", PRECOMPUTE).sound()
     text = workspace.distill("store", "gc", "--days", "0").sound().text
     assert "more" in text and "logits" not in text
@@ -71,8 +69,7 @@ def test_data_refill_an_empty_store(workspace: Workspace) -> None:
     assert f"{OUTPUTS}: {SHARDS - BLOCKS} shards taken, {BLOCKS} known" in text
     again = workspace.distill("store", "import").sound().text
     assert "0 shards taken" in again and not re.search(r"[1-9]\d* shards taken", again)
-    workspace.params(iterations(N_ITER + 1))
-    assert workspace.dvc("repro", PRECOMPUTE).sound().tally == (BLOCKS, BOTH)
+    assert workspace.iterate(N_ITER + 1).tally == (BLOCKS, BOTH)
 
 
 @pytest.mark.parametrize("part", ["code", "precision", "inputs"])
@@ -100,8 +97,7 @@ def test_outputs_of_other_code_are_adopted_if_rows_come_out_alike(workspace: Wor
     assert "--adopt takes it" in workspace.distill("store", "import").sound().text
     text = workspace.distill("store", "import", "--adopt").sound().text
     assert f"{OUTPUTS}: " in text and "shards taken" in text and "differ by" in text
-    workspace.params(iterations(N_ITER + 1))
-    assert workspace.dvc("repro", PRECOMPUTE).sound().tally == (BLOCKS, BOTH)
+    assert workspace.iterate(N_ITER + 1).tally == (BLOCKS, BOTH)
     manifest = json.loads((workspace / OUTPUTS / "manifest.json").read_text())
     adopted = ["adopted: rows computed again" in one["computed_on"] for one in manifest["shards"]]
     assert sum(adopted) == len(adopted) - BLOCKS

@@ -204,6 +204,12 @@ class Workspace:
         with path.open("w") as file:
             yaml.dump(values, file)
 
+    def iterate(self, number: int) -> Run:
+        """Set ``n_iter``, make the transfer sets of it, and have them answered."""
+        self.params(lambda params: params["tasks"][TASK]["augment"].update(n_iter=number))
+        self.stage("augment").sound()
+        return self.stage("precompute").sound()
+
     def digests(self, folder: str | Path) -> dict[str, str]:
         """Return the SHA-256 of every file below ``folder``, by relative path."""
         base = self.folder / folder
@@ -305,15 +311,6 @@ def flip_byte(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-
-
-def iterations(number: int) -> Callable[[Any], None]:
-    """Return the edit of params.yaml that sets ``n_iter``."""
-
-    def edit(params: Any) -> None:
-        params["tasks"][TASK]["augment"]["n_iter"] = number
-
-    return edit
 
 
 def write_params(path: Path) -> None:

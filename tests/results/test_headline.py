@@ -52,6 +52,83 @@ def regression() -> TaskScores:
     )
 
 
+SLOW = {"method": "bilstm_kd_ts", "forms": {"torch float32": made_up_form(99.44, 100_000_000)}, "not_timed": {}}
+HALF = made_up_method(0.5)["scores"]["dev"]
+HIDDEN = [(path, None) for path in ("floor/scores/test", "teachers/minilm/scores/test", "*/scores/test")]
+NOTHING = [(path, {"dev": None, "test": None}) for path in ("floor/scores", "teachers/minilm/scores", "*/scores")]
+
+
+@pytest.mark.parametrize(
+    ("scores", "speed", "text"),
+    [
+        (
+            made(),
+            made_up_speed(),
+            f"{QUALITY} On one core it answers 12,500 sentences per second (onnx-int8), the teacher 250 (onnx): 50 "
+            f"times as fast. It takes 3 MB on disk, the teacher 92 MB: 31 times as much. {AGREEMENT}",
+        ),
+        (made(), None, f"{QUALITY} {UNKNOWN_SPEED} {AGREEMENT}"),
+        # Timings of another student than the best.
+        (made(), made_up_speed(students={}), f"{QUALITY} {UNKNOWN_SPEED} {AGREEMENT}"),
+        (made(), made_up_speed(pair=True), "12,500 pairs per second (onnx-int8), the"),
+        (
+            made(),
+            made_up_speed(teachers={}),
+            "12,500 sentences per second (onnx-int8). It takes 3 MB on disk. The teacher was not timed. " + AGREEMENT,
+        ),
+        (
+            changed(made(), ("teachers/minilm/parameters", None)),
+            made_up_speed(teachers={}),
+            f"It takes 3 MB on disk. The teacher is no model that runs here. {AGREEMENT}",
+        ),
+        (
+            made(),
+            made_up_speed(students={"bilstm": SLOW}),
+            "99.4 sentences per second (torch float32), the teacher 250 (onnx): 0.4 times as fast. It takes 100 MB on "
+            "disk, the teacher 92 MB. ",
+        ),
+    ],
+)
+def test_quality_speed_size_and_agreement_are_told_in_this_order(
+    scores: TaskScores, speed: TaskSpeed | None, text: str
+) -> None:
+    assert text in told(scores, speed)
+
+
+@pytest.mark.parametrize(
+    ("scores", "text"),
+    [
+        (made(), f"{QUALITY} {AGREEMENT}"),
+        (made(bilstm=made_up_method(0.88)), "movies: student bilstm has an accuracy of 88.0 % on test (mean"),
+        # The student is chosen on dev, whatever test says.
+        (changed(made(), ("methods/bilstm/scores/test", HALF)), "bilstm_kd_ts, has an accuracy of 90.0 %"),
+        (changed(made(), ("methods/bilstm_kd_ts/scores/test", HALF)), "bilstm_kd_ts, has an accuracy of 50.0 %"),
+        (
+            changed(made(), *HIDDEN),
+            "has an accuracy of 90.0 % on dev, where it was chosen too (mean of 2 seeds); teacher minilm has 91.0 %. "
+            "The two agree on 92.0 % of dev.",
+        ),
+        (
+            changed(made(), *NOTHING, ("methods/bilstm/agreement", {"dev": 0.95, "test": 0.9})),
+            "movies: the student that agrees best with its teacher on dev, bilstm, was compared with teacher minilm "
+            "only: nothing is labelled. The two agree on 95.0 % of dev.",
+        ),
+        (
+            regression(),
+            "movies: the best student on dev, bilstm, has a Pearson correlation of 83.0 % on test; teacher minilm has "
+            "89.8 %. The scores of the two on test have a correlation of 92.0 %.",
+        ),
+        (
+            changed(made(), ("teachers/minilm/scores/test", None), ("*/agreement/test", None)),
+            "teacher minilm did not answer test.",
+        ),
+        (made().model_copy(update={"methods": {}, "steps": []}), "movies: no student has been evaluated."),
+    ],
+)
+def test_what_there_is_not_is_left_out_or_said(scores: TaskScores, text: str) -> None:
+    assert text in told(scores, made_up_speed(), timed=False)
+
+
 def test_further_splits_come_last() -> None:
     scores = with_split(made(), "test_b")
     scores = changed(
@@ -65,82 +142,12 @@ def test_further_splits_come_last() -> None:
     assert told(scores).endswith("On test_b it has 70.4 %; teacher minilm did not answer test_b.")
 
 
-def test_quality_speed_size_and_agreement_are_told_in_this_order() -> None:
-    assert told(made(), made_up_speed()) == (
-        f"{QUALITY} On one core it answers 12,500 sentences per second (onnx-int8), the teacher 250 (onnx): 50 times "
-        f"as fast. It takes 3 MB on disk, the teacher 92 MB: 31 times as much. {AGREEMENT}"
-    )
-
-
-def test_without_timings_only_these_are_left_out() -> None:
-    assert told(made(), made_up_speed(), timed=False) == f"{QUALITY} {AGREEMENT}"
-    assert told(made()) == f"{QUALITY} {UNKNOWN_SPEED} {AGREEMENT}"
-    # Timings of another student than the best.
-    assert told(made(), made_up_speed(students={})) == f"{QUALITY} {UNKNOWN_SPEED} {AGREEMENT}"
-
-
-def test_the_student_is_chosen_on_dev_whatever_test_says() -> None:
-    better = made_up_method(0.5)["scores"]["dev"]
-    scores = changed(made(), ("methods/bilstm/scores/test", better))
-    worse = changed(made(), ("methods/bilstm_kd_ts/scores/test", better))
-    assert "bilstm_kd_ts, has an accuracy of 90.0 %" in told(scores)
-    assert "bilstm_kd_ts, has an accuracy of 50.0 %" in told(worse)
-
-
 def test_of_equally_good_students_the_smallest_is_named() -> None:
     small = made_up_method(0.9) | {"parameters": {"without_embeddings": 1, "with_embeddings": 5_999_999}}
     scores = made(large=made_up_method(0.9), small=small, third=made_up_method(0.9))
     assert scores.best_on_dev() == "small"
     assert scores.best_on_dev(["large", "third"]) == "large"
     assert scores.best_on_dev([]) is None
-
-
-def test_a_single_student_is_not_called_the_best() -> None:
-    scores = made(bilstm=made_up_method(0.88))
-    assert told(scores).startswith("movies: student bilstm has an accuracy of 88.0 % on test (mean")
-
-
-def test_without_test_labels_dev_is_told_and_that_it_decided() -> None:
-    hidden = ("floor/scores/test", "teachers/minilm/scores/test", "*/scores/test")
-    text = told(changed(made(), *((path, None) for path in hidden)))
-    assert "has an accuracy of 90.0 % on dev, where it was chosen too (mean of 2 seeds)" in text
-    assert text.endswith("The two agree on 92.0 % of dev.")
-
-
-def test_where_nothing_is_labelled_agreement_decides_and_is_told() -> None:
-    none = {"dev": None, "test": None}
-    places = ("floor/scores", "teachers/minilm/scores", "*/scores")
-    scores = changed(made(), *((path, none) for path in places))
-    scores = changed(scores, ("methods/bilstm/agreement", {"dev": 0.95, "test": 0.9}))
-    assert told(scores, timed=False) == (
-        "movies: the student that agrees best with its teacher on dev, bilstm, was compared with "
-        "teacher minilm only: nothing is labelled. The two agree on 95.0 % of dev."
-    )
-
-
-def test_a_regression_has_correlations() -> None:
-    assert told(regression(), timed=False) == (
-        "movies: the best student on dev, bilstm, has a Pearson correlation of 83.0 % on test; "
-        "teacher minilm has 89.8 %. The scores of the two on test have a correlation of 92.0 %."
-    )
-
-
-def test_pairs_are_called_pairs() -> None:
-    assert "12,500 pairs per second (onnx-int8), the" in told(made(), made_up_speed(pair=True))
-
-
-@pytest.mark.parametrize(("runs", "why"), [(True, "was not timed"), (False, "is no model that runs here")])
-def test_a_teacher_without_timings_is_said_to_have_none(runs: bool, why: str) -> None:
-    scores = made() if runs else changed(made(), ("teachers/minilm/parameters", None))
-    text = told(scores, made_up_speed(teachers={}))
-    assert "12,500 sentences per second (onnx-int8). It takes 3 MB on disk." in text
-    assert text.endswith(f"The teacher {why}. {AGREEMENT}")
-
-
-def test_a_teacher_that_did_not_answer_the_split_has_no_score() -> None:
-    scores = changed(made(), ("teachers/minilm/scores/test", None), ("*/agreement/test", None))
-    text = told(scores, timed=False)
-    assert text.endswith("teacher minilm did not answer test.")
 
 
 def test_a_method_is_compared_with_its_own_teacher() -> None:
@@ -158,14 +165,6 @@ def test_a_method_is_compared_with_its_own_teacher() -> None:
     assert "teacher 1,340 MB: 447 times as much." in text
 
 
-def test_a_slower_and_larger_student_is_said_to_be_so() -> None:
-    forms = {"torch float32": made_up_form(99.44, 100_000_000)}
-    student = {"method": "bilstm_kd_ts", "forms": forms, "not_timed": {}}
-    text = told(made(), made_up_speed(students={"bilstm": student}))
-    assert "99.4 sentences per second (torch float32), the teacher 250 (onnx): 0.4 times as" in text
-    assert "It takes 100 MB on disk, the teacher 92 MB. " in text
-
-
 def test_an_accelerator_is_named_beside_one_core() -> None:
     speed = made_up_speed(accelerator="Fast GPU").model_dump()
     for kind, name, rate in (("teachers", "minilm", 9000.0), ("students", "bilstm", 90000.0)):
@@ -176,8 +175,3 @@ def test_an_accelerator_is_named_beside_one_core() -> None:
         "50 times as fast. On the Fast GPU it answers 90,000 sentences per second (torch float32), "
         "the teacher 9,000 (torch float32): 10 times as fast. It takes 3 MB"
     ) in text
-
-
-def test_a_task_without_students_says_so() -> None:
-    scores = made().model_copy(update={"methods": {}, "steps": []})
-    assert told(scores) == "movies: no student has been evaluated."

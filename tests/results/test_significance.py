@@ -87,8 +87,7 @@ def test_correlations_are_compared_too() -> None:
     assert found.low > 0
 
 
-@pytest.mark.parametrize("seeds", [2, 3, 5])
-@pytest.mark.parametrize("spread", [0.005, 0.010, 0.018])
+@pytest.mark.parametrize(("seeds", "spread"), [(2, 0.005), (2, 0.018), (3, 0.010), (5, 0.018)])
 def test_equal_systems_are_called_different_in_about_one_case_of_twenty(seeds: int, spread: float) -> None:
     """Equal on average; each training adds its own luck, ``spread`` in accuracy."""
     rng = np.random.default_rng([seeds, int(1000 * spread)])
@@ -114,9 +113,6 @@ def _trainings(rng: np.random.Generator, hardness: np.ndarray, seeds: int, sprea
 def test_holm_corrects_for_the_number_of_rows() -> None:
     found = holm({"a": 0.01, "b": 0.04, "c": 0.03, "one_seed": None})
     assert found == {"a": pytest.approx(0.03), "c": pytest.approx(0.06), "b": pytest.approx(0.06), "one_seed": None}
-
-
-def test_holm_of_nothing_is_nothing() -> None:
     assert holm({}) == {}
 
 

@@ -111,7 +111,6 @@ class TaskGuess:
             "split": self.split,
             "train_fraction": 1.0,
             "blocks": min(MAX_BLOCKS, max(2, self.contents[self.examples].table.num_rows // 1000)),
-            "lexicon": None,
             "augment": {"n_iter": n_iter, "cap": None},
         }
 

@@ -165,7 +165,7 @@ def test_metrics_and_the_class_of_f1() -> None:
 
 def test_splits_are_drawn_or_given() -> None:
     given = content(review=TEXTS, label=[0, 1] * 20)
-    assert about(given).split == {"dev": 0.2, "test": 0.2, "seed": 1}
+    assert about(given).split == {"dev": 0.2, "test": 0.2}
     with pytest.raises(PotstillError, match="--dev 0: learning rates"):
         about(given, dev=0.0)
     for wrong in ({"dev": 0.6, "test": 0.5}, {"text": ["label"], "label": "label"}):

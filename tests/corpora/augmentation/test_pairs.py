@@ -106,7 +106,6 @@ def test_a_pairs_key_knows_the_order_of_its_sentences(
             "positive": None,
             "split": None,
             "blocks": 1,
-            "lexicon": None,
             "train_fraction": 1.0,
             "augment": {"n_iter": 1, "cap": None},
         }

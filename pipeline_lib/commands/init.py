@@ -51,7 +51,6 @@ def init(
         Size, Option(help="Two small architectures, or just the fastest or the most accurate one.")
     ] = "small",
     leave_out: Annotated[bool, Option("--leave-out", help="Leave out odd rows, in a copy of the files.")] = False,
-    add: Annotated[bool, Option("--add", help="Keep the tasks that params.yaml has, and add this one.")] = False,
     no_scm: NoScm = False,
     force: Annotated[bool, Option("--force", help="Overwrite files that are in the way.")] = False,
     params: WrittenParams = PARAMS,
@@ -97,7 +96,7 @@ def init(
     default = find_profile("default")
     profile = proposal.profile_of(request.name, default)
     check_pipeline(Path("."), force)
-    if not (force or add):
+    if not force:
         keep_own_changes(params)
     base, console = read_values(default), SafeConsole()
     inspection = proposal.inspect_files(request, base, _ask)
@@ -110,12 +109,8 @@ def init(
         inspection = replace(inspection, leaves_out=True)
     proposed = proposal.propose(request, inspection, base, language_of(inspection))
     show_reading(console, inspection, base | proposed.sections)
-    if add:
-        profile, sections = _added(params, profile, base, proposed.sections, request.name)
-    else:
-        sections = proposed.sections
-    written = _profile_text(profile, sections, default)
-    _refuse_other(profile, written, force or add)
+    written = _profile_text(profile, proposed.sections, default)
+    _refuse_other(profile, written, force)
     files_written = [*proposed.placement.copies, *proposed.placement.tables]
     with taken_back([*files_written, profile, params]):
         proposed.placement.write(force)
@@ -158,26 +153,6 @@ def _check_teacher(teacher: "Chosen") -> None:
     of_kind = finished_faults if teacher.kind == "finished" else base_faults
     for fault in of_kind(teacher.path):
         raise PotstillError(f"--teacher {fault}")
-
-
-def _added(
-    params: Path, profile: Path, base: dict[str, Any], sections: dict[str, Any], task: str
-) -> tuple[Path, dict[str, Any]]:
-    """Return the profile of the present tasks and a new one, and its sections.
-
-    It is the profile that params.yaml was written from, if that is this workspace's own.
-    """
-    from pipeline_lib.commands.profile import profile_in_use
-    from pipeline_lib.onboarding.adding import with_task
-    from pipeline_lib.params.profiles import read_values
-
-    if not params.exists():
-        raise PotstillError(f"--add: there is no {params} to add to. Run this without --add.")
-    values = with_task(read_values(params), base | sections, task)
-    used = profile_in_use(params)
-    if used is not None and not used.is_absolute() and used.parent == profile.parent:
-        profile = used if used.stem != "default" else profile
-    return profile, {key: value for key, value in values.items() if value != base[key]}
 
 
 def _profile_text(profile: Path, sections: dict[str, Any], default: Path) -> str:

@@ -206,7 +206,7 @@ def source_texts(params: Params, name: str) -> Iterator[list[list[str]]] | None:
     paths = input_paths(task.source, Path(params.inputs), f"params.yaml: tasks.{name}.source")
     return (
         [batch.texts(column) for column in task.text]
-        for split, of_split in paths.items()
-        for path in of_split
+        for split, files in paths.items()
+        for path in files
         for batch in read_batches(path, task.text, (), read_options(task.source, split))
     )

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.kinds.classes import LabelMap
 from pipeline_lib.base.kinds.kind import MINUS_ONE, NO_VALUE, finite_number
-from pipeline_lib.base.kinds.scores import ScoreRange
 
 Labels = dict[str, Any]
 """``labels`` of a task in params.yaml."""
@@ -98,17 +96,6 @@ def metrics_of(kind: str, counts: Sequence[int]) -> tuple[list[str], int | None]
     if sum(counts) and max(counts) > _COMMON * sum(counts):
         return ["f1", "accuracy"], counts.index(min(counts)) if len(counts) == 2 else None
     return ["accuracy"], None
-
-
-def known_spelling(raw: str, meaning: LabelMap | ScoreRange) -> str:
-    """Return a label as the task spells it, if it differs in case alone, or is 1.0 for 1.
-
-    :param meaning: what the task's labels mean; a label that it does not know stays as it is.
-    """
-    if isinstance(meaning, ScoreRange) or meaning.classify(raw) is not None:
-        return raw
-    known = {_folded(value): value for value in meaning.values}
-    return known.get(_folded(raw), raw)
 
 
 def _folded(value: str) -> str:

@@ -107,8 +107,7 @@ def inspect_files(request: Request, base: Mapping[str, Any], ask: Ask) -> Inspec
     overrides = replace(request.overrides, teacher_kind=teacher.task_kind)
     understood = understand(contents, overrides, answered, ask)
     if teacher.task_kind not in (None, understood.kind):
-        if KINDS[teacher.task_kind].has_several or KINDS[understood.kind].has_several:
-            check_problem_type(read_config(teacher.path), teacher.path, understood.kind)
+        check_problem_type(read_config(teacher.path), teacher.path, understood.kind)
         raise PotstillError(
             f"--teacher {request.teacher}: its config.json is of a {teacher.task_kind} "
             f"({teacher.outputs} in num_labels or id2label), and the labels here are a "

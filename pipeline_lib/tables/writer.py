@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -203,11 +202,6 @@ def _harmless(table: "pa.Table") -> "pa.Table":
                 column = pc.if_else(is_formula, marked, column)
         columns[name] = column
     return pa.table(columns)
-
-
-def unmarked(text: str) -> str:
-    """Return a text without the apostrophe that :func:`_harmless` puts before a formula."""
-    return text[1:] if text[:1] == "'" and re.match(_FORMULA, text[1:]) else text
 
 
 def _plain(column: "pa.ChunkedArray") -> list[Any]:

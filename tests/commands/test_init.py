@@ -105,24 +105,6 @@ def test_pairs_get_students_that_start_from_an_encoder() -> None:
     rows = {name: row for name, row in params.methods.items() if row.start == "sra"}
     assert [*rows] == ["bilstm_sra", "bilstm_sra_kd", "bilstm_sra_kd_ts"]
     assert {row.baseline for row in rows.values()} == {None, "bilstm_sra"}
-    # A second task, of single sentences, takes nothing from it.
-    write_reviews(Path("reviews.csv"))
-    distill("init", "reviews.csv", "--add")
-    params = load_params()
-    assert params.encoders["sra"] == encoder
-    assert not [row for row in params.methods_of("reviews").values() if row.start == "sra"]
-
-
-def test_pairs_added_to_a_task_of_sentences_have_an_encoder_of_their_own() -> None:
-    write_reviews(Path("reviews.csv"))
-    distill("init", "reviews.csv")
-    assert load_params().wikipedia is None
-    write_pairs(Path("mine/closeness"))
-    distill("init", "mine/closeness", "--add")
-    params = load_params()
-    assert params.wikipedia.sentences == 6000
-    assert [row.tasks for row in params.encoders.values()] == [{"closeness": "original"}]
-    assert len(params.methods_of("closeness")) == 8 and len(params.methods_of("reviews")) == 5
 
 
 def test_training_rows_that_end_early_as_some_of_qqps(fails: Fails) -> None:

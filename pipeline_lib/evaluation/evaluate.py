@@ -18,7 +18,7 @@ from pipeline_lib.base.text import Text
 from pipeline_lib.evaluation.heldout import Heldout, read_heldout, shared_texts, training_labels
 from pipeline_lib.evaluation.scores import task_scores
 from pipeline_lib.evaluation.systems import System
-from pipeline_lib.models.checks import check_names, require_model
+from pipeline_lib.models.folders import check_names, require_model
 from pipeline_lib.params import Method, Params
 from pipeline_lib.results.schema import ParameterCounts, Source, TaskScores, Training
 from pipeline_lib.shards.columns import list_column, matrix
@@ -180,7 +180,7 @@ def _load(run: StudentRun) -> "Student":
 
 
 def _parameters(student: "Student") -> dict[str, int]:
-    from pipeline_lib.models.parameter_counts import parameter_counts
+    from pipeline_lib.models.weights import parameter_counts
 
     return parameter_counts(student)
 

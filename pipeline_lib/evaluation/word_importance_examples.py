@@ -18,8 +18,8 @@ from pipeline_lib.base.kinds import KINDS, label_array
 from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import Text
+from pipeline_lib.models.folders import Predict, temperature_of
 from pipeline_lib.models.serving import open_teacher, student_in_use
-from pipeline_lib.models.students.folders import Predict, temperature_of
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.word_importance import (
     Importance,

@@ -18,10 +18,9 @@ from pipeline_lib.base.text import Text, as_utf8
 from pipeline_lib.exports.contents import ENCODERS, STUDENTS, Content, require_content
 from pipeline_lib.exports.folders import form_of
 from pipeline_lib.exports.numpy_student import Predictions
-from pipeline_lib.models.loaded_weights import check_finite
-from pipeline_lib.models.students.folders import Predict, finite, scaled, temperature_of
-from pipeline_lib.models.students.tokenise import known_words
-from pipeline_lib.models.students.unknown_words import KnownWords
+from pipeline_lib.models.folders import Predict, finite, scaled, temperature_of
+from pipeline_lib.models.students.tokenise import KnownWords, known_words
+from pipeline_lib.models.weights import check_finite
 
 if TYPE_CHECKING:
     from pipeline_lib.shards.shard_sets import ShardSet

@@ -19,8 +19,7 @@ from pipeline_lib.base.kinds.probabilities import threshold_at
 from pipeline_lib.base.layout import StudentPlace, student_place
 from pipeline_lib.base.model_config import position_count
 from pipeline_lib.base.text import MASK, Text
-from pipeline_lib.models.checks import check_names, require_model
-from pipeline_lib.models.students.folders import Predict, finite, scaled, temperature_of
+from pipeline_lib.models.folders import Predict, check_names, finite, require_model, scaled, temperature_of
 from pipeline_lib.models.teacher import Teacher, load_teacher
 from pipeline_lib.params import Params
 from pipeline_lib.shards.columns import matrix

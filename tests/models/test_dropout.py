@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from pipeline_lib.models.networks.dropout import Dropout, dropout, replace_dropout
+from pipeline_lib.models.networks.layers import Dropout, dropout, replace_dropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])

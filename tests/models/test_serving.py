@@ -10,8 +10,8 @@ import pytest
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout, StudentPlace, student_place
+from pipeline_lib.models.folders import scaled, temperature_of
 from pipeline_lib.models.serving import Router, baseline_of, teacher_of, threshold_of
-from pipeline_lib.models.students.folders import scaled, temperature_of
 from pipeline_lib.params import load_params
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.shard_sets import write_shard

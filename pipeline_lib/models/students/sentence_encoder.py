@@ -1,7 +1,8 @@
-"""Standalone sentence encoders: saving, loading, and encoding sentences."""
+"""Standalone sentence encoders: saving, loading and encoding sentences, and the record of their target vectors."""
 
+import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,17 +19,47 @@ from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import atomic_path, read_record, write_json
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import MASK
-from pipeline_lib.models.loaded_weights import check_finite
+from pipeline_lib.models.folders import ENCODER_TYPE, MODEL_TYPE
 from pipeline_lib.models.networks.encoders import build_encoder
-from pipeline_lib.models.students.folders import ENCODER_TYPE, MODEL_TYPE
 from pipeline_lib.models.students.student import attend_quickly, load_student, quick_batch, quick_threads
 from pipeline_lib.models.students.tokenise import load_tokenizer, numbering, read_tokenizer, write_tokenizer
+from pipeline_lib.models.weights import check_finite
 from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences, to_device
+
+RECORD, MEAN = "targets.json", "mean.npy"
+
+
+@dataclass(frozen=True)
+class Targets:
+    """A model's sentence vectors, as the target of an encoder.
+
+    :ivar model: SHA-256 over its weights, configuration and tokenizer, or over the vectors if they
+        came from files; :ivar pooling: cls, mean or pooler; :ivar max_length: the limit on a
+        sentence's word pieces; both are None for vectors from files.
+    :ivar mean: what was subtracted from the vectors, float32 (width,); None: nothing.
+    """
+
+    model: str
+    pooling: str | None
+    max_length: int | None
+    mean: np.ndarray | None
+
+    def save(self, folder: Path) -> None:
+        """Write the record, and the mean if there is one, into an encoder's folder."""
+        record = asdict(self) | {"mean": None}
+        if self.mean is not None:
+            sink = io.BytesIO()
+            np.save(sink, self.mean.astype(np.float32))
+            with atomic_path(folder / MEAN) as temporary:
+                temporary.write_bytes(sink.getvalue())
+            record["mean"] = MEAN
+        write_json(folder / RECORD, record)
+
 
 PREFIX = "encoder."
 """Of the stored tensors' names, as in :mod:`pipeline_lib.models.students.huggingface`."""

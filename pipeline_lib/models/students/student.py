@@ -19,14 +19,13 @@ from pipeline_lib.base.files import atomic_path, read_record, write_json
 from pipeline_lib.base.kinds import kind_of_model, stated_kind
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
-from pipeline_lib.models.loaded_weights import check_finite
-from pipeline_lib.models.networks.dropout import replace_dropout
+from pipeline_lib.models.folders import MODEL_TYPE
 from pipeline_lib.models.networks.encoders import ENCODERS
+from pipeline_lib.models.networks.layers import replace_dropout
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.models.networks.transformer import PretrainedLayers
-from pipeline_lib.models.parameter_counts import count_parameters
-from pipeline_lib.models.students.folders import MODEL_TYPE
 from pipeline_lib.models.students.tokenise import Reader, read_tokenizer, write_tokenizer
+from pipeline_lib.models.weights import check_finite, count_parameters
 from pipeline_lib.params import StudentSettings, register_settings, student_settings
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.pieces import Pieces

@@ -15,9 +15,9 @@ import torch
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.kinds import KINDS, kind_of
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.models.fitting import check_fits
 from pipeline_lib.models.networks.encoders import ENCODERS
-from pipeline_lib.models.networks.joint import JointNetwork
-from pipeline_lib.models.students.check_student import check_fits
+from pipeline_lib.models.networks.imitation import JointNetwork
 from pipeline_lib.models.students.student import attend_quickly, predict_sentences, save_student
 from pipeline_lib.models.students.vocabulary import vector_source, write_vocabulary
 from pipeline_lib.params import JOINT_OBJECTIVE, Joint, Optimiser, Params, StudentSettings

@@ -22,9 +22,9 @@ from pipeline_lib.base.processor import computed_on
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.networks.attention import use_training_attention
-from pipeline_lib.models.networks.dropout import replace_dropout
-from pipeline_lib.models.parameter_counts import parameter_counts
+from pipeline_lib.models.networks.layers import replace_dropout
 from pipeline_lib.models.teacher import Teacher, digest_model, load_classifier, load_teacher
+from pipeline_lib.models.weights import parameter_counts
 from pipeline_lib.params import Params, Select, Task, Tuning
 from pipeline_lib.shards.columns import texts
 from pipeline_lib.shards.fingerprint import code_outside

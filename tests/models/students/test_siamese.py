@@ -15,10 +15,10 @@ import pipeline_lib.models.students.huggingface  # noqa: F401  registers the stu
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.exports.onnx.exporter import export_onnx
 from pipeline_lib.exports.onnx.student import load_onnx_student
-from pipeline_lib.models.networks.joint import JointNetwork
+from pipeline_lib.models.fitting import check_fits
+from pipeline_lib.models.networks.imitation import JointNetwork
 from pipeline_lib.models.networks.student import ENCODED, StudentNetwork
 from pipeline_lib.models.students import student as student_module
-from pipeline_lib.models.students.check_student import check_fits
 from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
 from pipeline_lib.models.students.student import Student, attend_quickly, load_student, save_student
 from pipeline_lib.params import StudentSettings, student_settings

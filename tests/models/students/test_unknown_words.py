@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline_lib.base.text import MASK
-from pipeline_lib.models.students.unknown_words import KnownWords
+from pipeline_lib.models.students.tokenise import KnownWords
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 
 TOKENIZER = build_tokenizer(["a", "good", "film", ".", "2"], lowercase=True)

@@ -37,7 +37,7 @@ from pipeline_lib.models.networks.layers import inside, model_inputs, replace_dr
 from pipeline_lib.models.teacher import Teacher, load_classifier
 from pipeline_lib.params import Task, load_params
 from pipeline_lib.shards.training_records import Settings
-from pipeline_lib.training.label_scale import scale_of
+from pipeline_lib.training.dev_scores import scale_of
 from pipeline_lib.training.loop import Batch, fit
 from pipeline_lib.training.teachers.finetuning import Data, TaskTeacher, output_layer
 

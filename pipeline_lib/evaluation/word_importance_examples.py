@@ -34,8 +34,8 @@ from pipeline_lib.results.diagrams import read_predictions
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.shards.columns import matrix, texts
 from pipeline_lib.shards.fingerprint import code_fingerprint
-from pipeline_lib.shards.kept import kept_json
 from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.store import kept_json
 
 EACH = 3
 """Rows on which distillation helped, and rows on which it hurt."""

@@ -74,13 +74,8 @@ def temperature_of(folder: Path) -> float:
     return 1.0 if scores is None else float(scores)
 
 
-def scaled(predict: Predict, temperature: float) -> Predict:
-    """Return the function with its logits divided by the temperature."""
+def served(folder: Path, predict: Predict, temperature: float = 1.0) -> Predict:
+    """Return the function of the model in ``folder``, divided by a temperature, with an error instead of NaN."""
     if temperature == 1.0:
-        return predict
-    return lambda texts: predict(texts) / temperature
-
-
-def finite(folder: Path, predict: Predict) -> Predict:
-    """Return the function of the model in ``folder``, raising an error instead of NaN."""
-    return lambda texts: check_outputs(folder, predict(texts))
+        return lambda texts: check_outputs(folder, predict(texts))
+    return lambda texts: check_outputs(folder, predict(texts) / temperature)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.shards.kept import kept_json, kept_table
+from pipeline_lib.shards.store import kept_json, kept_table
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline_lib.shards.seen_keys import SeenKeys
+from pipeline_lib.base.hashing import SeenKeys
 
 
 @pytest.mark.parametrize("batch", [1, 7, 100, 5000])

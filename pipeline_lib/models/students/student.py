@@ -168,19 +168,23 @@ def save_student(folder: Path, model: StudentNetwork, tokenizer: Tokenizer | Pie
     write_json(folder / "config.json", config)
 
 
+@contextmanager
+def opening(folder: Path, what: str, remedy: str) -> Iterator[None]:
+    """Check the seal of a model's folder; within the block, word what is missing or damaged in one way."""
+    check_sealed(folder)
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, PotstillError) as error:
+        raise PotstillError(f"{folder}: {what} ({reason_of(error)}). {remedy}") from error
+
+
 def load_student(folder: Path | str, device: torch.device | str = "cpu") -> Student:
     """Load a trained student."""
     folder = Path(folder)
-    check_sealed(folder)
-    try:
+    with opening(folder, "not a trained student", "Train it with `dvc repro`, or give a folder below data/students."):
         model = StudentNetwork(_config(read_record(folder / "config.json")))
         model.load_state_dict(load_file(folder / "model.safetensors"))
         tokenizer = read_tokenizer(folder, model.config.settings.reads)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, PotstillError) as error:
-        raise PotstillError(
-            f"{folder}: not a trained student ({reason_of(error)}). Train it with "
-            "`dvc repro`, or give a folder below data/students."
-        ) from error
     check_finite(folder, dict(model.named_parameters()))
     attend_quickly(model.to(device).eval(), training=False)
     return Student(model, tokenizer, torch.device(device))

@@ -131,6 +131,11 @@ class Reader:
         first, second = zip(*texts, strict=True)
         return replace(self._encode(first), second=self._encode(second))
 
+    @property
+    def words(self) -> KnownWords:
+        """The words that it knows."""
+        return known_words(self.tokenizer, self.max_words)
+
     def _encode(self, texts: Sequence[Text]) -> Sentences:
         return self._words.number(texts, self.max_words)
 

@@ -19,7 +19,7 @@ from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.networks.imitation import Imitation
 from pipeline_lib.models.students.student import attend_quickly
 from pipeline_lib.params import BERT, GeneralEncoder, Optimiser, Params
-from pipeline_lib.shards.references import SetReference
+from pipeline_lib.shards.shard_sets import SetReference
 from pipeline_lib.shards.training_records import EncoderRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.pieces import Pieces

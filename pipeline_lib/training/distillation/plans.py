@@ -16,8 +16,7 @@ from pipeline_lib.base.kinds import kind_of
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.fitting import check_beside, check_fits, check_positions, check_width
 from pipeline_lib.params import STARTS, AnyStudent, Method, Objective, Optimiser, Params, holds_students
-from pipeline_lib.shards.references import SetReference
-from pipeline_lib.shards.shard_sets import check_answers, read_manifest
+from pipeline_lib.shards.shard_sets import SetReference, check_answers, read_manifest
 
 
 class ModelReference(BaseModel):

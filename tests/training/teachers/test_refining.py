@@ -18,8 +18,7 @@ from pipeline_lib.base.kinds.calibration import log_losses
 from pipeline_lib.models.teacher import Teacher, digest_model, load_teacher
 from pipeline_lib.params import FineTuning, Refining, Task
 from pipeline_lib.shards.engine.local import LocalEngine
-from pipeline_lib.shards.references import SetReference
-from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.shard_sets import Manifest, SetReference, schema_of, write_manifest, write_shard
 from pipeline_lib.shards.training_records import TasksRecord, TunedTeacherRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.training import loop

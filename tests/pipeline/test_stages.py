@@ -11,9 +11,9 @@ from ruamel.yaml import YAML
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import check_params
 from pipeline_lib.stages.fingerprint import remove_other_rows
-from tests.archives import write_files
 from tests.corpora.wikipedia.wikis import wikipedia, write_dump
-from tests.pretrained import write_model
+from tests.kit.archives import write_files
+from tests.kit.pretrained import write_model
 from tests.tour import TOUR
 
 from .workspace import small_params

@@ -33,12 +33,11 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.corpora.tasks.labelled import read_examples
 from pipeline_lib.corpora.tasks.preparation import split_tables
 from pipeline_lib.models.networks.attention import use_training_attention
-from pipeline_lib.models.networks.dropout import replace_dropout
-from pipeline_lib.models.networks.inputs import inside, model_inputs
+from pipeline_lib.models.networks.layers import inside, model_inputs, replace_dropout
 from pipeline_lib.models.teacher import Teacher, load_classifier
 from pipeline_lib.params import Task, load_params
 from pipeline_lib.shards.training_records import Settings
-from pipeline_lib.training.label_scale import scale_of
+from pipeline_lib.training.dev_scores import scale_of
 from pipeline_lib.training.loop import Batch, fit
 from pipeline_lib.training.teachers.finetuning import Data, TaskTeacher, output_layer
 

@@ -12,7 +12,7 @@ import torch
 from harness import mean_encoder, write_classifier
 
 from pipeline_lib.base.devices import DTYPES, resolve_batch_tokens, resolve_precision
-from pipeline_lib.models.networks.inputs import inside, model_inputs
+from pipeline_lib.models.networks.layers import inside, model_inputs
 from pipeline_lib.models.students.sentence_encoder import SentenceEncoder
 from pipeline_lib.models.students.student import Student
 from pipeline_lib.models.students.vocabulary import build_tokenizer

@@ -15,8 +15,7 @@ from training_peers import Peer, student_peer, teacher_peer
 from pipeline_lib.base.devices import resolve_training_precision
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.networks.attention import use_training_attention
-from pipeline_lib.models.networks.dropout import replace_dropout
-from pipeline_lib.models.networks.inputs import model_inputs
+from pipeline_lib.models.networks.layers import model_inputs, replace_dropout
 from pipeline_lib.models.teacher import load_classifier
 from pipeline_lib.params import Params
 from pipeline_lib.text.pieces import Pieces

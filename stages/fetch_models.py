@@ -14,7 +14,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.terminal import say
-from pipeline_lib.models.loadable import loading_faults
+from pipeline_lib.models.fitting import loading_faults
 from pipeline_lib.params import Params, SentenceVectorFiles, load_params
 from pipeline_lib.sources.files import existing_file, fetch_vectors, write_source
 from pipeline_lib.sources.models import fetch_models

@@ -21,8 +21,8 @@ from pipeline_lib.base.files import fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.terminal import say
 from pipeline_lib.params import Params, load_params
-from pipeline_lib.shards.kept import kept_json
 from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.store import kept_json
 from pipeline_lib.shards.training_records import TeacherRecord
 from pipeline_lib.shards.training_texts import training_texts
 

@@ -38,7 +38,7 @@ def checked_summary(params: Path) -> list[str]:
     """Check a parameter file and the files it names; return what would be trained."""
     from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.base.layout import Layout
-    from pipeline_lib.models.students.check_student import student_faults
+    from pipeline_lib.models.fitting import student_faults
     from pipeline_lib.params import load_params
     from pipeline_lib.sources.preflight import format_faults, model_faults
 
@@ -67,7 +67,7 @@ def local_model_faults(params: "Params") -> list[str]:
     if not any(file.is_model for file in params.input_files()):
         return []
     # Imported only if there is something to load: `distill check` should answer at once.
-    from pipeline_lib.models.loadable import loading_faults
+    from pipeline_lib.models.fitting import loading_faults
 
     return loading_faults(params)
 

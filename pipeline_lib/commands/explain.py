@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text as Cell
 
     from pipeline_lib.base.text import Text as Sentences
-    from pipeline_lib.models.students.folders import Predict
+    from pipeline_lib.models.folders import Predict
     from pipeline_lib.models.students.student import Student
     from pipeline_lib.models.word_importance import Importance
 
@@ -48,7 +48,7 @@ def explain(
     what a model reads changes nothing.
     """
     from pipeline_lib.base.console import SafeConsole
-    from pipeline_lib.models.checks import require_model
+    from pipeline_lib.models.folders import require_model
     from pipeline_lib.models.students.student import load_student
     from pipeline_lib.models.word_importance import as_json as json_of
     from pipeline_lib.models.word_importance import word_importance

@@ -33,7 +33,7 @@ def export(
     answers of `distill predict`, without this library. README.md in OUT is the model card: scores,
     calibration, data, licences, limits. Upload the folder with `hf upload NAME OUT`.
     """
-    from pipeline_lib.models.checks import require_model
+    from pipeline_lib.models.folders import require_model
 
     require_model(model)
     say(f"{out}: {to}, {_writer(to)(model, out)}")

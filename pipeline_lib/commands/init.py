@@ -146,7 +146,7 @@ def _check_teacher(teacher: "Chosen") -> None:
     """Check that a user's own model can be loaded, before anything is written."""
     if teacher.path is None or not teacher.path.is_dir():
         return
-    from pipeline_lib.models.loadable import base_faults, finished_faults
+    from pipeline_lib.models.fitting import base_faults, finished_faults
     from pipeline_lib.sources.models import check_model
 
     check_model(teacher.path, f"--teacher {teacher.path}")

@@ -14,7 +14,7 @@ from pipeline_lib.base.text import as_utf8
 from pipeline_lib.commands.options import Device, Encoding, Index, Quoted, input_path, read_options
 
 if TYPE_CHECKING:
-    from pipeline_lib.models.students.unknown_words import KnownWords
+    from pipeline_lib.models.students.tokenise import KnownWords
     from pipeline_lib.retrieval.index import Index as OpenIndex
     from pipeline_lib.retrieval.search import Hit
     from pipeline_lib.retrieval.sentence_rows import Rows

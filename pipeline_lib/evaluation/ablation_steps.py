@@ -7,7 +7,7 @@ one thing, the gain is due to that thing.
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline_lib.evaluation.systems import System
+from pipeline_lib.evaluation.heldout import System
 from pipeline_lib.params import Method
 from pipeline_lib.results.schema import Changed
 

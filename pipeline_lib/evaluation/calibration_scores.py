@@ -9,9 +9,8 @@ import numpy as np
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.kinds.calibration import best_temperature
 from pipeline_lib.base.kinds.probabilities import answered
-from pipeline_lib.evaluation.heldout import Heldout
+from pipeline_lib.evaluation.heldout import Heldout, System
 from pipeline_lib.evaluation.routing import Routed
-from pipeline_lib.evaluation.systems import System
 from pipeline_lib.params import Task
 from pipeline_lib.results.schema import Gain, MethodDetails, ParameterCounts, Routing, SeedScores, TeacherDetails
 from pipeline_lib.results.significance import COMPARISON, Difference, compare_samples, holm

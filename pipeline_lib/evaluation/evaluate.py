@@ -15,18 +15,17 @@ from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.seals import SEAL
 from pipeline_lib.base.text import Text
-from pipeline_lib.evaluation.heldout import Heldout, read_heldout, shared_texts, training_labels
+from pipeline_lib.evaluation.heldout import Heldout, System, read_heldout, shared_texts, training_labels
 from pipeline_lib.evaluation.scores import task_scores
-from pipeline_lib.evaluation.systems import System
-from pipeline_lib.models.checks import check_names, require_model
+from pipeline_lib.models.folders import check_names, require_model
 from pipeline_lib.params import Method, Params
 from pipeline_lib.results.schema import ParameterCounts, Source, TaskScores, Training
 from pipeline_lib.shards.columns import list_column, matrix
 from pipeline_lib.shards.engine import make_engine
 from pipeline_lib.shards.engine.protocol import Report
 from pipeline_lib.shards.fingerprint import training_code
-from pipeline_lib.shards.kept import kept_json, kept_table
 from pipeline_lib.shards.shard_sets import read_manifest, write_shard
+from pipeline_lib.shards.store import kept_json, kept_table
 from pipeline_lib.shards.training_records import LabelsRecord, ModelRecord, SearchRecord, StudentRecord, TeacherRecord
 
 if TYPE_CHECKING:
@@ -180,7 +179,7 @@ def _load(run: StudentRun) -> "Student":
 
 
 def _parameters(student: "Student") -> dict[str, int]:
-    from pipeline_lib.models.parameter_counts import parameter_counts
+    from pipeline_lib.models.weights import parameter_counts
 
     return parameter_counts(student)
 

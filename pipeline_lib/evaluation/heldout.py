@@ -1,4 +1,4 @@
-"""The held-out splits of a task: texts, labels, and the teachers' logits for them."""
+"""Held-out answers to score: those of one task's systems, a method's trained students each."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,6 +10,8 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import label_array
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import Text
+from pipeline_lib.params import Method
+from pipeline_lib.results.schema import ParameterCounts, Source, Training
 from pipeline_lib.shards.columns import matrix, texts
 from pipeline_lib.shards.shard_sets import ShardSet, check_answers, read_manifest
 
@@ -83,3 +85,18 @@ def training_labels(layout: Layout, task: str) -> np.ndarray:
     """Return the training set's labels, int64 or float32, without hidden ones."""
     column = ShardSet.open(layout.split(task, "train")).table()["label"]
     return label_array(column.drop_null())
+
+
+@dataclass(frozen=True)
+class System:
+    """One method's trained students, and the teacher that they are compared with.
+
+    ``logits`` holds, by split and seed, float32 of shape (rows, classes).
+    """
+
+    method: Method
+    teacher: str
+    learned_from: Source
+    logits: dict[str, dict[int, np.ndarray]]
+    parameters: ParameterCounts
+    training: Training

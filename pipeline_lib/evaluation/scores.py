@@ -12,8 +12,7 @@ from pipeline_lib.base.kinds import KINDS, score
 from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.evaluation.ablation_steps import previous
 from pipeline_lib.evaluation.calibration_scores import DetailScorer
-from pipeline_lib.evaluation.heldout import Heldout
-from pipeline_lib.evaluation.systems import System
+from pipeline_lib.evaluation.heldout import Heldout, System
 from pipeline_lib.params import Task
 from pipeline_lib.results.schema import (
     Floor,

@@ -18,8 +18,8 @@ from pipeline_lib.base.kinds import KINDS, label_array
 from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import Text
+from pipeline_lib.models.folders import Predict, temperature_of
 from pipeline_lib.models.serving import open_teacher, student_in_use
-from pipeline_lib.models.students.folders import Predict, temperature_of
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.word_importance import (
     Importance,
@@ -34,8 +34,8 @@ from pipeline_lib.results.diagrams import read_predictions
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.shards.columns import matrix, texts
 from pipeline_lib.shards.fingerprint import code_fingerprint
-from pipeline_lib.shards.kept import kept_json
 from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.store import kept_json
 
 EACH = 3
 """Rows on which distillation helped, and rows on which it hurt."""

@@ -7,7 +7,7 @@ from typing import Any
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.exports.folders import CONFIG, FORM
-from pipeline_lib.models.students.folders import ENCODER_TYPE, MODEL_TYPE
+from pipeline_lib.models.folders import ENCODER_TYPE, MODEL_TYPE
 
 
 class Content(StrEnum):

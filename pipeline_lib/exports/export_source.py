@@ -10,9 +10,8 @@ import torch
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_record
 from pipeline_lib.base.kinds import kind_of_model
-from pipeline_lib.models.checks import check_outputs
+from pipeline_lib.models.folders import ENCODER_TYPE, check_outputs, temperature_of
 from pipeline_lib.models.networks.student import StudentNetwork
-from pipeline_lib.models.students.folders import ENCODER_TYPE, temperature_of
 from pipeline_lib.models.students.sentence_encoder import encode_sentences, load_encoder
 from pipeline_lib.models.students.student import load_student, predict_sentences
 from pipeline_lib.models.students.tokenise import Reader

@@ -1,25 +1,26 @@
 """What exported folders share: the configuration, and a tokenizer that truncates and pads."""
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from tokenizers import Tokenizer
+from tokenizers import Regex, Tokenizer
+from tokenizers.pre_tokenizers import PreTokenizer, Split
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path, copy_file, read_record, write_json
 from pipeline_lib.base.text import MASK
-from pipeline_lib.exports.portable_words import make_portable, make_quick
 from pipeline_lib.models import networks
 from pipeline_lib.models.students.tokenise import PAD, Reader, read_tokenizer, save_tokenizer
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import PAD_ID
+from pipeline_lib.text.words import UNSPACED, word_splitter
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from pipeline_lib.params.students import Reads
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 FORM = "form"
@@ -86,19 +87,11 @@ def exported_reader(folder: Path, config: Mapping[str, Any]) -> Reader:
     :param config: the folder's configuration.
     :raises ValueError: if there is no tokenizer, or it is damaged.
     """
-    reads = config.get(READS) or _reads(config["architecture"])
-    tokenizer = read_tokenizer(folder, reads)
+    tokenizer = read_tokenizer(folder, config[READS])
     if isinstance(tokenizer, Tokenizer):
         tokenizer.no_padding()
         make_quick(tokenizer)
-    return Reader(tokenizer, reads, config["architecture"]["max_words"], config.get("pair", False))
-
-
-def _reads(architecture: dict[str, Any]) -> "Reads":
-    # Folders exported before the key existed do not have it; importing params takes longer.
-    from pipeline_lib.params import student_settings
-
-    return student_settings(architecture).reads
+    return Reader(tokenizer, config[READS], config["architecture"]["max_words"], config.get("pair", False))
 
 
 def padding_number(tokenizer: Tokenizer | Pieces) -> int:
@@ -122,3 +115,39 @@ def write_config(out: Path, config: Mapping[str, Any], form: str, **more: Any) -
     """
     kind = {"model_type": f"{config['model_type']}_{form.replace('-', '_')}", FORM: form}
     write_json(out / CONFIG, {**config, **kind, **more})
+
+
+_WORD = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}²³¹¼½¾"
+"""What the tokenizers library takes for ``\\w`` and for a space, spelled out."""
+_SPACE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_SPACED = rf"(?:(?![{''.join(UNSPACED.values())}])[{_WORD}])"
+_NOT = rf"[nN]['’][tT](?![{_WORD}])"
+PORTABLE = (
+    r"\[MASK\]"
+    rf"|{_NOT}|['’](?:[sSſ]|[mM]|[dD]|[rR][eE]|[vV][eE]|[lL][lL])(?![{_WORD}])"
+    rf"|{_SPACED}+?(?={_NOT})"
+    rf"|\p{{Nd}}+(?:[.,]\p{{Nd}}+)*|[{''.join(UNSPACED.values())}]\p{{M}}*|{_SPACED}+"
+    rf"|\.{{2,}}|[^{_WORD}{_SPACE}]"
+)
+
+
+@cache
+def portable_splitter() -> PreTokenizer:
+    """Return a splitter that is equivalent to :func:`~pipeline_lib.text.words.word_splitter`."""
+    return Split(Regex(PORTABLE), behavior="removed", invert=True)
+
+
+def make_portable(tokenizer: Tokenizer) -> None:
+    """Make a tokenizer split by the portable pattern, if it splits by the project's."""
+    _exchange(tokenizer, word_splitter(), portable_splitter())
+
+
+def make_quick(tokenizer: Tokenizer) -> None:
+    """Make it split by the project's pattern again, for which there are faster implementations."""
+    _exchange(tokenizer, portable_splitter(), word_splitter())
+
+
+def _exchange(tokenizer: Tokenizer, old: PreTokenizer, new: PreTokenizer) -> None:
+    current = tokenizer.pre_tokenizer
+    if current is not None and current.__getstate__() == old.__getstate__():
+        tokenizer.pre_tokenizer = new

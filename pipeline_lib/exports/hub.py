@@ -23,7 +23,7 @@ from pipeline_lib.exports.folders import (
     require_own_code,
     unknown_number,
 )
-from pipeline_lib.models.students.folders import ENCODER_TYPE, TEMPERATURE, temperature_of
+from pipeline_lib.models.folders import ENCODER_TYPE, TEMPERATURE, temperature_of
 from pipeline_lib.models.students.student import Student, load_student
 from pipeline_lib.text.pieces import SEGMENTS, Pieces
 

@@ -17,13 +17,13 @@ from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text, as_utf8
 from pipeline_lib.exports.contents import ENCODERS, STUDENTS, Content, require_content
 from pipeline_lib.exports.folders import form_of
-from pipeline_lib.exports.numpy_student import Predictions
-from pipeline_lib.models.loaded_weights import check_finite
-from pipeline_lib.models.students.folders import Predict, finite, scaled, temperature_of
-from pipeline_lib.models.students.tokenise import known_words
-from pipeline_lib.models.students.unknown_words import KnownWords
+from pipeline_lib.exports.numpy_student import Predictions, Student
+from pipeline_lib.models.folders import Predict, served, temperature_of
+from pipeline_lib.models.students.tokenise import KnownWords
+from pipeline_lib.models.weights import check_finite
 
 if TYPE_CHECKING:
+    from pipeline_lib.exports.onnx.student import OnnxStudent
     from pipeline_lib.shards.shard_sets import ShardSet
 
 
@@ -89,10 +89,8 @@ def load_student(folder: Path | str) -> Predictor:
     from pipeline_lib.models.students.student import load_student as load_trained
 
     student = load_trained(folder)
-    logits = scaled(student.logits, temperature_of(folder))
-    words = known_words(student.tokenizer, student.reader.max_words)
-    logits = finite(folder, logits)
-    return Predictor(folder, student.label_names, student.kind, student.is_pair, logits, words)
+    logits = served(folder, student.logits, temperature_of(folder))
+    return Predictor(folder, student.label_names, student.kind, student.is_pair, logits, student.reader.words)
 
 
 def load_teacher(folder: Path | str) -> Predictor:
@@ -120,7 +118,7 @@ def load_encoder(folder: Path | str) -> Encoder:
     from pipeline_lib.models.students.sentence_encoder import load_encoder as load_trained
 
     encoder = load_trained(folder)
-    return Encoder(folder, encoder.width, finite(folder, encoder.encode))
+    return Encoder(folder, encoder.width, served(folder, encoder.encode))
 
 
 def open_shards(folder: Path | str) -> "ShardSet":
@@ -139,16 +137,11 @@ def _load_exported(folder: Path) -> Predictor:
     from pipeline_lib.exports.onnx.student import load_onnx_student
 
     student = load_onnx_student(folder)
-    words = known_words(student.reader.tokenizer, student.reader.max_words)
-    outputs = finite(folder, student.outputs)
-    kind = kind_of_model(student.label_names, student.config)
-    return Predictor(folder, student.label_names, kind, student.is_pair, outputs, words)
+    return _exported(folder, student, student.outputs, student.reader.words)
 
 
 def _load_numpy(folder: Path) -> Predictor:
-    # Use the library's own copy: code from a folder must not be run without being asked to.
-    from pipeline_lib.exports.numpy_student import Student
-
+    # The library's own copy: code from a folder must not be run without being asked to.
     try:
         student = Student(folder)
     except Exception as error:  # tokenizers raises bare Exceptions
@@ -156,9 +149,12 @@ def _load_numpy(folder: Path) -> Predictor:
         raise PotstillError(f"{folder}: the numpy student cannot be opened ({reason}). Export it again.") from error
     check_finite(folder, student.weights)
     words = KnownWords(student.tokenizer, student.config["unknown"], student.own["max_words"])
-    outputs = finite(folder, student.logits if student.label_names else student.encode)
+    return _exported(folder, student, student.logits if student.label_names else student.encode, words)
+
+
+def _exported(folder: Path, student: "Student | OnnxStudent", outputs: Predict, words: KnownWords) -> Predictor:
     kind = kind_of_model(student.label_names, student.config)
-    return Predictor(folder, student.label_names, kind, student.is_pair, outputs, words)
+    return Predictor(folder, student.label_names, kind, student.is_pair, served(folder, outputs), words)
 
 
 def _in_batches(predict: Predict, rows: list[Text], batch_size: int | None, width: int) -> np.ndarray:

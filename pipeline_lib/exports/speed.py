@@ -27,8 +27,8 @@ from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.speed import Form, Place, Rate, TaskSpeed, Timed, folder_bytes
 from pipeline_lib.shards.columns import texts
 from pipeline_lib.shards.fingerprint import code_fingerprint
-from pipeline_lib.shards.kept import kept_together
 from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.store import kept_together
 
 SECONDS, REPEATS = 1.0, 3
 """The least duration of a turn, and how many turns each form has."""

@@ -11,9 +11,8 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.text import Text
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.rows import Answering, Embed, Names
-from pipeline_lib.models.checks import check_names, check_outputs, require_model
+from pipeline_lib.models.folders import check_names, check_outputs, require_model, temperature_of
 from pipeline_lib.models.serving import student_in_use
-from pipeline_lib.models.students.folders import temperature_of
 from pipeline_lib.models.students.sentence_encoder import SentenceEncoder, load_encoder
 from pipeline_lib.models.students.student import Student, load_student
 from pipeline_lib.shards.columns import column_suffixes

@@ -19,8 +19,7 @@ from pipeline_lib.base.kinds.probabilities import threshold_at
 from pipeline_lib.base.layout import StudentPlace, student_place
 from pipeline_lib.base.model_config import position_count
 from pipeline_lib.base.text import MASK, Text
-from pipeline_lib.models.checks import check_names, require_model
-from pipeline_lib.models.students.folders import Predict, finite, scaled, temperature_of
+from pipeline_lib.models.folders import Predict, check_names, require_model, served, temperature_of
 from pipeline_lib.models.teacher import Teacher, load_teacher
 from pipeline_lib.params import Params
 from pipeline_lib.shards.columns import matrix
@@ -60,7 +59,7 @@ def student_in_use(folder: Path, student: "Student") -> tuple[Predict, str]:
     """Return a student's prediction function, with its temperature, and its mask token."""
     tokenizer = student.tokenizer
     sign = tokenizer.mask_sign if isinstance(tokenizer, Pieces) else MASK
-    return finite(folder, scaled(student.logits, temperature_of(folder))), sign
+    return served(folder, student.logits, temperature_of(folder)), sign
 
 
 def threshold_of(folder: Path, share: float, kind: str = Classes.name) -> float:
@@ -121,7 +120,7 @@ def open_teacher(
     positions = position_count(teacher.model.config.to_dict()) or MAX_PIECES
     length = max_length or tuned_length(folder) or min(positions, MAX_PIECES)
     tokens = resolve_batch_tokens(None, where)
-    return teacher, finite(folder, lambda texts: teacher.predict(texts, length, tokens))
+    return teacher, served(folder, lambda texts: teacher.predict(texts, length, tokens))
 
 
 def _place(folder: Path, option: str) -> StudentPlace:

@@ -24,9 +24,9 @@ from pipeline_lib.base.kinds import KINDS, kind_of_model, stated_kind
 from pipeline_lib.base.model_config import position_count
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
-from pipeline_lib.models.networks.inputs import model_inputs
+from pipeline_lib.models.networks.layers import model_inputs
 from pipeline_lib.models.networks.packing import packed
-from pipeline_lib.models.parameter_counts import count_parameters
+from pipeline_lib.models.weights import count_parameters
 from pipeline_lib.shards.columns import column_suffixes
 from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.text.pieces import Pieces, load_config, load_fast_tokenizer, tokenizer_files
@@ -237,8 +237,8 @@ def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any], pool
     """
     import transformers
 
-    from pipeline_lib.models.loaded_weights import check_loaded
     from pipeline_lib.models.trial import check_answers
+    from pipeline_lib.models.weights import check_loaded
 
     check_sealed(folder)
     if not (folder / "config.json").exists():

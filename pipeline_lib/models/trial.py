@@ -12,7 +12,7 @@ import torch
 from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.model_config import position_count
 from pipeline_lib.base.text import Text
-from pipeline_lib.models.networks.inputs import inside, model_inputs
+from pipeline_lib.models.networks.layers import inside, model_inputs
 from pipeline_lib.models.networks.packing import let_pack, packed
 from pipeline_lib.text.pieces import Pieces
 

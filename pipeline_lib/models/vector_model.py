@@ -12,7 +12,7 @@ import torch
 
 from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.models.networks.inputs import inside
+from pipeline_lib.models.networks.layers import inside
 from pipeline_lib.models.teacher import Transformer, digest_model, load_pretrained
 from pipeline_lib.text.pieces import Pieces
 

@@ -15,7 +15,7 @@ import numpy as np
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds.probabilities import entropy_bits, of_two, softmax
 from pipeline_lib.base.text import Text
-from pipeline_lib.models.students.folders import Predict
+from pipeline_lib.models.folders import Predict
 from pipeline_lib.text.words import join_words, split_words
 
 

@@ -20,7 +20,7 @@ from pipeline_lib.base.kinds.kind import Meaning, finite_number
 from pipeline_lib.base.kinds.scores import ScoreRange
 from pipeline_lib.corpora.tasks.labelled import Example, Raw, missing_classes, numbers_of
 from pipeline_lib.corpora.tasks.preparation import plain_labels, shared_rows, split_tables
-from pipeline_lib.corpora.tasks.unlabelled import texts_of_no_split
+from pipeline_lib.corpora.tasks.splits import texts_of_no_split
 from pipeline_lib.onboarding.understanding import TaskGuess
 from pipeline_lib.params import UNLABELLED, Task
 from pipeline_lib.tables.contents import Content

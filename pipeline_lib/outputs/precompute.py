@@ -17,8 +17,8 @@ from pipeline_lib.outputs.teacher_pass import TeacherPass
 from pipeline_lib.shards.columns import FIRST, column_suffixes
 from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.engine.protocol import Engine
-from pipeline_lib.shards.kept import kept_json
 from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.store import kept_json
 from pipeline_lib.shards.vectors import StoredVectors
 
 UNANSWERED = "unanswered.jsonl"

@@ -15,11 +15,9 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.model_config import position_count, read_config
 from pipeline_lib.base.processor import computed_on
-from pipeline_lib.models.checks import check_outputs
-from pipeline_lib.models.students.folders import MODEL_TYPE, Predict
+from pipeline_lib.models.folders import MODEL_TYPE, Predict, check_outputs
 from pipeline_lib.models.students.sentence_encoder import load_encoder
-from pipeline_lib.models.students.tokenise import known_words
-from pipeline_lib.models.students.unknown_words import KnownWords
+from pipeline_lib.models.students.tokenise import KnownWords, known_words
 from pipeline_lib.models.teacher import digest_model
 from pipeline_lib.models.vector_model import load_vector_model
 from pipeline_lib.params import Params

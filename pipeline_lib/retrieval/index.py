@@ -87,8 +87,6 @@ class Index:
             manifest = read_manifest(folder)
         except PotstillError as error:
             raise PotstillError(f"{str(error).partition('. ')[0]}. {REBUILD}") from error
-        if manifest.kind == "catalogue":
-            raise PotstillError(f"{folder}: an index of an earlier version. {REBUILD}")
         if manifest.kind != IndexPass.kind:
             raise PotstillError(f"{folder}: holds {manifest.kind}, not an index. Make one with `distill index`.")
         try:

@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_json
-from pipeline_lib.base.hashing import string_keys
-from pipeline_lib.shards.seen_keys import SeenKeys
+from pipeline_lib.base.hashing import SeenKeys, string_keys
 from pipeline_lib.shards.shard_sets import MANIFEST, ShardSet
 from pipeline_lib.tables.faults import no_column
 from pipeline_lib.tables.reader import (

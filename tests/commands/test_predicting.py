@@ -14,7 +14,7 @@ import pytest
 from pipeline_lib.base.text import MASK
 from pipeline_lib.exports import opening
 from pipeline_lib.exports.opening import Predictor
-from pipeline_lib.models.students.unknown_words import KnownWords
+from pipeline_lib.models.students.tokenise import KnownWords
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.tables import reader
 

@@ -15,7 +15,7 @@ from tokenizers.models import WordLevel
 
 from pipeline_lib import cli
 from pipeline_lib.base.files import write_json
-from pipeline_lib.models.students.folders import MODEL_TYPE
+from pipeline_lib.models.folders import MODEL_TYPE
 
 from .running import PARAMS, Fails, distill, failing, write_params
 

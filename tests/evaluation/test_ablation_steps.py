@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pipeline_lib.evaluation.ablation_steps import previous
-from pipeline_lib.evaluation.systems import System
+from pipeline_lib.evaluation.heldout import System
 from pipeline_lib.params import Method
 from pipeline_lib.results.schema import ParameterCounts, Training
 

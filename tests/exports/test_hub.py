@@ -20,10 +20,10 @@ from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.exports.hub import export_hub
 from pipeline_lib.exports.sentence_transformers import export_sentence_transformers
 from pipeline_lib.models import networks
+from pipeline_lib.models.folders import MODEL_TYPE, temperature_of
 from pipeline_lib.models.networks.encoders import NgramEncoder
 from pipeline_lib.models.networks.student import StudentConfig
 from pipeline_lib.models.networks.transformer import bert_configuration
-from pipeline_lib.models.students.folders import MODEL_TYPE, temperature_of
 from pipeline_lib.models.students.student import build_student, load_student, save_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import ARCHITECTURES, student_settings

@@ -10,7 +10,7 @@ import torch
 import pipeline_lib
 from pipeline_lib.exports.numpy_export import export_numpy
 from pipeline_lib.exports.onnx.exporter import export_onnx
-from pipeline_lib.models.networks.joint import JointNetwork
+from pipeline_lib.models.networks.imitation import JointNetwork
 from pipeline_lib.models.students.student import Student, load_student, save_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import student_settings

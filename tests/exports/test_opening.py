@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipeline_lib import PotstillError, load_encoder, load_student, load_teacher, open_shards
-from pipeline_lib.base.files import read_json, write_json
+from pipeline_lib.base.files import write_json
 from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.base.text import Text
 from pipeline_lib.exports.hub import export_hub
@@ -198,17 +198,6 @@ def test_onnx_files_without_onnxruntime(exported: Path, monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(PotstillError, match=r"ONNX files need onnxruntime .*'potstill\[onnx\]'"):
         load_student(exported / "text/onnx")
-
-
-def test_a_folder_exported_before_it_said_what_is_read(exported: Path, tmp_path: Path) -> None:
-    folder = write_student(tmp_path / "own", "bert", True, NAMES)
-    export_onnx(folder, tmp_path / "out")
-    wanted = load_student(tmp_path / "out").predict(sample(True)).logits
-    config = read_json(tmp_path / "out/config.json")
-    assert config.pop("reads") == "sequence"
-    write_json(tmp_path / "out/config.json", config)
-    found = load_student(tmp_path / "out").predict(sample(True)).logits
-    np.testing.assert_array_equal(found, wanted)
 
 
 PYTHON = """

@@ -4,7 +4,7 @@ import random
 
 from tokenizers import Tokenizer, models
 
-from pipeline_lib.exports.portable_words import make_portable, make_quick, portable_splitter
+from pipeline_lib.exports.folders import make_portable, make_quick, portable_splitter
 from pipeline_lib.text.words import word_splitter
 
 PARTS = ["n't", "N’T", "'s", "'ſ", "’LL", "'re", "'d", "[MASK]", "...", "3.14", "1,000", "x", "ca"]

@@ -6,8 +6,7 @@ from tempfile import mkdtemp
 from tokenizers import Tokenizer
 
 from pipeline_lib.models.students.tokenise import save_tokenizer
-from pipeline_lib.shards.references import SetReference
-from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.shard_sets import SetReference, ShardSet
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.distillation.encoded_sets import EncodedInput, EncodingPass
 

@@ -11,7 +11,7 @@ from transformers import ModernBertForSequenceClassification as ModernBert
 
 from pipeline_lib.models.networks import attention
 from pipeline_lib.models.networks.attention import LONGEST, use_short_attention
-from pipeline_lib.models.networks.dropout import Dropout, dropout, replace_dropout
+from pipeline_lib.models.networks.layers import Dropout, dropout, replace_dropout
 
 
 def _bert() -> BertForSequenceClassification:

@@ -10,8 +10,8 @@ import pytest
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout, StudentPlace, student_place
+from pipeline_lib.models.folders import served, temperature_of
 from pipeline_lib.models.serving import Router, baseline_of, teacher_of, threshold_of
-from pipeline_lib.models.students.folders import scaled, temperature_of
 from pipeline_lib.params import load_params
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.shard_sets import write_shard
@@ -38,7 +38,7 @@ def test_temperatures_and_shares_of_the_seed(student: Path) -> None:
     # Not asked for, not evaluated, or moved elsewhere: as it was trained.
     for other in (student.with_name("3"), Layout().student("tweets", "a", 1), Path("moved")):
         assert temperature_of(other) == 1.0
-    halved = scaled(lambda texts: LOGITS[: len(texts)], temperature_of(student))(["a", "b"])
+    halved = served(student, lambda texts: LOGITS[: len(texts)], temperature_of(student))(["a", "b"])
     np.testing.assert_array_equal(halved, LOGITS[:2] / 2)
     # A share becomes the confidence that takes it on dev.
     cut = threshold_of(student, 0.5)

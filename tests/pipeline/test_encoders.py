@@ -14,8 +14,7 @@ import torch
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.shards.columns import list_column, matrix
-from pipeline_lib.shards.references import SetReference
-from pipeline_lib.shards.shard_sets import ShardSet, read_manifest
+from pipeline_lib.shards.shard_sets import SetReference, ShardSet, read_manifest
 from pipeline_lib.shards.vectors import StoredVectors, vector_tables
 from pipeline_lib.training.distillation.students import StudentTraining
 from tests.commands.running import distill

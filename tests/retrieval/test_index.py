@@ -202,7 +202,6 @@ def test_damaged_and_foreign_folders_are_refused(encoder: Path) -> None:
     manifest = folder / "manifest.json"
     raw = json.loads(manifest.read_text())
     cases = {
-        "an index of an earlier version. Delete the folder": raw | {"kind": "catalogue"},
         "holds logits, not an index": raw | {"kind": "logits"},
         "manifest.json: altered .'encoder'.. Delete the folder": raw | {"made_from": {}},
         "format 9, this version reads 1. Delete the folder": raw | {"format": 9},

@@ -110,7 +110,7 @@ def test_lazy_and_relative_imports_count_and_those_for_type_checkers_do_not(libr
     file.write_text(
         "from typing import TYPE_CHECKING\nimport pipeline_lib.base.hashing\nfrom pipeline_lib.text import words, "
         "nothing\nfrom .shards.columns import list_column\nif TYPE_CHECKING:\n    from "
-        "pipeline_lib.models.networks.dropout import Dropout\ndef late():\n    from pipeline_lib.text.ragged import "
+        "pipeline_lib.models.networks.layers import Dropout\ndef late():\n    from pipeline_lib.text.ragged import "
         "Sentences\n"
     )
     found = {"base.hashing", "text.words", "text", "text.ragged", "shards.columns"}

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pipeline_lib.base.hashing import SeenKeys
 from pipeline_lib.shards.columns import list_column, matrix, whole
-from pipeline_lib.shards.kept import kept_json, kept_table
-from pipeline_lib.shards.seen_keys import SeenKeys
+from pipeline_lib.shards.store import kept_json, kept_table
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import pearsonr
 from sklearn.metrics import log_loss
 
-from pipeline_lib.training.dev_scores import dev_score
-from pipeline_lib.training.label_scale import LabelScale
+from pipeline_lib.training.dev_scores import LabelScale, dev_score
 
 DRAW = np.random.default_rng(1)
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.training.label_scale import LabelScale, scale_of
+from pipeline_lib.training.dev_scores import LabelScale, scale_of
 
 LABELS = np.random.default_rng(0).integers(-64, 65, 50).astype(np.float32) / 64
 

@@ -19,9 +19,8 @@ from pipeline_lib.base.files import sha256_json
 from pipeline_lib.base.hashing import pair_keys, salt, splitmix64, string_key
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.corpora.tasks.labelled import Example, numbers_of
-from pipeline_lib.corpora.tasks.splits import split_examples
+from pipeline_lib.corpora.tasks.splits import split_examples, texts_of_no_split
 from pipeline_lib.corpora.tasks.tagging import TaggingPass
-from pipeline_lib.corpora.tasks.unlabelled import texts_of_no_split
 from pipeline_lib.params import POOL, UNLABELLED, Tagger, Task
 from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes, for_sides
 from pipeline_lib.shards.engine.passes import Piece, run_pieces

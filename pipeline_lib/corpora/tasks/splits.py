@@ -8,9 +8,10 @@ Of several labels, a row counts under the rarest that it has in its block (the f
 stratification of Sechidis et al. 2011, in one pass), and one that dev would lack has one text moved there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import salt, splitmix64
@@ -158,3 +159,25 @@ def _check(names: np.ndarray, params: SplitParams) -> None:
                 f"params.yaml: split.{split}: {fraction:g} of {len(names)} examples leaves none "
                 f"for {split}. Raise it, or add examples."
             )
+
+
+def texts_of_no_split(texts: pa.Table, splits: Iterable[pa.Table], task: str) -> tuple[pa.Table, dict[str, int]]:
+    """Return the texts that are in no split, each once, and how many were left out, and why.
+
+    To train on the teacher's answer to a text of dev or test would be to train on what is scored.
+
+    :param texts: rows with their content keys, ``key``; :param splits: rows of the splits.
+    """
+    keys = texts["key"].to_numpy()
+    known = np.concatenate([table["key"].to_numpy() for table in splits])
+    elsewhere = np.isin(keys, known)
+    first = np.zeros(len(keys), bool)
+    first[np.unique(keys, return_index=True)[1]] = True
+    kept = texts.filter(pa.array(first & ~elsewhere))
+    if not kept.num_rows:
+        raise PotstillError(
+            f"tasks.{task}: all {len(keys):,} unlabelled texts are in a split too. Take the file "
+            "out of `source.files`, or put others into it."
+        )
+    counts = {"in_a_split": int(elsewhere.sum()), "repeated": int((~first & ~elsewhere).sum())}
+    return kept, counts

@@ -18,13 +18,12 @@ import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import fresh_folder
-from pipeline_lib.base.hashing import salt, string_keys, uniform
+from pipeline_lib.base.hashing import SeenKeys, salt, string_keys, uniform
 from pipeline_lib.corpora.wikipedia.chunks import read_chunks
 from pipeline_lib.corpora.wikipedia.splitting import SCHEMA, SentencePass
 from pipeline_lib.params import Wikipedia
 from pipeline_lib.shards.engine.passes import PassStats, Piece, PieceResult, stream_pieces
 from pipeline_lib.shards.engine.protocol import Engine
-from pipeline_lib.shards.seen_keys import SeenKeys
 from pipeline_lib.shards.shard_sets import Manifest, Shard, schema_of, write_manifest, write_shard
 
 SETS = ("train", "validation")

@@ -20,7 +20,7 @@ from pipeline_lib.exports.card.card_data import Facts, read_facts
 from pipeline_lib.exports.card.front_matter import front_matter
 from pipeline_lib.exports.card.origins import origins
 from pipeline_lib.exports.card.settings import settings_of
-from pipeline_lib.models.students.folders import TEMPERATURE
+from pipeline_lib.models.folders import TEMPERATURE
 from pipeline_lib.models.students.student import Student
 from pipeline_lib.params import STARTS
 from pipeline_lib.results.markdown import code, escape, fenced

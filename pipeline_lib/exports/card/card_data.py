@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline_lib.base.layout import StudentPlace, student_place
-from pipeline_lib.models.students.folders import temperature_of
+from pipeline_lib.models.folders import temperature_of
 from pipeline_lib.models.students.student import Student
 from pipeline_lib.params import Method, Params, Task, load_params
 from pipeline_lib.results.collect import TaskResult, read_speed

@@ -1,9 +1,12 @@
-"""Self-attention for short sentences on a CPU, registered with transformers.
+"""Self-attention registered with transformers: for short sentences on a CPU, and with its scores.
 
 A sentence of a dozen tokens gives the usual kernels rows too short to be efficient: in a profile of
-SST-2 phrases, torch's ``scaled_dot_product_attention`` took 30 % of the teacher's time.  Here the
+SST-2 phrases, torch's ``scaled_dot_product_attention`` took 30 % of the teacher's time.  In :func:`attend` the
 softmax is computed by element-wise operations over all rows at once.  Scores, weights and sums are
 float32 whatever the input's dtype, as in torch's own kernel.
+
+TinyBERT (Jiao et al. 2020, section 3.1) compares the inputs of the softmax, which transformers'
+own kernels do not expose: :func:`attend_with_scores` returns them.
 """
 
 from typing import Any
@@ -14,8 +17,49 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import eager_mask, sdpa_mask
 
-from .attention_scores import attend as attend_with_scores
+from .layers import dropout as drop
 from .packing import Packing, current_packing
+
+WITH_SCORES = "with_scores"
+
+
+def give_scores(model: Any) -> None:
+    """Make a transformers model return the scores before the softmax as its ``attentions``.
+
+    :raises ValueError: if its attention cannot be replaced.
+    """
+    model.set_attn_implementation("sdpa")
+    if model.config._attn_implementation != "sdpa":
+        raise ValueError(f"a {model.config.model_type} model does not expose its attention scores")
+    model.set_attn_implementation(WITH_SCORES)
+
+
+def attend_with_scores(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the attention output, (rows, tokens, heads, width), and query · keyᵀ · scaling.
+
+    The scores, (rows, heads, tokens, tokens), are those before the mask is added.
+
+    :param query: shape (rows, heads, tokens, width), like key and value.
+    :param attention_mask: added to the scores; broadcasts to their shape.
+    """
+    scores = query @ key.transpose(2, 3) * (scaling or query.shape[-1] ** -0.5)
+    masked = scores if attention_mask is None else scores + attention_mask
+    weights = drop(masked.softmax(-1), dropout, module.training)
+    return (weights @ value).transpose(1, 2).contiguous(), scores
+
+
+AttentionInterface.register(WITH_SCORES, attend_with_scores)
+AttentionMaskInterface.register(WITH_SCORES, eager_mask)
+
 
 try:
     from torch.nn.attention.varlen import varlen_attn

@@ -3,9 +3,7 @@
 import torch
 from torch import nn
 
-from .dropout import Dropout
-from .inputs import inside
-from .layers import BiLSTM, Settings, WordEmbeddings, stack
+from .layers import BiLSTM, Dropout, Settings, WordEmbeddings, inside, stack
 
 
 class BiAttentiveReader(nn.Module):

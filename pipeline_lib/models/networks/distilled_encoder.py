@@ -18,10 +18,12 @@ from torch import nn
 
 # Some releases of transformers copy only the files that this one names, not those that they name.
 from .biattentive import BiAttentiveReader  # noqa: F401
-from .dropout import Dropout  # noqa: F401
 from .encoders import build_encoder
-from .inputs import inside
-from .layers import WordEmbeddings  # noqa: F401
+from .layers import (
+    Dropout,  # noqa: F401
+    WordEmbeddings,  # noqa: F401
+    inside,
+)
 from .siamese import SiameseTransformerEncoder  # noqa: F401
 from .transformer import TransformerReader  # noqa: F401
 

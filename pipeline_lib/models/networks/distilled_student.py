@@ -17,10 +17,12 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 
 # Some releases of transformers copy only the files that this one names, not those that they name.
 from .biattentive import BiAttentiveReader  # noqa: F401
-from .dropout import Dropout  # noqa: F401
 from .encoders import build_encoder  # noqa: F401
-from .inputs import inside
-from .layers import WordEmbeddings  # noqa: F401
+from .layers import (
+    Dropout,  # noqa: F401
+    WordEmbeddings,  # noqa: F401
+    inside,
+)
 from .siamese import SiameseTransformerEncoder  # noqa: F401
 from .student import StudentConfig, StudentNetwork
 from .transformer import TransformerReader  # noqa: F401

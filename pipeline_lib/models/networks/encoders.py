@@ -7,9 +7,7 @@ import torch
 from torch import nn
 
 from .biattentive import BiAttentiveReader
-from .dropout import Dropout
-from .inputs import inside
-from .layers import Settings, WordEmbeddings, mean, reverse
+from .layers import Dropout, Settings, WordEmbeddings, inside, mean, reverse
 from .siamese import SiameseTransformerEncoder
 from .transformer import TransformerReader
 

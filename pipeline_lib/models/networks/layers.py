@@ -1,11 +1,55 @@
-"""Layers used by several students."""
+"""Layers used by several students, what they read, and dropout with a mask that is fast to draw on a CPU."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import nn
 
-from .inputs import PAD_ID
+PAD_ID = 0
+"""The id of words' padding, as in :mod:`pipeline_lib.text.ragged`."""
+
+
+def inside(ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """Return bool (rows, columns): whether a column is within the row's length."""
+    return torch.arange(ids.shape[1], device=ids.device) < lengths.to(ids.device)[:, None]
+
+
+def model_inputs(batch: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor | None]:
+    """Return a batch of :class:`~pipeline_lib.text.ragged.Sentences` as transformers' arguments."""
+    ids, lengths = batch["ids"], batch["lengths"]
+    # Without padding a mask says nothing, and attention without one is cheaper.
+    padded = int(lengths.min()) < ids.shape[1]
+    mask = inside(ids, lengths).long() if padded else None
+    segments = {"token_type_ids": batch["segments"]} if batch.get("segments") is not None else {}
+    return {"input_ids": ids, "attention_mask": mask, **segments}
+
+
+class Dropout(nn.Dropout):
+    """``torch.nn.Dropout``, with the probability rounded to a multiple of 2⁻¹⁶ on a CPU."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Return ``input`` with values zeroed and the others scaled up, while training."""
+        return dropout(input, self.p, self.training)
+
+
+def dropout(values: torch.Tensor, p: float, training: bool) -> torch.Tensor:
+    """Zero each value with probability ``p`` and scale the others by 1 / (1 - p)."""
+    if values.device.type != "cpu" or not training or p in (0.0, 1.0):
+        return nn.functional.dropout(values, p, training)
+    count = values.numel()
+    draws = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    kept = draws.view(torch.int16)[:count].view(values.shape) >= round((p - 0.5) * 2**16)
+    return values * kept.to(values.dtype).mul_(1.0 / (1.0 - p))
+
+
+def replace_dropout(model: nn.Module) -> None:
+    """Replace every ``torch.nn.Dropout`` in ``model`` with :class:`Dropout`."""
+    for parent in model.modules():
+        for name, child in parent.named_children():
+            if type(child) is nn.Dropout:
+                setattr(parent, name, Dropout(child.p))
+
 
 Settings = Any
 """A row of ``students`` in params.yaml, its keys as attributes."""

@@ -5,18 +5,20 @@ before the first layer, each sentence attends within itself, and the last layer'
 again, for whatever reads them.  The embeddings are computed on padded ids: they cost little.
 
 Of the default's transfer set, in shards of 2,000 rows, half of a batch of 65,536 tokens is padding.
+
+MPNet needs functions of its own: its scores have a bias by how far two tokens are apart (Song et al. 2020), and
+transformers computes them without the usual interface, for one long row of tokens the bias of each to every other one.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
-
-from .packing_mpnet import let_mpnet_pack
+from torch.nn.functional import scaled_dot_product_attention
 
 Attention = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 """Queries, keys and values, (rows, heads, tokens, width), to the output, (rows, tokens, ...)."""
@@ -122,7 +124,7 @@ def let_pack(model: Any) -> None:
     layers.register_forward_pre_hook(_pack, with_kwargs=True)
     layers.register_forward_hook(_pad)
     if model.config.model_type == "mpnet":
-        let_mpnet_pack(layers, current_packing)
+        _let_mpnet_pack(layers)
 
 
 def _pack(_: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
@@ -139,3 +141,39 @@ def _pad(_: Any, __: Any, output: Any) -> Any:
     if packing is not None:
         output["last_hidden_state"] = packing.pad(output.last_hidden_state)
     return output
+
+
+def _let_mpnet_pack(layers: Any) -> None:
+    """Replace an ``MPNetEncoder``'s bias and attention while a batch is packed."""
+    layers.compute_position_bias = partial(_bias, layers.compute_position_bias)
+    for layer in layers.layer:
+        attention = layer.attention.attn
+        attention.forward = partial(_attend, attention, attention.forward)
+
+
+def _bias(usual: Callable[..., torch.Tensor], states: torch.Tensor, *args: Any) -> torch.Tensor:
+    """Return the bias of the longest sentence, (1, heads, longest, longest), if packed."""
+    packing = _current.get()
+    return usual(states if packing is None else states.new_empty(1, packing.longest, 0), *args)
+
+
+def _attend(
+    module: Any,
+    usual: Callable[..., Any],
+    hidden_states: torch.Tensor,
+    attention_mask: torch.Tensor | None = None,
+    position_bias: torch.Tensor | None = None,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, ...]:
+    packing = _current.get()
+    if packing is None:
+        return usual(hidden_states, attention_mask, position_bias, **kwargs)
+    shape = (*hidden_states.shape[:-1], -1, module.attention_head_size)
+    inputs = (f(hidden_states).view(shape).transpose(1, 2) for f in (module.q, module.k, module.v))
+
+    def of_one_length(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        length = query.shape[2]
+        bias = position_bias[:, :, :length, :length].to(query.dtype)
+        return scaled_dot_product_attention(query, key, value, bias).transpose(1, 2)
+
+    return (module.o(packing.attend(*inputs, of_one_length).flatten(2)),)

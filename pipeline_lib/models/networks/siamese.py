@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from .inputs import inside, model_inputs
-from .layers import Settings, mean
+from .layers import Settings, inside, mean, model_inputs
 from .transformer import PretrainedLayers
 
 

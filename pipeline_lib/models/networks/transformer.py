@@ -11,9 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from .dropout import Dropout
-from .inputs import model_inputs
-from .layers import Settings
+from .layers import Dropout, Settings, model_inputs
 
 DROPOUTS = (
     "hidden_dropout_prob",

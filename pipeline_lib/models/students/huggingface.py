@@ -11,9 +11,9 @@ from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassificati
 from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.models.folders import ENCODER_TYPE, MODEL_TYPE, TEMPERATURE
 from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
-from pipeline_lib.models.students.folders import ENCODER_TYPE, MODEL_TYPE, TEMPERATURE
 from pipeline_lib.params import student_settings
 
 

@@ -1,7 +1,8 @@
-"""Standalone sentence encoders: saving, loading, and encoding sentences."""
+"""Standalone sentence encoders: saving, loading and encoding sentences, and the record of their target vectors."""
 
+import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,26 +10,54 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import nn
 
-from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import atomic_path, read_record, write_json
-from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import MASK
-from pipeline_lib.models.loaded_weights import check_finite
+from pipeline_lib.models.folders import ENCODER_TYPE, MODEL_TYPE
 from pipeline_lib.models.networks.encoders import build_encoder
-from pipeline_lib.models.students.folders import ENCODER_TYPE, MODEL_TYPE
-from pipeline_lib.models.students.student import attend_quickly, load_student, quick_batch, quick_threads
+from pipeline_lib.models.networks.student import ENCODED, StudentNetwork
+from pipeline_lib.models.students.student import attend_quickly, load_student, opening, quick_batch, quick_threads
 from pipeline_lib.models.students.tokenise import load_tokenizer, numbering, read_tokenizer, write_tokenizer
+from pipeline_lib.models.weights import check_finite
 from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences, to_device
+
+RECORD, MEAN = "targets.json", "mean.npy"
+
+
+@dataclass(frozen=True)
+class Targets:
+    """A model's sentence vectors, as the target of an encoder.
+
+    :ivar model: SHA-256 over its weights, configuration and tokenizer, or over the vectors if they
+        came from files; :ivar pooling: cls, mean or pooler; :ivar max_length: the limit on a
+        sentence's word pieces; both are None for vectors from files.
+    :ivar mean: what was subtracted from the vectors, float32 (width,); None: nothing.
+    """
+
+    model: str
+    pooling: str | None
+    max_length: int | None
+    mean: np.ndarray | None
+
+    def save(self, folder: Path) -> None:
+        """Write the record, and the mean if there is one, into an encoder's folder."""
+        record = asdict(self) | {"mean": None}
+        if self.mean is not None:
+            sink = io.BytesIO()
+            np.save(sink, self.mean.astype(np.float32))
+            with atomic_path(folder / MEAN) as temporary:
+                temporary.write_bytes(sink.getvalue())
+            record["mean"] = MEAN
+        write_json(folder / RECORD, record)
+
 
 PREFIX = "encoder."
 """Of the stored tensors' names, as in :mod:`pipeline_lib.models.students.huggingface`."""
@@ -114,8 +143,7 @@ def save_encoder(
 def load_encoder(folder: Path | str, device: torch.device | str = "cpu") -> SentenceEncoder:
     """Load a sentence encoder, or a student's encoder."""
     folder, device = Path(folder), torch.device(device)
-    check_sealed(folder)
-    try:
+    with opening(folder, "no sentence encoder", "Give a folder below data/encoders or data/students."):
         config = read_record(folder / "config.json")
         if (kind := config["model_type"]) not in (MODEL_TYPE, ENCODER_TYPE):
             raise ValueError(f"config.json describes a {kind}")
@@ -123,10 +151,6 @@ def load_encoder(folder: Path | str, device: torch.device | str = "cpu") -> Sent
         if settings.joint:
             raise ValueError(f"a {settings.name()} student has no vector for a single sentence")
         alone = None if kind == MODEL_TYPE else _read_encoder(folder, config, settings)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, PotstillError) as error:
-        raise PotstillError(
-            f"{folder}: no sentence encoder ({reason_of(error)}). Give a folder below data/encoders or data/students."
-        ) from error
     if alone is None:
         student = load_student(folder, device)
         alone = student.model.encoder, student.tokenizer
@@ -159,3 +183,16 @@ def encoder_words(folder: Path) -> tuple[Tokenizer, np.ndarray]:
 
 def _table(tensors: dict[str, torch.Tensor]) -> torch.Tensor:
     return next(t for name, t in sorted(tensors.items()) if name.startswith("embeddings."))
+
+
+def with_vectors(model: StudentNetwork, sentences: Sentences, device: torch.device) -> Sentences:
+    """Return the sentences with the encoder's vectors for them, float32 (rows, width), in memory.
+
+    They are added to the targets under the names ``ENCODED`` of
+    :mod:`pipeline_lib.models.networks.student`, so that every batch has them.
+    """
+    sides = [replace(sentences, second=None)]
+    sides += [] if sentences.second is None else [sentences.second]
+    vectors = [encode_sentences(model.encoder, side, device) for side in sides]
+    encoded = dict(zip(ENCODED, vectors, strict=False))
+    return replace(sentences, targets={**sentences.targets, **encoded})

@@ -19,14 +19,13 @@ from pipeline_lib.base.files import atomic_path, read_record, write_json
 from pipeline_lib.base.kinds import kind_of_model, stated_kind
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
-from pipeline_lib.models.loaded_weights import check_finite
-from pipeline_lib.models.networks.dropout import replace_dropout
+from pipeline_lib.models.folders import MODEL_TYPE
 from pipeline_lib.models.networks.encoders import ENCODERS
+from pipeline_lib.models.networks.layers import replace_dropout
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.models.networks.transformer import PretrainedLayers
-from pipeline_lib.models.parameter_counts import count_parameters
-from pipeline_lib.models.students.folders import MODEL_TYPE
 from pipeline_lib.models.students.tokenise import Reader, read_tokenizer, write_tokenizer
+from pipeline_lib.models.weights import check_finite, count_parameters
 from pipeline_lib.params import StudentSettings, register_settings, student_settings
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.pieces import Pieces
@@ -169,19 +168,23 @@ def save_student(folder: Path, model: StudentNetwork, tokenizer: Tokenizer | Pie
     write_json(folder / "config.json", config)
 
 
+@contextmanager
+def opening(folder: Path, what: str, remedy: str) -> Iterator[None]:
+    """Check the seal of a model's folder; within the block, word what is missing or damaged in one way."""
+    check_sealed(folder)
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, PotstillError) as error:
+        raise PotstillError(f"{folder}: {what} ({reason_of(error)}). {remedy}") from error
+
+
 def load_student(folder: Path | str, device: torch.device | str = "cpu") -> Student:
     """Load a trained student."""
     folder = Path(folder)
-    check_sealed(folder)
-    try:
+    with opening(folder, "not a trained student", "Train it with `dvc repro`, or give a folder below data/students."):
         model = StudentNetwork(_config(read_record(folder / "config.json")))
         model.load_state_dict(load_file(folder / "model.safetensors"))
         tokenizer = read_tokenizer(folder, model.config.settings.reads)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError, PotstillError) as error:
-        raise PotstillError(
-            f"{folder}: not a trained student ({reason_of(error)}). Train it with "
-            "`dvc repro`, or give a folder below data/students."
-        ) from error
     check_finite(folder, dict(model.named_parameters()))
     attend_quickly(model.to(device).eval(), training=False)
     return Student(model, tokenizer, torch.device(device))

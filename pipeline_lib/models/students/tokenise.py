@@ -1,4 +1,4 @@
-"""Reads texts as a student does: its tokenizer's files, and the ids of sentences and pairs.
+"""Reads texts as a student does: its tokenizer's files, the ids of sentences and pairs, and the words it does not know.
 
 Exported students read by it too, so it imports neither torch nor transformers.
 """
@@ -9,12 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tokenizers import Tokenizer
+import numpy as np
+from tokenizers import Encoding, Tokenizer
 
 from pipeline_lib.base.files import atomic_path, write_json
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import MASK, Text
-from pipeline_lib.models.students.unknown_words import KnownWords
 from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences
@@ -22,7 +22,82 @@ from pipeline_lib.text.ragged import Sentences
 if TYPE_CHECKING:
     from pipeline_lib.params.students import Reads
 
+
 PAD = "[PAD]"
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """What of a text a tokenizer does not know.
+
+    :ivar words: the unknown words, in their order, each once.
+    :ivar share: how much of the text's words, or word pieces, they are, punctuation apart.
+    """
+
+    words: list[str]
+    share: float
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing of the text is known but punctuation."""
+        return self.share == 1.0
+
+
+@dataclass(frozen=True)
+class KnownWords:
+    """A tokenizer, and which of its words stands for those that it does not know.
+
+    :ivar unknown: the number of that word; None: there is none, since it knows every byte.
+    :ivar limit: how many words or word pieces of a text are read.
+    """
+
+    tokenizer: Tokenizer
+    unknown: int | None
+    limit: int
+
+    def none_in(self, texts: Sequence[Text]) -> np.ndarray:
+        """Return which texts, or pairs, have words of which none is known, bool (texts,)."""
+        if self.unknown is None:
+            return np.zeros(len(texts), bool)
+        rows, telling = self._ids(texts), self._telling
+        return np.array([self.unknown in ids and telling.isdisjoint(ids) for ids in rows], bool)
+
+    def missing(self, texts: Sequence[str]) -> list[Unknown]:
+        """Return what each text has that is not known."""
+        answers = [Unknown([], 0.0)] * len(texts)
+        if self.unknown is None:
+            return answers
+        # Without offsets first, which take longer: many texts have no unknown word.
+        rows = [row for row, ids in enumerate(self._ids(texts)) if self.unknown in ids]
+        texts = [texts[row] for row in rows]
+        encodings = self.tokenizer.encode_batch(texts, add_special_tokens=False)
+        for row, text, encoding in zip(rows, texts, encodings, strict=True):
+            answers[row] = self._missing(text, encoding)
+        return answers
+
+    @cached_property
+    def _telling(self) -> set[int]:
+        """The numbers of known words that are not punctuation."""
+        words = self.tokenizer.get_vocab().items()
+        return {number for word, number in words if _is_word(word)} - {self.unknown}
+
+    def _ids(self, texts: Sequence[Text]) -> list[list[int]]:
+        joined = [text if isinstance(text, str) else " ".join(text) for text in texts]
+        # Its truncation stays: exported students read by it.
+        self.tokenizer.no_padding()
+        encodings = self.tokenizer.encode_batch_fast(joined, add_special_tokens=False)
+        return [encoding.ids[: self.limit] for encoding in encodings]
+
+    def _missing(self, text: str, encoding: Encoding) -> Unknown:
+        parts = [text[start:end] for start, end in encoding.offsets[: self.limit]]
+        tokens = list(zip(parts, encoding.ids, strict=False))
+        unknown = [part for part, number in tokens if number == self.unknown]
+        known = sum(number != self.unknown and _is_word(part) for part, number in tokens)
+        return Unknown([*dict.fromkeys(unknown)], len(unknown) / (len(unknown) + known))
+
+
+def _is_word(token: str) -> bool:
+    return any(map(str.isalnum, token))
 
 
 @dataclass(frozen=True)
@@ -55,6 +130,11 @@ class Reader:
             return self._encode(texts)
         first, second = zip(*texts, strict=True)
         return replace(self._encode(first), second=self._encode(second))
+
+    @property
+    def words(self) -> KnownWords:
+        """The words that it knows."""
+        return known_words(self.tokenizer, self.max_words)
 
     def _encode(self, texts: Sequence[Text]) -> Sentences:
         return self._words.number(texts, self.max_words)

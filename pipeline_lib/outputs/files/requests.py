@@ -9,13 +9,13 @@ import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import write_json_lines
+from pipeline_lib.base.hashing import SeenKeys
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.outputs.files.gathering import Values, gathered
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, content_keys
 from pipeline_lib.outputs.sentence_sets import read_sides, sentence_sets
 from pipeline_lib.params import Params, Task
-from pipeline_lib.shards.seen_keys import SeenKeys
 
 TOP_LOGPROBS = 20
 """Alternatives requested at each token: the API's maximum."""

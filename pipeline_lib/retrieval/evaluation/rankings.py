@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.models.checks import require_model
+from pipeline_lib.models.folders import require_model
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.teacher import load_teacher

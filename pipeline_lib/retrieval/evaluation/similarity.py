@@ -13,7 +13,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import KINDS, kind_of, label_array, score
 from pipeline_lib.base.kinds.classes import best_threshold
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.models.checks import require_model
+from pipeline_lib.models.folders import require_model
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.params import Params, Task
 from pipeline_lib.results.schema import Scores, SimilarityScores

@@ -23,13 +23,12 @@ from pipeline_lib.shards.columns import FIRST, SECOND, list_column, matrix, whol
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import Piece, ShardPass, run_pieces
 from pipeline_lib.shards.engine.protocol import Engine
-from pipeline_lib.shards.references import SetReference
-from pipeline_lib.shards.shard_sets import ShardSet, check_answers
+from pipeline_lib.shards.shard_sets import SetReference, ShardSet, check_answers
 from pipeline_lib.shards.vectors import ChosenVectors, StoredVectors, vector_tables
 from pipeline_lib.text.pieces import digest_tokenizer, load_pieces
 from pipeline_lib.text.ragged import PAD_ID, Sentences
+from pipeline_lib.training.dev_scores import LabelScale
 from pipeline_lib.training.distillation.token_lists import list_ends, piece_lists, sequence_lists, word_lists
-from pipeline_lib.training.label_scale import LabelScale
 from pipeline_lib.training.runs import TrainingSpec
 from pipeline_lib.training.search import TrainingRow
 

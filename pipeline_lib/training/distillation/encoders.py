@@ -21,10 +21,9 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import MASK
-from pipeline_lib.models.students.check_student import check_fits
-from pipeline_lib.models.students.sentence_encoder import encode_sentences, save_encoder
+from pipeline_lib.models.fitting import check_fits
+from pipeline_lib.models.students.sentence_encoder import Targets, encode_sentences, save_encoder
 from pipeline_lib.models.students.student import attend_quickly
-from pipeline_lib.models.students.vector_targets import Targets
 from pipeline_lib.models.students.vocabulary import (
     build_vocabulary,
     count_normalised,

@@ -14,12 +14,12 @@ import torch
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.models.fitting import check_beside, check_fits
 from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.networks.imitation import Imitation
-from pipeline_lib.models.students.check_student import check_beside, check_fits
 from pipeline_lib.models.students.student import attend_quickly
 from pipeline_lib.params import BERT, GeneralEncoder, Optimiser, Params
-from pipeline_lib.shards.references import SetReference
+from pipeline_lib.shards.shard_sets import SetReference
 from pipeline_lib.shards.training_records import SEED, EncoderRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.pieces import Pieces

@@ -15,20 +15,19 @@ import torch
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.kinds import KINDS, kind_of
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.models.fitting import check_fits
 from pipeline_lib.models.networks.encoders import ENCODERS
-from pipeline_lib.models.networks.joint import JointNetwork
-from pipeline_lib.models.students.check_student import check_fits
+from pipeline_lib.models.networks.imitation import JointNetwork
 from pipeline_lib.models.students.student import attend_quickly, predict_sentences, save_student
 from pipeline_lib.models.students.vocabulary import vector_source, write_vocabulary
 from pipeline_lib.params import JOINT_OBJECTIVE, Joint, Optimiser, Params, StudentSettings
 from pipeline_lib.shards.fingerprint import code_outside
-from pipeline_lib.shards.references import SetReference
-from pipeline_lib.shards.shard_sets import check_answers, read_manifest
+from pipeline_lib.shards.shard_sets import SetReference, check_answers, read_manifest
 from pipeline_lib.shards.training_records import JointRecord, StudentRecord, TasksRecord
 from pipeline_lib.shards.training_texts import training_texts
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.training.checkpoint import Progress
-from pipeline_lib.training.dev_scores import dev_score
+from pipeline_lib.training.dev_scores import dev_score, scale_of
 from pipeline_lib.training.distillation.encoded_sets import (
     Encoded,
     EncodedInput,
@@ -37,7 +36,6 @@ from pipeline_lib.training.distillation.encoded_sets import (
     standardised,
 )
 from pipeline_lib.training.distillation.initialisation import start_of
-from pipeline_lib.training.label_scale import scale_of
 from pipeline_lib.training.loop import Batch, ScoresByTask
 from pipeline_lib.training.mixed import MixedBatches
 from pipeline_lib.training.objectives import TERMS, objective_loss

@@ -9,7 +9,7 @@ import torch
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.networks.imitation import Imitation, reader_of, token_states
-from pipeline_lib.models.networks.inputs import model_inputs
+from pipeline_lib.models.networks.layers import model_inputs
 from pipeline_lib.models.networks.student import StudentNetwork
 from pipeline_lib.models.networks.transformer import TransformerReader
 from pipeline_lib.models.teacher import load_pretrained, load_teacher
@@ -55,7 +55,7 @@ class RunningTeacher:
 
     def _matched(self, folder: Path, read: Pieces, student: StudentNetwork | TransformerReader, pieces: Pieces) -> Self:
         """Return the teacher, which reads ``read``, once both models return what is compared."""
-        from pipeline_lib.models.networks.attention_scores import give_scores
+        from pipeline_lib.models.networks.attention import give_scores
 
         vocab, other = read.tokenizer.get_vocab(), pieces.tokenizer.get_vocab()
         if vocab != other:

@@ -14,10 +14,9 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.kinds import kind_of
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.models.students.check_student import check_beside, check_fits, check_positions, check_width
+from pipeline_lib.models.fitting import check_beside, check_fits, check_positions, check_width
 from pipeline_lib.params import STARTS, AnyStudent, Method, Objective, Optimiser, Params, holds_students
-from pipeline_lib.shards.references import SetReference
-from pipeline_lib.shards.shard_sets import check_answers, read_manifest
+from pipeline_lib.shards.shard_sets import SetReference, check_answers, read_manifest
 
 
 class ModelReference(BaseModel):

@@ -15,16 +15,16 @@ from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.models.networks.encoders import ENCODERS
 from pipeline_lib.models.networks.imitation import Imitation
 from pipeline_lib.models.networks.student import StudentNetwork
+from pipeline_lib.models.students.sentence_encoder import with_vectors
 from pipeline_lib.models.students.student import attend_quickly, load_student, predict_sentences, save_student
 from pipeline_lib.params import Optimiser, StudentSettings
 from pipeline_lib.shards.fingerprint import code_outside
-from pipeline_lib.shards.references import SetReference
-from pipeline_lib.shards.shard_sets import read_manifest
+from pipeline_lib.shards.shard_sets import SetReference, read_manifest
 from pipeline_lib.shards.training_records import StudentRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.checkpoint import Progress
-from pipeline_lib.training.dev_scores import dev_score
+from pipeline_lib.training.dev_scores import LabelScale, dev_score, scale_of
 from pipeline_lib.training.distillation.encoded_sets import (
     Encoded,
     EncodedInput,
@@ -32,11 +32,9 @@ from pipeline_lib.training.distillation.encoded_sets import (
     EncodingPass,
     standardised,
 )
-from pipeline_lib.training.distillation.frozen import with_vectors
 from pipeline_lib.training.distillation.initialisation import Start, start_from_encoder, start_of
 from pipeline_lib.training.distillation.online_teacher import RunningTeacher, held_back_loss
 from pipeline_lib.training.distillation.plans import ModelReference, Plan
-from pipeline_lib.training.label_scale import LabelScale, scale_of
 from pipeline_lib.training.loop import Batch, DevScore
 from pipeline_lib.training.objectives import TERMS, objective_loss
 from pipeline_lib.training.runs import Fields, Prepared

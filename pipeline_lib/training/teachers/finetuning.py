@@ -22,20 +22,18 @@ from pipeline_lib.base.processor import computed_on
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.networks.attention import use_training_attention
-from pipeline_lib.models.networks.dropout import replace_dropout
-from pipeline_lib.models.parameter_counts import parameter_counts
+from pipeline_lib.models.networks.layers import replace_dropout
 from pipeline_lib.models.teacher import Teacher, digest_model, load_classifier, load_teacher
+from pipeline_lib.models.weights import parameter_counts
 from pipeline_lib.params import Params, Select, Task, Tuning
 from pipeline_lib.shards.columns import texts
 from pipeline_lib.shards.fingerprint import code_outside
-from pipeline_lib.shards.references import SetReference
-from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.shard_sets import SetReference, ShardSet
 from pipeline_lib.shards.training_records import SEED, TeacherRecord, TrainingRecord, TunedTeacherRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.checkpoint import Progress
-from pipeline_lib.training.dev_scores import dev_score
-from pipeline_lib.training.label_scale import LabelScale, scale_of
+from pipeline_lib.training.dev_scores import LabelScale, dev_score, scale_of
 from pipeline_lib.training.loop import Batch, DevScore, autocast
 from pipeline_lib.training.runs import Fields, Prepared, TrainingSpec
 from pipeline_lib.training.search import TrainingRow

@@ -11,7 +11,7 @@ import pytest
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.models.students.check_student import check_fits, check_width, student_faults
+from pipeline_lib.models.fitting import check_fits, check_width, student_faults
 from pipeline_lib.params import Params, check_params, student_settings
 from pipeline_lib.shards.columns import list_column
 from tests.kit.pretrained import DSE, LAYERS, PIECES, write_model

@@ -15,15 +15,14 @@ import pipeline_lib.models.students.huggingface  # noqa: F401  registers the stu
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.exports.onnx.exporter import export_onnx
 from pipeline_lib.exports.onnx.student import load_onnx_student
-from pipeline_lib.models.networks.joint import JointNetwork
+from pipeline_lib.models.networks.imitation import JointNetwork
 from pipeline_lib.models.networks.student import ENCODED, StudentNetwork
 from pipeline_lib.models.students import student as student_module
-from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
+from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder, with_vectors
 from pipeline_lib.models.students.student import Student, attend_quickly, load_student, save_student
 from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
-from pipeline_lib.training.distillation.frozen import with_vectors
 from pipeline_lib.training.distillation.initialisation import start_from_layers
 from pipeline_lib.training.loop import Batch, Settings, fit
 from pipeline_lib.training.objectives import objective_loss

@@ -14,8 +14,7 @@ from transformers import AutoTokenizer
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.text import MASK
-from pipeline_lib.models.students.tokenise import save_tokenizer
-from pipeline_lib.models.students.unknown_words import KnownWords
+from pipeline_lib.models.students.tokenise import KnownWords, save_tokenizer
 from pipeline_lib.models.students.vocabulary import (
     build_tokenizer,
     build_vocabulary,

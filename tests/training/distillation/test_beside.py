@@ -10,8 +10,8 @@ import torch
 from transformers import AutoModel
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.models.fitting import check_beside
 from pipeline_lib.models.networks.imitation import Imitation
-from pipeline_lib.models.students.check_student import check_beside
 from pipeline_lib.models.students.student import Student
 from pipeline_lib.models.teacher import load_classifier
 from pipeline_lib.params import Method, student_settings

@@ -11,8 +11,7 @@ from tokenizers import Tokenizer, models
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.students.tokenise import save_tokenizer
 from pipeline_lib.shards.columns import list_column, matrix
-from pipeline_lib.shards.references import SetReference
-from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.shard_sets import Manifest, SetReference, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.distillation.encoded_sets import EncodedInput, EncodingPass

@@ -18,7 +18,7 @@ from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.kinds import score
 from pipeline_lib.base.kinds.calibration import log_losses
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.models.networks.joint import JointNetwork
+from pipeline_lib.models.networks.imitation import JointNetwork
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.models.students.student import Student, load_student, predict_sentences
 from pipeline_lib.params import Params, check_params, student_settings

@@ -19,7 +19,7 @@ from pipeline_lib.base.kinds.calibration import log_losses
 from pipeline_lib.models.teacher import Teacher, digest_model, load_teacher
 from pipeline_lib.params import FineTuning, Refining, Task
 from pipeline_lib.shards.engine.local import LocalEngine
-from pipeline_lib.shards.references import SetReference
+from pipeline_lib.shards.shard_sets import SetReference
 from pipeline_lib.shards.training_records import TasksRecord, TunedTeacherRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.training.checkpoint import Progress

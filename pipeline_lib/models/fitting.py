@@ -1,6 +1,7 @@
-"""Whether a student fits the pretrained model that it is made from, and its teacher.
+"""Whether params.yaml's models can be loaded and answer a text, and whether its students fit them.
 
-``train``, ``pretrain`` and ``train_joint`` refuse what does not fit, ``train`` and ``train_joint``
+``distill init`` and ``distill check`` load models in local folders, ``fetch_models`` all of them.  ``train``,
+``pretrain`` and ``train_joint`` refuse a student that does not fit its model or teacher, ``train`` and ``train_joint``
 only after the teacher's passes; ``distill check`` refuses it at once if the models are at hand.
 """
 
@@ -12,7 +13,9 @@ from pipeline_lib.base.errors import PotstillError, faults_of
 from pipeline_lib.base.files import read_record
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.model_config import head_count, layer_count, layer_width, position_count, read_config
-from pipeline_lib.params import BERT, GeneralEncoder, Method, Params, StudentSettings
+from pipeline_lib.models.teacher import load_classifier, load_pretrained
+from pipeline_lib.models.vector_model import load_vector_model
+from pipeline_lib.params import BERT, Finished, GeneralEncoder, Method, Params, SentenceVectors, StudentSettings
 from pipeline_lib.shards.shard_sets import ShardSet
 
 
@@ -151,3 +154,51 @@ def state_width(folder: Path) -> int | None:
     for table in shards.tables():
         return table.schema.field("states").type.value_type.list_size
     return None
+
+
+CLASSES = ["no", "yes"]
+"""Stand for the labels of a task that is not known yet."""
+
+
+def loading_faults(params: Params, layout: Layout | None = None) -> list[str]:
+    """Return one line per model that cannot be loaded as params.yaml uses it.
+
+    :param layout: where all models and finished teachers were fetched to; None: just those in local
+        folders are loaded, from there.
+    """
+    inputs, faults = Path(params.inputs), []
+    fetched = None if layout is None else {name: layout.model(name) for name in params.models}
+    for name, folder in (fetched or params.local_models()).items():
+        faults += _faults(f"params.yaml: models.{name}", params, name, folder)
+    folders: dict[Path, str] = {}
+    for name, teacher in params.teachers.items():
+        for task in (task for task in params.tasks if teacher.knows(task)):
+            if isinstance(teacher.tuning, Finished):
+                local = inputs / teacher.tuning.path(task)
+                folder = local if layout is None else layout.checkpoint(name, task)
+                folders.setdefault(folder, f"params.yaml: teachers.{name}.tuning.checkpoint")
+    for folder, key in folders.items():
+        faults += [f"{key}: {fault}" for fault in finished_faults(folder)]
+    return faults
+
+
+def finished_faults(folder: Path) -> list[str]:
+    """Return why a fine-tuned teacher cannot be run, if it cannot: one line, or none."""
+    return faults_of(load_classifier, folder)
+
+
+def base_faults(folder: Path) -> list[str]:
+    """Return why a model cannot be tuned as a teacher, if it cannot: one line, or none."""
+    return faults_of(load_classifier, folder, CLASSES)
+
+
+def _faults(key: str, params: Params, name: str, folder: Path) -> list[str]:
+    """Load a row of ``models`` in each way in which it is used."""
+    vectors, faults = params.sentence_vectors, []
+    if any(teacher.model == name for teacher in params.teachers.values()):
+        faults += base_faults(folder)
+    elif isinstance(vectors, SentenceVectors) and vectors.model == name:
+        faults += faults_of(load_vector_model, folder, "cpu", "float32", vectors.pooling)
+    else:
+        faults += faults_of(load_pretrained, folder, "AutoModel", {})
+    return [f"{key}: {fault}" for fault in faults]

@@ -1,4 +1,4 @@
-"""Whether a model was loaded from its weights: transformers makes up what a file lacks.
+"""A model's weights: whether they are its folder's, for transformers makes up what a file lacks, and how many they are.
 
 Only the head that a model is to be tuned with may be new, and a pooler that nobody reads.
 """
@@ -7,9 +7,13 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline_lib.base.errors import PotstillError
+
+if TYPE_CHECKING:
+    import torch
+
 
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
 
@@ -79,3 +83,24 @@ def _some(names: Iterable[str]) -> str:
     """Return the first of some names, and how many more there are."""
     ordered = sorted(names)
     return f"{ordered[0]} and {len(ordered) - 1:,} more" if ordered[1:] else "".join(ordered)
+
+
+def count_parameters(model: "torch.nn.Module", embeddings: bool) -> int:
+    """Count a module's parameters; without ``embeddings``, embedding tables are left out."""
+    import torch
+
+    tables = {
+        id(parameter)
+        for module in model.modules()
+        if isinstance(module, torch.nn.Embedding)
+        for parameter in module.parameters()
+    }
+    return sum(p.numel() for p in model.parameters() if embeddings or id(p) not in tables)
+
+
+def parameter_counts(model: Any) -> dict[str, int]:
+    """Return a teacher's or student's parameter counts, without and with embedding tables."""
+    return {
+        "without_embeddings": int(model.parameters(embeddings=False)),
+        "with_embeddings": int(model.parameters(embeddings=True)),
+    }

@@ -1,0 +1,81 @@
+"""What the folders of models must hold, and what they say of them, read without torch."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.files import read_record
+from pipeline_lib.base.layout import student_place
+from pipeline_lib.base.text import Text
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def require_model(folder: Path) -> None:
+    """Check that there is a model in ``folder``."""
+    if not (folder / "config.json").exists():
+        raise PotstillError(f"{folder}: no model here. Run `dvc repro` to train it.")
+
+
+def check_outputs(folder: Path | str, outputs: "np.ndarray") -> "np.ndarray":
+    """Return a model's outputs, float (texts, values), unless one is NaN or infinite.
+
+    :param folder: the model's.
+    """
+    import numpy as np
+
+    broken = np.flatnonzero(~np.isfinite(outputs).all(axis=1))
+    if broken.size:
+        raise PotstillError(
+            f"{folder}: its outputs are NaN or infinite (for {broken.size:,} of {len(outputs):,} "
+            f"texts, the first is number {broken[0] + 1}). Its weights are damaged or too large: "
+            "put others there, or train it again, with a lower learning rate."
+        )
+    return outputs
+
+
+def check_names(folder: Path, names: list[str], wanted: list[str]) -> None:
+    """Check that a model's classes are the task's, in the same order."""
+    if list(names) != list(wanted):
+        raise PotstillError(
+            f"{folder}: its classes are {', '.join(names)}; the task's {', '.join(wanted)}. Put "
+            "the task's `labels` in params.yaml into the model's order, or train it again."
+        )
+
+
+MODEL_TYPE = "distillery_student"
+ENCODER_TYPE = "distillery_encoder"
+TEMPERATURE = "calibration_temperature"
+"""The key in the config.json of a student exported for the hub; `temperature` is a generation setting there."""
+Predict = Callable[[Sequence[Text]], np.ndarray]
+"""Maps texts or pairs to logits, float32 (texts, classes); for an encoder, texts to vectors."""
+
+
+def temperature_of(folder: Path) -> float:
+    """Return the temperature of a student's logits: 1 unless its row asks for one.
+
+    It is kept with the task's scores, since it is chosen after training; a folder exported for the
+    hub has it in its own configuration.
+    """
+    location = student_place(folder)
+    if location is None:
+        config = folder / "config.json"
+        return float(read_record(config).get(TEMPERATURE, 1.0)) if config.exists() else 1.0
+    if not location.layout.scores(location.task).exists():
+        return 1.0
+    scores = read_record(location.layout.scores(location.task))
+    # Read without validation: whatever else the file has or lacks is irrelevant here.
+    for key in ("methods", location.method, "details", "temperature", str(location.seed)):
+        scores = scores.get(key) if isinstance(scores, dict) else None
+    return 1.0 if scores is None else float(scores)
+
+
+def served(folder: Path, predict: Predict, temperature: float = 1.0) -> Predict:
+    """Return the function of the model in ``folder``, divided by a temperature, with an error instead of NaN."""
+    if temperature == 1.0:
+        return lambda texts: check_outputs(folder, predict(texts))
+    return lambda texts: check_outputs(folder, predict(texts) / temperature)

@@ -14,8 +14,8 @@ from pipeline_lib.corpora.augmentation.lexicon import Lexicon, count_words, read
 from pipeline_lib.corpora.tasks.preparation import prepared_schema
 from pipeline_lib.params import Recipe, Task
 from pipeline_lib.text.words import join_words, split_words
-from tests.archives import write_files
-from tests.made_up import made_up_task
+from tests.kit.archives import write_files
+from tests.kit.made_up import made_up_task
 
 SCHEMA = prepared_schema(pair=False, label=pa.int32(), tagged=True)
 

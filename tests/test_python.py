@@ -10,7 +10,7 @@ import pytest
 
 import pipeline_lib
 from pipeline_lib.shards.fingerprint import ROOT, imports
-from tests.readable import write_workspace
+from tests.kit.readable import write_workspace
 
 PAGE = Path(__file__).parents[1] / "docs/python.md"
 

@@ -39,6 +39,14 @@ def test_half_a_lock_of_dvc_is_removed(tmp_path: Path, lock: Path) -> None:
         assert remove_stale_lock(tmp_path, wait=0) == lock and not lock.exists()
     lock.write_text('{"read": {}, "write": {}}')
     assert remove_stale_lock(tmp_path) is None and lock.exists()
+    # What has ended holds no lock.
+    process = subprocess.Popen([sys.executable, "-c", "", "dvc"])
+    while "zombie" not in Path(f"/proc/{process.pid}/status").read_text():
+        time.sleep(0.01)
+    # Nobody has asked for its status yet: its number is still taken.
+    lock.write_text(json.dumps({"read": {}, "write": {"a": {"pid": process.pid, "cmd": "dvc"}}}))
+    assert remove_stale_lock(tmp_path, wait=0) == lock
+    process.wait()
 
 
 @pytest.mark.parametrize(
@@ -64,16 +72,6 @@ def test_a_lock_is_removed_if_no_dvc_holds_it(
     process.wait()
 
 
-def test_what_has_ended_holds_no_lock(tmp_path: Path, lock: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", "", "dvc"])
-    while "zombie" not in Path(f"/proc/{process.pid}/status").read_text():
-        time.sleep(0.01)
-    # Nobody has asked for its status yet: its number is still taken.
-    lock.write_text(json.dumps({"read": {}, "write": {"a": {"pid": process.pid, "cmd": "dvc"}}}))
-    assert remove_stale_lock(tmp_path, wait=0) == lock
-    process.wait()
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Make a workspace in which one version of dvc.lock is committed and another was written."""
@@ -89,18 +87,22 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_whole_lock_file_stays(folder: Path) -> None:
+def test_lock_files_that_stay(folder: Path) -> None:
     assert restore_lock_file(folder) is None and clear_leftovers(folder) == []
     assert (folder / "dvc.lock").read_text() == WHOLE + STAGE.format("new")
     (folder / "dvc.lock").unlink()
     assert restore_lock_file(folder) is None and not (folder / "dvc.lock").exists()
-
-
-def test_a_conflict_of_a_merge_stays(folder: Path) -> None:
+    # A conflict of a merge stays.
     conflict = WHOLE.replace("      size: 42\n", "<<<<<<< HEAD\n      size: 42\n=======\n", 1)
     (folder / "dvc.lock").write_text(conflict)
     assert restore_lock_file(folder) is None
     assert (folder / "dvc.lock").read_text() == conflict
+    # A lock file that dvc is writing is left to it.
+    (folder / "dvc.lock").write_text("")
+    held = LockFile(str(folder / ".dvc" / "tmp" / "lock"))
+    assert restore_lock_file(folder) is None
+    held.close()
+    assert restore_lock_file(folder) == folder / "dvc.lock"
 
 
 @pytest.mark.parametrize("torn", TORN)
@@ -135,11 +137,3 @@ def test_a_fresh_clone_of_half_a_lock_file_is_mended(folder: Path) -> None:
     (folder / ".dvc" / "tmp").rmdir()
     assert restore_lock_file(folder) == folder / "dvc.lock"
     assert (folder / "dvc.lock").read_text() == WHOLE
-
-
-def test_a_lock_file_that_dvc_is_writing_is_left_to_it(folder: Path) -> None:
-    (folder / "dvc.lock").write_text("")
-    held = LockFile(str(folder / ".dvc" / "tmp" / "lock"))
-    assert restore_lock_file(folder) is None
-    held.close()
-    assert restore_lock_file(folder) == folder / "dvc.lock"

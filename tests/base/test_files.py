@@ -19,6 +19,7 @@ from pipeline_lib.base.files import (
     sha256_json,
     write_json,
 )
+from pipeline_lib.base.seals import SEAL, SOURCE, check_sealed, digests, faults_of, write_seal
 
 HELLO = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
 
@@ -27,12 +28,24 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_atomic_path_makes_folder_and_file(tmp_path: Path) -> None:
+def test_atomic_path_is_whole_or_absent(tmp_path: Path) -> None:
     with atomic_path(tmp_path / "new" / "file.txt") as temporary:
         temporary.write_text("hello")
         assert not (tmp_path / "new" / "file.txt").exists()
     assert (tmp_path / "new" / "file.txt").read_text() == "hello"
     assert names(tmp_path / "new") == ["file.txt"]
+    # Other errors pass as they are.
+    refused = PotstillError("row 3: (os error 2)")
+    with pytest.raises(PotstillError) as caught, atomic_path(tmp_path / "f"):
+        raise refused
+    assert caught.value is refused
+    # Writers of one file do not share a temporary name.
+    with atomic_path(tmp_path / "f") as first, atomic_path(tmp_path / "f") as second:
+        assert first != second and first.parent == second.parent == tmp_path
+        first.write_text("first")
+        second.write_text("second")
+    assert (tmp_path / "f").read_text() == "first"
+    assert names(tmp_path) == ["f", "new"]
 
 
 @pytest.mark.parametrize("crash", [RuntimeError, KeyboardInterrupt, SystemExit])
@@ -77,22 +90,6 @@ def test_every_librarys_full_disk_is_the_same_error(tmp_path: Path, error: Excep
     assert names(tmp_path) == []
 
 
-def test_other_errors_pass_as_they_are(tmp_path: Path) -> None:
-    refused = PotstillError("row 3: (os error 2)")
-    with pytest.raises(PotstillError) as caught, atomic_path(tmp_path / "f"):
-        raise refused
-    assert caught.value is refused
-
-
-def test_writers_of_one_file_do_not_share_a_temporary_name(tmp_path: Path) -> None:
-    with atomic_path(tmp_path / "f") as first, atomic_path(tmp_path / "f") as second:
-        assert first != second and first.parent == second.parent == tmp_path
-        first.write_text("first")
-        second.write_text("second")
-    assert (tmp_path / "f").read_text() == "first"
-    assert names(tmp_path) == ["f"]
-
-
 @pytest.mark.parametrize("links", [True, False], ids=["links", "no_links"])
 def test_the_first_file_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
     def refuse(*_: object) -> None:
@@ -107,21 +104,13 @@ def test_the_first_file_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert names(tmp_path) == ["f"]
 
 
-def test_file_in_the_place_of_the_folder_is_a_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "taken").write_text("")
-    with pytest.raises(PotstillError, match="could not be written"):
-        write_json(tmp_path / "taken" / "value.json", 1)
-
-
-def test_json_round_trip_is_sorted_and_readable(tmp_path: Path) -> None:
+def test_json_is_sorted_and_faults_are_named(tmp_path: Path) -> None:
     value = {"b": [1, 2.5, None], "a": "ü"}
     write_json(tmp_path / "value.json", value)
     assert read_json(tmp_path / "value.json") == value
     text = (tmp_path / "value.json").read_text()
     assert text.index('"a"') < text.index('"b"') and text.endswith("}\n")
-
-
-def test_read_json_names_missing_and_torn_files(tmp_path: Path) -> None:
+    # Read json names missing and torn files.
     with pytest.raises(PotstillError, match=r"absent\.json: not found"):
         read_json(tmp_path / "absent.json")
     (tmp_path / "torn.json").write_text('{"a": ')
@@ -135,16 +124,19 @@ def test_read_json_names_missing_and_torn_files(tmp_path: Path) -> None:
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
     with pytest.raises(PotstillError, match=r"bytes\.json: not valid JSON"):
         read_json(tmp_path / "bytes.json")
+    # File in the place of the folder is a clear error.
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(PotstillError, match="could not be written"):
+        write_json(tmp_path / "taken" / "value.json", 1)
 
 
-def test_digests(tmp_path: Path) -> None:
+def test_digests_cover_names_and_contents(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("hello")
     assert sha256_file(tmp_path / "a") == HELLO
     assert sha256_json({"a": 1, "b": 2}) == sha256_json({"b": 2, "a": 1})
     assert sha256_json({"a": 1}) != sha256_json({"a": 1.0})
 
-
-def test_folder_digest_covers_names_and_contents(tmp_path: Path) -> None:
+    # Folder digest covers names and contents.
     def digest(files: dict[str, str]) -> str:
         folder = fresh_folder(tmp_path / "folder")
         for name, text in files.items():
@@ -158,15 +150,14 @@ def test_folder_digest_covers_names_and_contents(tmp_path: Path) -> None:
     assert len({base, *map(digest, others)}) == 4
 
 
-def test_link_shares_the_bytes(tmp_path: Path) -> None:
+def test_a_link_shares_the_bytes_and_a_copy_stands_in_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "source").write_text("hello")
     link_or_copy(tmp_path / "source", tmp_path / "new" / "target")
     assert (tmp_path / "new" / "target").samefile(tmp_path / "source")
     link_or_copy(tmp_path / "source", tmp_path / "new" / "target")
     assert names(tmp_path / "new") == ["target"]
 
-
-def test_copy_where_the_file_system_has_no_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Copy where the file system has no links.
     def refuse(*_: object) -> None:
         raise OSError(errno.EXDEV, "cross-device link")
 
@@ -194,11 +185,19 @@ def test_read_only_files_can_be_linked(tmp_path: Path, monkeypatch: pytest.Monke
     assert modes and all(set(mode) <= set("rb") for mode in modes)
 
 
-def test_clear_folder_empties_and_makes(tmp_path: Path) -> None:
+def test_folders_are_emptied_or_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "f" / "sub").mkdir(parents=True)
     (tmp_path / "f" / "old").write_text("")
     assert names(fresh_folder(tmp_path / "f")) == []
     assert fresh_folder(tmp_path / "g" / "h").is_dir()
+
+    # A folder that cannot be emptied is named.
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "inner")
+
+    monkeypatch.setattr(files.shutil, "rmtree", refuse)
+    with pytest.raises(PotstillError, match=r"f: could not be written \(Permission denied\)"):
+        fresh_folder(tmp_path / "f")
 
 
 @pytest.mark.parametrize("folder", ["taken", "taken/sub", "taken/sub/deeper"])
@@ -212,11 +211,66 @@ def test_a_file_where_a_folder_belongs_is_named(tmp_path: Path, folder: str) -> 
     assert (tmp_path / "taken").read_text() == "kept"
 
 
-def test_a_folder_that_cannot_be_emptied_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied", "inner")
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "one/deep").mkdir(parents=True)
+    for name in ("config.json", "model.safetensors", "one/deep/model.safetensors"):
+        (tmp_path / name).write_text(f"content of {name}")
+    return tmp_path
 
-    monkeypatch.setattr(files.shutil, "rmtree", refuse)
-    with pytest.raises(PotstillError, match=r"f: could not be written \(Permission denied\)"):
-        (tmp_path / "f").mkdir()
-        fresh_folder(tmp_path / "f")
+
+def flip(path: Path) -> None:
+    """Change one bit of a file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def test_altered_and_lost_files_are_missed(folder: Path) -> None:
+    write_seal(folder)
+    check_sealed(folder)
+    flip(folder / "model.safetensors")
+    remedy = f"Delete {folder} and run `dvc repro`"
+    with pytest.raises(PotstillError, match=rf"model\.safetensors: altered .*{remedy}"):
+        check_sealed(folder)
+    # One file is checked alone.
+    write_seal(folder)
+    flip(folder / "config.json")
+    check_sealed(folder / "model.safetensors")
+    with pytest.raises(PotstillError, match=r"config\.json: altered"):
+        check_sealed(folder / "config.json")
+
+
+def test_lost_and_unsealed(folder: Path) -> None:
+    write_seal(folder)
+    (folder / "one/deep/model.safetensors").unlink()
+    with pytest.raises(PotstillError, match=r"model\.safetensors: missing, though sealed\.json"):
+        check_sealed(folder)
+    # Every fault is listed.
+    write_seal(folder)
+    flip(folder / "config.json")
+    (folder / "model.safetensors").unlink()
+    assert [fault.split(": ")[1].split()[0] for fault in faults_of(folder / SEAL)] == ["altered", "missing,"]
+    # What nobody sealed is not checked.
+    (folder / SEAL).unlink()
+    check_sealed(folder)
+    write_json(folder / SOURCE, {"where": "another program's"})
+    check_sealed(folder)
+
+
+@pytest.mark.parametrize("below", ["one", "one/deep", "one/deep/model.safetensors"])
+def test_what_was_fetched_is_checked_by_the_record_above(folder: Path, below: str) -> None:
+    write_json(folder / SOURCE, {"source": None, "sha256": digests(folder)})
+    flip(folder / "config.json")
+    check_sealed(folder / below)
+    flip(folder / "one/deep/model.safetensors")
+    with pytest.raises(PotstillError, match=rf"deep/model\.safetensors: altered.*Delete {folder} "):
+        check_sealed(folder / below)
+
+
+@pytest.mark.parametrize("content", ['{"sha256": "0"}', "{", "[]", "{}", '{"sha256": {"a": 1}}'])
+def test_a_damaged_seal_is_refused(folder: Path, content: str) -> None:
+    write_seal(folder)
+    (folder / SEAL).write_text(content)
+    with pytest.raises(PotstillError, match=f"{SEAL}: "):
+        check_sealed(folder)

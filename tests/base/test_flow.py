@@ -7,8 +7,8 @@ import pytest
 from pipeline_lib.base import stage_records
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.base.flow import read_flow
-from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.stage_records import count, read_stage_record, recorded
+from pipeline_lib.base.layout import Layout, student_place
+from pipeline_lib.base.stage_records import count, read_stage_record, recorded, stage_name
 
 PIPELINE = """
 stages:
@@ -32,9 +32,20 @@ def test_stages_stand_behind_those_that_they_wait_for(tmp_path: Path) -> None:
     order = list(after)
     assert order.index("prepare") < order.index("train") < order.index("evaluate")
     assert read_flow(tmp_path / "none.yaml", Layout(tmp_path)) == {"stages": [], "seconds": 0}
-
-
-def test_the_shipped_flow_ends_with_the_report() -> None:
+    # Records are read by stage and item.
+    (tmp_path / "dvc.yaml").write_text(PIPELINE)
+    layout = Layout(tmp_path)
+    record = {"command": "x", "started": "2026-01-02T03:04:05+00:00", "seconds": 2.5, "counts": {}}
+    # One name is the beginning of another's.
+    for name in ("train@a", "train@b", "train_joint", "report"):
+        write_json(layout.stage_record(name), record)
+    layout.stage_record("evaluate@a").write_text("torn")
+    found = read_flow(tmp_path / "dvc.yaml", layout)
+    runs = {stage["name"]: [run["item"] for run in stage["runs"]] for stage in found["stages"]}
+    assert (runs["train"], runs["report"], runs["evaluate"]) == (["a", "b"], [None], [])
+    assert found["seconds"] == 7.5
+    assert read_json(layout.stage_record("report"))["seconds"] == 2.5
+    # The shipped flow ends with the report.
     pipeline = Path(__file__).parents[2] / "dvc.yaml"
     stages = read_flow(pipeline, Layout(Path("nowhere")))["stages"]
     after = {stage["name"]: stage["after"] for stage in stages}
@@ -68,16 +79,33 @@ def test_a_stage_that_ends_well_leaves_a_record(tmp_path: Path, monkeypatch: pyt
     assert read_stage_record(Layout().stage_record("train@bad")) is None
 
 
-def test_records_are_read_by_stage_and_item(tmp_path: Path) -> None:
-    (tmp_path / "dvc.yaml").write_text(PIPELINE)
-    layout = Layout(tmp_path)
-    record = {"command": "x", "started": "2026-01-02T03:04:05+00:00", "seconds": 2.5, "counts": {}}
-    # One name is the beginning of another's.
-    for name in ("train@a", "train@b", "train_joint", "report"):
-        write_json(layout.stage_record(name), record)
-    layout.stage_record("evaluate@a").write_text("torn")
-    found = read_flow(tmp_path / "dvc.yaml", layout)
-    runs = {stage["name"]: [run["item"] for run in stage["runs"]] for stage in found["stages"]}
-    assert (runs["train"], runs["report"], runs["evaluate"]) == (["a", "b"], [None], [])
-    assert found["seconds"] == 7.5
-    assert read_json(layout.stage_record("report"))["seconds"] == 2.5
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({}, "train"),
+        ({"task": "movies", "row": None}, "train@movies"),
+        ({"row": "mtl"}, "train@mtl"),
+        ({"catalogue": "wikipedia"}, "train@wikipedia"),
+    ],
+)
+def test_stages_of_several_items_have_a_record_each(options: dict[str, str], name: str) -> None:
+    assert stage_name(["stages/train.py"], options) == name
+
+
+def test_a_template_is_a_path_and_its_inverse() -> None:
+    layout = Layout(Path("there"))
+    folder = layout.heldout_outputs("movies", "llm", "dev")
+    assert folder == Path("there/outputs/movies/heldout/llm/dev")
+    names = {"task": "movies", "teacher": "llm", "split": "dev"}
+    assert Layout.heldout_outputs.match(folder) == (layout, names)
+    assert Layout.states.match(folder) is None
+    assert layout.models == Path("there/raw/models")
+    # A template needs all of its names.
+    with pytest.raises(ValueError, match="shorter"):
+        Layout().teacher("movies")
+    # Only a seed is a students folder.
+    place = student_place(Path("data/students/movies/bilstm/1"))
+    assert place is not None
+    assert (place.layout, place.task, place.method, place.seed) == (Layout(), "movies", "bilstm", 1)
+    assert student_place(Path("data/students/movies/bilstm/best")) is None
+    assert student_place(Path("data/teachers/movies/bilstm/1")) is None

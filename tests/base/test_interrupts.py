@@ -62,12 +62,15 @@ def start_stage(folder: Path, script: str) -> subprocess.Popen:
 
 
 @pytest.mark.parametrize(
-    "script",
-    [*(STAGE.format(workers=workers) for workers in (0, 1, 2)), IMPORTING],
-    ids=["stream", "one", "two", "importing"],
-)
-@pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, STATUS), (signal.SIGTERM, TERMINATED)], ids=["ctrl-c", "terminated"]
+    ("script", "number", "status"),
+    [
+        (STAGE.format(workers=0), signal.SIGTERM, TERMINATED),
+        (STAGE.format(workers=1), signal.SIGINT, STATUS),
+        (STAGE.format(workers=2), signal.SIGINT, STATUS),
+        (STAGE.format(workers=2), signal.SIGTERM, TERMINATED),
+        (IMPORTING, signal.SIGINT, STATUS),
+    ],
+    ids=["stream", "one", "two", "two terminated", "importing"],
 )
 def test_one_line_at_once(tmp_path: Path, script: str, number: int, status: int) -> None:
     process = start_stage(tmp_path, script)
@@ -142,8 +145,14 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("error", ["PotstillError('a fault')", "AssertionError", "MemoryError"])
-@pytest.mark.parametrize(("number", "status"), [("INT", STATUS), ("TERM", TERMINATED)])
+@pytest.mark.parametrize(
+    ("error", "number", "status"),
+    [
+        ("PotstillError('a fault')", "INT", STATUS),
+        ("AssertionError", "TERM", TERMINATED),
+        ("MemoryError", "INT", STATUS),
+    ],
+)
 def test_an_error_that_an_interrupt_causes_does_not_hide_it(
     tmp_path: Path, error: str, number: str, status: int
 ) -> None:
@@ -174,11 +183,15 @@ if __name__ == "__main__":
 """
 
 
-def test_an_interrupt_just_before_a_temporary_file_is_deleted_leaves_none(tmp_path: Path) -> None:
+def test_an_interrupt_around_the_stage_is_one_line(tmp_path: Path) -> None:
     process = start_stage(tmp_path, UNFINISHED)
     _, printed = process.communicate(timeout=60)
     assert (process.returncode, printed) == (STATUS, f"{MESSAGE}\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["stage.py", "whole.json"]
+    # An interrupt while typer prepares the call is one line.
+    process = start_stage(tmp_path, BEFORE_THE_CALL)
+    _, printed = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (TERMINATED, f"{MESSAGE}\n")
 
 
 BEFORE_THE_CALL = """
@@ -194,9 +207,3 @@ def called(self):
 typer.Typer.__call__ = called
 run_stage(lambda: None)
 """
-
-
-def test_an_interrupt_while_typer_prepares_the_call_is_one_line(tmp_path: Path) -> None:
-    process = start_stage(tmp_path, BEFORE_THE_CALL)
-    _, printed = process.communicate(timeout=60)
-    assert (process.returncode, printed) == (TERMINATED, f"{MESSAGE}\n")

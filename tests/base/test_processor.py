@@ -7,18 +7,25 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline_lib.base import processor
+from pipeline_lib.base import devices, processor
+from pipeline_lib.base.devices import (
+    resolve_batch_tokens,
+    resolve_device,
+    resolve_precision,
+    resolve_training_precision,
+    runs_lstm_in_bfloat16,
+)
+from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.model_config import position_count
 from pipeline_lib.base.processor import computed_on, cpu_name, single_thread, usable_cores, used_accelerators
 
 
-def test_cpu_name_is_read_where_the_system_tells(tmp_path: Path) -> None:
+def test_what_a_result_was_computed_on(tmp_path: Path) -> None:
     info = tmp_path / "cpuinfo"
     info.write_text("processor : 0\nmodel name\t: Fast CPU: 2 GHz\n")
     assert cpu_name(info) == "Fast CPU: 2 GHz"
     assert cpu_name(tmp_path / "absent")
-
-
-def test_what_a_result_was_computed_on() -> None:
+    # What a result was computed on.
     assert computed_on("cpu") == f"{cpu_name()}, torch {torch.__version__}"
 
 
@@ -36,14 +43,6 @@ def test_accelerators_are_named_if_their_memory_was_used(monkeypatch: pytest.Mon
     assert used_accelerators() == [f"{cpu_name()} (mps)"]
 
 
-def test_torch_is_not_imported_to_find_none() -> None:
-    code = (
-        "import sys; from pipeline_lib.base.processor import used_accelerators; "
-        "assert used_accelerators() == [] and 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 ROOT = Path(__file__).parents[2]
 
 
@@ -52,7 +51,7 @@ def run(code: str) -> str:
     return done.stdout.strip()
 
 
-def test_torch_that_is_imported_is_given_its_threads_back() -> None:
+def test_torch_has_one_thread_within() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
@@ -61,29 +60,26 @@ def test_torch_that_is_imported_is_given_its_threads_back() -> None:
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
-
-
-def test_torch_that_is_imported_within_has_one_thread() -> None:
+    # Torch that is imported within has one thread.
     found = run(
         "import os; os.environ['OMP_NUM_THREADS'] = '2'\nfrom pipeline_lib.base.processor import single_thread\nwith "
         "single_thread():\n    import torch; print(torch.get_num_threads())\nprint(torch.get_num_threads(), "
         "os.environ['OMP_NUM_THREADS'])"
     )
     assert found.split() == ["1", "2", "2"]
+    # Torch is not imported to find none.
+    code = (
+        "import sys; from pipeline_lib.base.processor import used_accelerators; "
+        "assert used_accelerators() == [] and 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "corpora.augmentation.transfer_sets",
-        "shards.engine.local",
-        "corpora.tasks.preparation",
-        "corpora.wikipedia.sentence_sets",
-    ],
-)
-def test_stages_without_a_model_import_no_torch(module: str) -> None:
-    found = run(f"import sys, pipeline_lib.{module}; print('torch' in sys.modules)")
-    assert found == "False"
+def test_stages_without_a_model_import_no_torch() -> None:
+    modules = ["corpora.augmentation.transfer_sets", "shards.engine.local"]
+    modules += ["corpora.tasks.preparation", "corpora.wikipedia.sentence_sets"]
+    imports = ", ".join(f"pipeline_lib.{module}" for module in modules)
+    assert run(f"import sys, {imports}; print('torch' in sys.modules)") == "False"
 
 
 @pytest.mark.parametrize(
@@ -106,3 +102,84 @@ def test_cores_are_those_of_the_affinity_and_the_quota(
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     assert usable_cores() == expected
+
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+
+
+@pytest.mark.parametrize("name", ["meta", "tpu", "cpu:1", "cuda:x", ""])
+def test_a_device_that_computes_nothing_is_refused(name: str) -> None:
+    with pytest.raises(PotstillError, match=r"is not one of auto, cpu, cuda, cuda:<number>, mps"):
+        resolve_device(name)
+
+
+@pytest.mark.parametrize(
+    ("amx", "avx512", "expected"),
+    [(True, True, "bfloat16"), (True, False, "bfloat16"), (False, True, "bfloat16"), (False, False, "float32")],
+)
+def test_a_cpu_takes_bfloat16_where_it_multiplies_it(
+    monkeypatch: pytest.MonkeyPatch, amx: bool, avx512: bool, expected: str
+) -> None:
+    monkeypatch.setattr(devices.torch.cpu, "_is_amx_tile_supported", lambda: amx)
+    monkeypatch.setattr(devices.torch.cpu, "_is_avx512_bf16_supported", lambda: avx512)
+    assert resolve_precision("auto", CPU) == expected
+    assert resolve_training_precision("auto", CPU) == expected
+    assert resolve_precision("float16", CPU) == "float16"
+
+
+def test_formats_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices.torch.cuda, "is_bf16_supported", lambda **_: False)
+    assert resolve_precision("auto", CUDA) == "float16"
+    assert resolve_training_precision("auto", CUDA) == "float32"
+    # Emulated bfloat16 does not count.
+    monkeypatch.setattr(devices.torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation)
+    assert resolve_precision("auto", CUDA) == "float16"
+    # Batches fit the device unless they are given.
+    assert resolve_batch_tokens(None, CPU) < resolve_batch_tokens(None, CUDA)
+    assert resolve_batch_tokens(77, CUDA) == 77
+    # The probe draws nothing at random.
+    before = torch.get_rng_state()
+    runs_lstm_in_bfloat16.__wrapped__("cpu")
+    assert torch.equal(before, torch.get_rng_state())
+    # Set by importing the module, so in worker processes too.
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
+    assert torch.backends.cuda.mem_efficient_sdp_enabled()
+    # An absent device is named.
+    with pytest.raises(PotstillError, match="device: 'cuda:77' is not available here"):
+        resolve_device("cuda:77")
+
+
+@pytest.mark.parametrize(
+    ("runs", "recurrent", "auto"), [(True, True, "bfloat16"), (False, True, "float32"), (False, False, "bfloat16")]
+)
+def test_students_train_in_a_format_that_their_layers_have(
+    monkeypatch: pytest.MonkeyPatch, runs: bool, recurrent: bool, auto: str
+) -> None:
+    monkeypatch.setattr(devices.torch.cpu, "_is_amx_tile_supported", lambda: True)
+    monkeypatch.setattr(devices, "runs_lstm_in_bfloat16", lambda _: runs)
+    assert resolve_training_precision("auto", CPU, recurrent) == auto
+    assert resolve_training_precision("float32", CPU, recurrent) == "float32"
+    if auto == "bfloat16":
+        assert resolve_training_precision("bfloat16", CPU, recurrent) == "bfloat16"
+        return
+    with pytest.raises(PotstillError, match=r"precision: bfloat16, .*LSTM.*auto or float32"):
+        resolve_training_precision("bfloat16", CPU, recurrent)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"model_type": "bert", "max_position_embeddings": 512, "pad_token_id": 0}, 512),
+        ({"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1}, 512),
+        ({"model_type": "mpnet", "max_position_embeddings": 514}, 512),
+        ({"model_type": "gpt2", "n_positions": 1024}, 1024),
+        # XLNet says -1; T5 has distances instead of positions.
+        ({"model_type": "xlnet", "max_position_embeddings": -1}, None),
+        ({"model_type": "t5"}, None),
+        # DeBERTa-v3 reads distances alone; DeBERTa-v1 may read positions, too.
+        ({"max_position_embeddings": 9, "relative_attention": True, "position_biased_input": False}, None),
+        ({"max_position_embeddings": 9, "relative_attention": True}, 9),
+    ],
+)
+def test_positions_are_those_that_sentences_can_have(config: dict[str, object], expected: int | None) -> None:
+    assert position_count(config) == expected

@@ -41,15 +41,13 @@ def test_lines_in_a_log(clock: Clock, capsys: pytest.CaptureFixture[str]) -> Non
         assert capsys.readouterr().out == "teacher: 4,000/4,000 100 rows/s, 0 s left\n"
 
 
-def test_the_rate_is_taken_over_what_was_counted(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_rate_and_the_last_line(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     with show_progress("teacher", "rows") as advance:
         clock.now += 40
         # 3,000 of these were found in the store: only the rest says how fast the teacher is.
         advance(4000, 8000, counted=1000)
     assert capsys.readouterr().out == "teacher: 4,000/8,000 25 rows/s, 160 s left\n"
-
-
-def test_the_last_line_comes_at_once_even_for_nothing(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    # The last line comes at once even for nothing.
     with show_progress("teacher", "rows") as advance:
         advance(0, 0)
     assert capsys.readouterr().out == "teacher: 0/0 0.0 rows/s, 0 s left\n"

@@ -1,11 +1,14 @@
 """Workspaces: what is written into a folder, and what is left as it is."""
 
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base import layout
+from pipeline_lib.base.errors import DISTRIBUTION, PotstillError, install_extra
+from pipeline_lib.base.layout import check_state_folder, state_folder
 from pipeline_lib.base.workspace import FILES, make_workspace, shipped, shipped_profiles
 
 ROOT = Path(__file__).parents[2]
@@ -27,16 +30,14 @@ def test_a_workspace_has_the_pipeline_git_and_dvc(tmp_path: Path) -> None:
     assert (tmp_path / ".gitignore").read_text() == "mine\n"
 
 
-def test_without_git_dvc_stands_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workspaces_and_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_workspace(tmp_path / "flag", scm=False)
     monkeypatch.setattr("shutil.which", lambda name: None)
     make_workspace(tmp_path / "none")
     for name in ("flag", "none"):
         assert "no_scm = True" in (tmp_path / name / ".dvc/config").read_text()
         assert not (tmp_path / name / ".git").exists()
-
-
-def test_a_folder_in_a_repository_is_part_of_it(tmp_path: Path) -> None:
+    # A folder in a repository is part of it.
     _git(tmp_path, "init", "--quiet")
     folder = tmp_path / "data" / "reviews"
     folder.mkdir(parents=True)
@@ -51,9 +52,7 @@ def test_another_pipeline_is_not_overwritten(tmp_path: Path) -> None:
         make_workspace(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["dvc.yaml"]
     assert make_workspace(tmp_path, force=True)[0] == Path("dvc.yaml")
-
-
-def test_what_travels_is_what_the_repository_has() -> None:
+    # What travels is what the repository has.
     assert shipped("pipeline.yaml").read_bytes() == (ROOT / "dvc.yaml").read_bytes()
     names = {path.name for path in (ROOT / "profiles").glob("*.yaml")}
     assert {path.name for path in shipped_profiles()} == names
@@ -88,3 +87,64 @@ def test_git_tracks_what_dvc_add_writes_and_no_data(workspace: Path, path: str, 
     target.parent.mkdir(parents=True, exist_ok=True)
     target.touch()
     assert bool(_git(workspace, "check-ignore", path)) is ignored
+
+
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+
+
+def test_the_name_is_that_of_the_project() -> None:
+    assert PROJECT["name"] == DISTRIBUTION
+    [own] = [name for name in PROJECT["optional-dependencies"]["dev"] if DISTRIBUTION in name]
+    assert own == f"{DISTRIBUTION}[faiss,onnx,usearch]"
+    # zsh takes bare brackets for a pattern.
+    assert install_extra("ray") == "pip install 'potstill[ray]'"
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty current folder, with no variable set and no notice printed yet."""
+    for variable in ("POTSTILL_HOME", "DISTILLERY_HOME", "DVC_ROOT"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.chdir(tmp_path)
+    layout._notice.cache_clear()
+    return tmp_path
+
+
+def test_it_follows_the_environment(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert state_folder() == Path(".potstill")
+    monkeypatch.setenv("DVC_ROOT", "/repo")
+    assert state_folder() == Path("/repo/.potstill")
+    monkeypatch.setenv("POTSTILL_HOME", "/shared")
+    monkeypatch.setenv("DISTILLERY_HOME", "/former")
+    assert state_folder() == Path("/shared")
+    assert capsys.readouterr().err == ""
+
+
+def test_variables_of_the_state_folder(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DISTILLERY_HOME", str(project / "former"))
+    check_state_folder()
+    assert state_folder() == project / "former" and state_folder().is_dir()
+    expected = "DISTILLERY_HOME is set. It is now called POTSTILL_HOME: set that instead.\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_an_error_names_the_variable_that_is_set(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "file").write_text("")
+    monkeypatch.setenv("DISTILLERY_HOME", "file")
+    with pytest.raises(PotstillError, match="DISTILLERY_HOME: file cannot be used as a folder"):
+        check_state_folder()
+
+
+def test_former_folders(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / ".distillery").mkdir()
+    check_state_folder()
+    assert state_folder() == Path(".distillery")
+    assert [path.name for path in project.iterdir()] == [".distillery"]
+    notice = capsys.readouterr().err
+    assert notice.count("\n") == 1 and notice.endswith(": mv .distillery .potstill\n")
+    # The former folder is not used beside a new one.
+    (project / ".potstill").mkdir()
+    assert state_folder() == Path(".potstill")
+    assert capsys.readouterr().err == ""

@@ -66,7 +66,7 @@ def test_the_engine_changes_in_the_middle(
 ) -> None:
     """The local engine is killed, three times so that some stages are done, and Ray goes on."""
     pytest.importorskip("ray", reason="ray is not installed: pip install 'potstill[ray]'")
-    from tests.clusters import two_nodes
+    from tests.kit.clusters import two_nodes
 
     workspace = fresh("workspace")
     for _ in range(3):

@@ -9,7 +9,7 @@ import pytest
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.workspace import make_workspace
-from tests.made_up import made_up_method, made_up_scores
+from tests.kit.made_up import made_up_method, made_up_scores
 
 from .running import distill, write_params
 

@@ -8,7 +8,7 @@ import pytest
 from pipeline_lib.base.workspace import shipped
 from pipeline_lib.corpora.wikipedia.chunks import read_chunks
 from pipeline_lib.params import Params, load_params
-from tests.hub_folders import change_json
+from tests.kit.hub_folders import change_json
 from tests.papers import PAPERS, write_inputs
 
 from .running import Fails, distill

@@ -11,9 +11,9 @@ from ruamel.yaml import YAML
 from pipeline_lib import cli
 from pipeline_lib.base.interrupts import MESSAGE, STATUS
 from pipeline_lib.params import load_params
-from tests.hub_folders import change_json, write_classifier
-from tests.made_up import made_up_method, made_up_scores, made_up_speed
-from tests.pretrained import LAYERS
+from tests.kit.hub_folders import change_json, write_classifier
+from tests.kit.made_up import made_up_method, made_up_scores, made_up_speed
+from tests.kit.pretrained import LAYERS
 
 from .running import PARAMS, distill, failing, write_params
 

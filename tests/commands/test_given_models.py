@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from pipeline_lib.params import load_params
-from tests.hub_folders import change_json, write_classifier
+from tests.kit.hub_folders import change_json, write_classifier
 from tests.onboarding.made_up import review, write_csv, write_reviews
 
 from .running import Fails, distill

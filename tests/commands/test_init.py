@@ -12,9 +12,9 @@ from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import read_examples
 from pipeline_lib.outputs.files.keyed_table import content_keys
 from pipeline_lib.params import load_params
+from tests.kit.pretrained import write_model
 from tests.onboarding.made_up import review, write_answers, write_csv, write_pairs, write_reviews
 from tests.outputs.provider_lines import chat, responses
-from tests.pretrained import write_model
 
 from .running import distill, failing
 

@@ -14,7 +14,7 @@ from pipeline_lib import cli
 from pipeline_lib.base.console import SafeConsole
 from pipeline_lib.shards.fingerprint import ROOT
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
-from tests.readable import WORDS, save, write_workspace
+from tests.kit.readable import WORDS, save, write_workspace
 
 from .conftest import transfer_table
 from .running import failing

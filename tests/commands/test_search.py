@@ -14,7 +14,7 @@ import torch
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.models.teacher import load_classifier
 from pipeline_lib.retrieval.index import Index
-from tests.pretrained import WORDS, write_model
+from tests.kit.pretrained import WORDS, write_model
 from tests.retrieval.made_up import TEXTS, stand_in, write_encoder, write_student
 
 from .running import distill, failing

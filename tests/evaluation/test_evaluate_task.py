@@ -21,7 +21,7 @@ from pipeline_lib.results.schema import Floor, Ratio, SeedScores, TaskScores, Tr
 from pipeline_lib.results.tables import scores_table
 from pipeline_lib.shards.columns import list_column, matrix
 from pipeline_lib.shards.shard_sets import Manifest, read_manifest, read_shard, schema_of, write_manifest, write_shard
-from tests.made_up import made_up_teacher, made_up_training
+from tests.kit.made_up import made_up_teacher, made_up_training
 from tests.tour import TOUR
 
 TEXTS = [f"sentence {i}" for i in range(40)]

@@ -10,7 +10,7 @@ from pipeline_lib.models.students.student import build_student, save_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import student_settings
 from pipeline_lib.training.distillation.initialisation import start_from_layers, start_from_pieces, start_from_sizes
-from tests.pretrained import write_model
+from tests.kit.pretrained import write_model
 
 WORDS = ["a", "film", "good", "dull", "n't", "is", ".", "plot", "café", "the"]
 OPEN = [*WORDS, "un", "##he", "##ard"]

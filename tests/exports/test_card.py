@@ -20,9 +20,9 @@ from pipeline_lib.params.base import PinnedPackage
 from pipeline_lib.results.markdown import code, escape, fenced
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.sources.licences import card_licences, package_licences
-from tests.archives import tar_bytes, write_files, zip_bytes
 from tests.commands.running import PARAMS
-from tests.made_up import made_up_method, made_up_scores, made_up_speed, made_up_training, with_split
+from tests.kit.archives import tar_bytes, write_files, zip_bytes
+from tests.kit.made_up import made_up_method, made_up_scores, made_up_speed, made_up_training, with_split
 
 STATIC = {"architecture": "static", "embeddings": "trained", "classifier": 3}
 STATIC |= {"dropout": 0.0, "max_words": 8}

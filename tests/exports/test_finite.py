@@ -17,7 +17,7 @@ from pipeline_lib.exports.numpy_export import export_numpy
 from pipeline_lib.exports.onnx.exporter import export_onnx
 from pipeline_lib.exports.sentence_transformers import export_sentence_transformers
 from pipeline_lib.retrieval.embedders import EncoderReference
-from tests.readable import write_workspace
+from tests.kit.readable import write_workspace
 
 STUDENT, TEACHER = "data/students/movies/bilstm_kd_ts/1", "data/teachers/movies/minilm"
 ENCODER = "data/encoders/sra"

@@ -30,8 +30,8 @@ from pipeline_lib.params import ARCHITECTURES, student_settings
 from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.training.distillation.initialisation import start_from_layers, start_from_pieces
 from tests.commands.running import distill
-from tests.made_up import made_up_method, made_up_scores
-from tests.pretrained import write_model
+from tests.kit.made_up import made_up_method, made_up_scores
+from tests.kit.pretrained import write_model
 
 WORDS = ["a", "film", "good", "dull", "n't", "is", ".", "plot", "café", "the"]
 OPEN = [*WORDS, "un", "##he", "##ard"]

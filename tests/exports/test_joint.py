@@ -16,7 +16,7 @@ from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import student_settings
 from pipeline_lib.text.ragged import to_device
 from pipeline_lib.training.distillation.initialisation import Start, start_from_sizes
-from tests.pretrained import write_model
+from tests.kit.pretrained import write_model
 
 from .students import VALUES, WIDTH, WORDS
 from .test_onnx import sample

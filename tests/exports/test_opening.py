@@ -16,7 +16,7 @@ from pipeline_lib.exports.hub import export_hub
 from pipeline_lib.exports.numpy_export import export_numpy
 from pipeline_lib.exports.onnx.exporter import export_onnx, export_onnx_int8
 from pipeline_lib.models.students.student import load_student as load_trained
-from tests.readable import write_workspace
+from tests.kit.readable import write_workspace
 
 from .students import write_student
 from .test_onnx import sample

@@ -29,7 +29,7 @@ from pipeline_lib.shards.columns import list_column
 from pipeline_lib.training.distillation.initialisation import start_from_layers
 from tests.commands.running import distill
 from tests.inspection.made_up import write_set
-from tests.pretrained import write_model
+from tests.kit.pretrained import write_model
 
 WORDS = ["a", "film", "good", "dull", "n't", "is", ".", "plot", "café", "the"]
 WIDTH, MAX_WORDS = 6, 8

@@ -23,8 +23,8 @@ from pipeline_lib.params import Params, load_params
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.speed import TaskSpeed
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
-from tests.made_up import made_up_method, made_up_scores
-from tests.pretrained import write_model
+from tests.kit.made_up import made_up_method, made_up_scores
+from tests.kit.pretrained import write_model
 
 from .students import WORDS, write_student
 

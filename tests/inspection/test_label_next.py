@@ -19,7 +19,7 @@ from pipeline_lib.models.students.student import load_student
 from pipeline_lib.params import Params
 from pipeline_lib.shards.training_texts import unlabelled_folder
 from tests.exports.students import write_student
-from tests.made_up import made_up_method, made_up_scores
+from tests.kit.made_up import made_up_method, made_up_scores
 
 from .made_up import TASK, TEACHER, odds, params, transfer_table, write_set
 

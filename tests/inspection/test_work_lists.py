@@ -15,7 +15,7 @@ from pipeline_lib.inspection.sampling import Top
 from pipeline_lib.inspection.work_lists import ListPart, WorkList, lists_of, work_lists
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.shard_sets import write_shard
-from tests.made_up import made_up_method, made_up_scores
+from tests.kit.made_up import made_up_method, made_up_scores
 
 from .made_up import TASK, TEACHER, made_up_transfer, odds, params, sentence, transfer_table, write_set
 

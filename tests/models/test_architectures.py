@@ -10,7 +10,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassificati
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.teacher import load_classifier, load_teacher
 from pipeline_lib.models.vector_model import load_vector_model
-from tests.hub_folders import change_json, write_classifier
+from tests.kit.hub_folders import change_json, write_classifier
 
 FAMILIES = ["albert", "bert", "deberta-v2", "distilbert", "gpt2", "modernbert", "roberta"]
 FAMILIES += ["xlm-roberta"]
@@ -57,16 +57,6 @@ def test_a_models_vectors_are_those_of_transformers(tmp_path: Path) -> None:
     np.testing.assert_allclose(vectors, expected, atol=1e-4)
 
 
-def test_a_tokenizer_that_says_that_there_are_no_segments_is_heeded(tmp_path: Path) -> None:
-    folder = write_classifier(tmp_path / "bert", "bert")
-    teacher = load_teacher(folder, "cpu", "float32")
-    assert teacher.pieces.segments
-    change_json(folder / "tokenizer_config.json", model_input_names=["input_ids"])
-    other = load_teacher(folder, "cpu", "float32")
-    assert not other.pieces.segments
-    assert not np.allclose(*(model.predict(PAIRS, 64, 4096) for model in (teacher, other)))
-
-
 @pytest.mark.parametrize("tokenizer_pads", [True, False])
 @pytest.mark.parametrize("model_pads", [True, False])
 def test_padding_of_a_decoder(tmp_path: Path, tokenizer_pads: bool, model_pads: bool) -> None:
@@ -96,9 +86,14 @@ def test_padding_that_would_be_read_is_refused(tmp_path: Path) -> None:
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
     with pytest.raises(PotstillError, match=r"no padding token.*pad_token in tokenizer_config"):
         load_teacher(folder, "cpu", "float32")
-
-
-def test_architectures_that_read_padding_are_refused(tmp_path: Path) -> None:
+    # A tokenizer of sentencepiece alone names the package.
+    folder = write_classifier(tmp_path / "albert", "albert")
+    (folder / "tokenizer.json").unlink()
+    (folder / "spiece.model").write_bytes(b"pieces")
+    message = r"spiece.model cannot be read without a tokenizer.json .*pip install sentencepiece"
+    with pytest.raises(PotstillError, match=message):
+        load_classifier(folder)
+    # Architectures that read padding are refused.
     folder = write_classifier(tmp_path / "bert", "bert")
     sizes = {"vocab_size": 20, "d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 32}
     names = {"id2label": {0: "no", 1: "yes"}, "label2id": {"no": 0, "yes": 1}}
@@ -110,16 +105,7 @@ def test_architectures_that_read_padding_are_refused(tmp_path: Path) -> None:
         load_classifier(folder)
 
 
-def test_a_tokenizer_of_sentencepiece_alone_names_the_package(tmp_path: Path) -> None:
-    folder = write_classifier(tmp_path / "albert", "albert")
-    (folder / "tokenizer.json").unlink()
-    (folder / "spiece.model").write_bytes(b"pieces")
-    message = r"spiece.model cannot be read without a tokenizer.json .*pip install sentencepiece"
-    with pytest.raises(PotstillError, match=message):
-        load_classifier(folder)
-
-
-def test_code_in_a_folder_is_not_run(tmp_path: Path) -> None:
+def test_code_and_segments(tmp_path: Path) -> None:
     folder = write_classifier(tmp_path / "bert", "bert")
     expected = load_teacher(folder, "cpu", "float32").predict(TEXTS, 64, 4096)
     (folder / "modeling_mine.py").write_text("raise AssertionError")
@@ -128,3 +114,11 @@ def test_code_in_a_folder_is_not_run(tmp_path: Path) -> None:
     tokenizer = {"AutoTokenizer": ["modeling_mine.Tokenizer", None]}
     change_json(folder / "tokenizer_config.json", auto_map=tokenizer)
     assert np.array_equal(load_teacher(folder, "cpu", "float32").predict(TEXTS, 64, 4096), expected)
+    # A tokenizer that says that there are no segments is heeded.
+    folder = write_classifier(tmp_path / "bert", "bert")
+    teacher = load_teacher(folder, "cpu", "float32")
+    assert teacher.pieces.segments
+    change_json(folder / "tokenizer_config.json", model_input_names=["input_ids"])
+    other = load_teacher(folder, "cpu", "float32")
+    assert not other.pieces.segments
+    assert not np.allclose(*(model.predict(PAIRS, 64, 4096) for model in (teacher, other)))

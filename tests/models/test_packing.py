@@ -9,7 +9,7 @@ import torch
 from pipeline_lib.models.networks import attention, packing
 from pipeline_lib.models.teacher import Teacher, length_sorted_batches, load_classifier, load_teacher
 from pipeline_lib.models.vector_model import VectorModel, load_vector_model
-from tests.pretrained import write_model
+from tests.kit.pretrained import write_model
 
 PACKED = ("bert", "mpnet", "roberta", "xlm-roberta", "distilbert", "electra", "albert")
 WORDS = ["a", "film", "good", "dull", "plot", "is", "not", "the"]
@@ -57,6 +57,19 @@ def test_tokens_alone_are_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     sentences = model.encode(TEXTS, 24)
     model.answer(sentences, 10_000)
     assert shapes == [(1, len(sentences.ids), 16)]
+    # Nothing is packed outside the block.
+    model = load_vector_model(write_model(tmp_path, "bert"), "cpu", "float32", "mean")
+    batch = model.encode(["a film", "a"], 24).batch(np.arange(2))
+    with packing.packed(batch):
+        assert packing.current_packing().runs == [(1, 4), (1, 3)]
+        assert packing.current_packing().indices.tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert packing.current_packing() is None
+    # Batches hold as many tokens as fit.
+    lengths = np.array([3, 9, 5, 5, 1, 20])
+    batches = [rows.tolist() for rows in length_sorted_batches(lengths, 14, padded=False)]
+    assert batches == [[5], [1, 2], [3, 0, 4]]
+    batches = [rows.tolist() for rows in length_sorted_batches(lengths, 14)]
+    assert batches == [[5], [1], [2, 3], [0, 4]]
 
 
 @pytest.mark.parametrize("family", ["modernbert", "deberta-v2"])
@@ -65,20 +78,3 @@ def test_a_model_that_needs_padding_gets_it(family: str, tmp_path: Path) -> None
     assert not model.packs
     alone = np.concatenate([model.predict([text], 24, 64) for text in TEXTS])
     np.testing.assert_allclose(model.predict(TEXTS, 24, 10_000), alone, atol=2e-6)
-
-
-def test_nothing_is_packed_outside_the_block(tmp_path: Path) -> None:
-    model = load_vector_model(write_model(tmp_path, "bert"), "cpu", "float32", "mean")
-    batch = model.encode(["a film", "a"], 24).batch(np.arange(2))
-    with packing.packed(batch):
-        assert packing.current_packing().runs == [(1, 4), (1, 3)]
-        assert packing.current_packing().indices.tolist() == [0, 1, 2, 3, 4, 5, 6]
-    assert packing.current_packing() is None
-
-
-def test_batches_hold_as_many_tokens_as_fit() -> None:
-    lengths = np.array([3, 9, 5, 5, 1, 20])
-    batches = [rows.tolist() for rows in length_sorted_batches(lengths, 14, padded=False)]
-    assert batches == [[5], [1, 2], [3, 0, 4]]
-    batches = [rows.tolist() for rows in length_sorted_batches(lengths, 14)]
-    assert batches == [[5], [1], [2, 3], [0, 4]]

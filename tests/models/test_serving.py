@@ -32,15 +32,7 @@ def student(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return layout.student("movies", "bilstm_kd", 1)
 
 
-def test_a_folder_says_whose_student_lies_there(student: Path) -> None:
-    found = student_place(student)
-    assert found == StudentPlace(Layout(), "movies", "bilstm_kd", 1)
-    assert found.layout.student(found.task, found.method, found.seed) == student
-    for elsewhere in ("model", "data/students/movies/bilstm_kd", "data/teachers/movies/minilm"):
-        assert student_place(Path(elsewhere)) is None
-
-
-def test_a_temperature_is_that_of_the_seed(student: Path) -> None:
+def test_temperatures_and_shares_of_the_seed(student: Path) -> None:
     assert temperature_of(student) == 2.0
     assert temperature_of(student.with_name("2")) == 1.5
     # Not asked for, not evaluated, or moved elsewhere: as it was trained.
@@ -48,9 +40,7 @@ def test_a_temperature_is_that_of_the_seed(student: Path) -> None:
         assert temperature_of(other) == 1.0
     halved = scaled(lambda texts: LOGITS[: len(texts)], temperature_of(student))(["a", "b"])
     np.testing.assert_array_equal(halved, LOGITS[:2] / 2)
-
-
-def test_a_share_becomes_the_confidence_that_takes_it_on_dev(student: Path) -> None:
+    # A share becomes the confidence that takes it on dev.
     cut = threshold_of(student, 0.5)
     # Between margins of 1 and of 2, at the temperature 2.
     assert 1 / (1 + np.exp(-0.5)) < cut < 1 / (1 + np.exp(-1.0))
@@ -58,6 +48,12 @@ def test_a_share_becomes_the_confidence_that_takes_it_on_dev(student: Path) -> N
         threshold_of(student.with_name("2"), 0.5)
     with pytest.raises(PotstillError, match="give the confidence itself with --threshold"):
         threshold_of(Path("moved"), 0.5)
+    # A folder says whose student lies there.
+    found = student_place(student)
+    assert found == StudentPlace(Layout(), "movies", "bilstm_kd", 1)
+    assert found.layout.student(found.task, found.method, found.seed) == student
+    for elsewhere in ("model", "data/students/movies/bilstm_kd", "data/teachers/movies/minilm"):
+        assert student_place(Path(elsewhere)) is None
 
 
 def test_teacher_and_baseline_are_those_of_the_row(student: Path) -> None:

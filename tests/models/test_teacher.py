@@ -17,8 +17,8 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.teacher import digest_model, keep_head_exact, load_classifier, load_teacher
 from pipeline_lib.models.vector_model import load_vector_model
 from pipeline_lib.shards.columns import KEPT, MASKED
+from tests.kit.pretrained import FAMILIES, write_model
 from tests.pipeline.corpus import sentences, write_encoder
-from tests.pretrained import FAMILIES, write_model
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_more_tokens_than_positions_are_refused(classifier: Path) -> None:
+def test_loading_makes_up_nothing(classifier: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     teacher = load_teacher(classifier, "cpu", "float32")
     encoder = load_vector_model(classifier, "cpu", "float32", "mean")
     long = "film " * 100
@@ -37,6 +37,27 @@ def test_more_tokens_than_positions_are_refused(classifier: Path) -> None:
         assert model.predict([long], 64, 256).shape[0] == 1
         with pytest.raises(PotstillError, match="max_length: 65, but the model has 64 pos"):
             model.predict([long], 65, 256)
+
+    # Loading looks up nothing and leaves the environment alone.
+    def refuse(*_: object) -> None:
+        raise AssertionError("a connection was tried")
+
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    load_teacher(classifier, "cpu", "float32")
+    with pytest.raises(PotstillError, match="not a model that transformers can load"):
+        load_teacher(Path("nobody/nothing"), "cpu", "float32")
+    assert "HF_HUB_OFFLINE" not in os.environ
+    # A classifier of other labels gets a new head.
+    write_encoder(tmp_path, labels=3)
+    own, _ = load_classifier(tmp_path)
+    kept, _ = load_classifier(tmp_path, ["a", "b", "c"])
+    new, _ = load_classifier(tmp_path, ["no", "yes"])
+    assert torch.equal(kept.classifier.weight, own.classifier.weight)
+    assert new.classifier.weight.shape[0] == 2 and new.config.id2label == {0: "no", 1: "yes"}
+    for name, weight in own.base_model.state_dict().items():
+        assert torch.equal(new.base_model.state_dict()[name], weight)
 
 
 MASKED_ROWS = [
@@ -74,15 +95,13 @@ def _rows(ids: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
     return np.split(ids, np.cumsum(lengths)[:-1])
 
 
-def test_berts_mask_and_texts_without_masks_stay_as_they_are(classifier: Path) -> None:
+def test_masks_are_the_teachers(classifier: Path, tmp_path: Path) -> None:
     teacher = load_teacher(classifier, "cpu", "float32")
     assert teacher.texts(masked_rows()) == [text for text, _ in MASKED_ROWS]
     assert teacher.texts(pa.table({"text": ["a [MASK]"]})) == ["a [MASK]"]
     pairs = pa.table({"text": ["a"], "text_2": ["b"]})
     assert teacher.texts(pairs) == [("a", "b")]
-
-
-def test_a_tokenizer_without_a_mask_reads_an_unknown_word(tmp_path: Path) -> None:
+    # A tokenizer without a mask reads an unknown word.
     write_encoder(tmp_path, labels=2, mask=None)
     teacher = load_teacher(tmp_path, "cpu", "float32")
     assert teacher.texts(masked_rows())[0] == "The [UNK] isn't [UNK]."
@@ -92,7 +111,7 @@ def test_a_tokenizer_without_a_mask_reads_an_unknown_word(tmp_path: Path) -> Non
     assert teacher.texts(masked_rows().slice(2)) == ["A  film"]
 
 
-def test_a_regressions_scores_are_as_fine_as_float32(tmp_path: Path) -> None:
+def test_heads_are_exact(tmp_path: Path) -> None:
     write_encoder(tmp_path, labels=1)
     texts = [text for rows in sentences().values() for _, text in rows]
     exact = load_teacher(tmp_path, "cpu", "float32").predict(texts, 32, 256)
@@ -103,9 +122,7 @@ def test_a_regressions_scores_are_as_fine_as_float32(tmp_path: Path) -> None:
     # By chance two scores are the same float32 number.
     assert min(len(np.unique(found)), len(np.unique(exact))) >= len(texts) - 3
     assert np.corrcoef(found[:, 0], exact[:, 0])[0, 1] > 0.99
-
-
-def test_the_head_of_another_family_is_exact_too() -> None:
+    # The head of another family is exact too.
     from transformers import RobertaConfig, RobertaForSequenceClassification
 
     config = RobertaConfig(
@@ -119,52 +136,17 @@ def test_the_head_of_another_family_is_exact_too() -> None:
     assert model.roberta.dtype == torch.bfloat16
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "vocab.json",
-        "merges.txt",
-        "spiece.model",
-        "special_tokens_map.json",
-        "added_tokens.json",
-        "model.safetensors.index.json",
-    ],
-)
-def test_the_digest_covers_all_that_decides_tokens_and_weights(tmp_path: Path, name: str) -> None:
+def test_the_digest_covers_all_that_decides_tokens_and_weights(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     digests = [digest_model(tmp_path)]
-    for content in ("one", "two"):
-        (tmp_path / name).write_text(content)
-        digests.append(digest_model(tmp_path))
-    assert len(set(digests)) == 3
+    names = ["vocab.json", "merges.txt", "spiece.model", "special_tokens_map.json", "added_tokens.json"]
+    for name in [*names, "model.safetensors.index.json"]:
+        for content in ("one", "two"):
+            (tmp_path / name).write_text(content)
+            digests.append(digest_model(tmp_path))
+    assert len(set(digests)) == 13
     (tmp_path / "training.json").write_text("{}")
     assert digest_model(tmp_path) == digests[-1]
-
-
-def test_loading_looks_up_nothing_and_leaves_the_environment_alone(
-    classifier: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise AssertionError("a connection was tried")
-
-    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    load_teacher(classifier, "cpu", "float32")
-    with pytest.raises(PotstillError, match="not a model that transformers can load"):
-        load_teacher(Path("nobody/nothing"), "cpu", "float32")
-    assert "HF_HUB_OFFLINE" not in os.environ
-
-
-def test_a_classifier_of_other_labels_gets_a_new_head(tmp_path: Path) -> None:
-    write_encoder(tmp_path, labels=3)
-    own, _ = load_classifier(tmp_path)
-    kept, _ = load_classifier(tmp_path, ["a", "b", "c"])
-    new, _ = load_classifier(tmp_path, ["no", "yes"])
-    assert torch.equal(kept.classifier.weight, own.classifier.weight)
-    assert new.classifier.weight.shape[0] == 2 and new.config.id2label == {0: "no", 1: "yes"}
-    for name, weight in own.base_model.state_dict().items():
-        assert torch.equal(new.base_model.state_dict()[name], weight)
 
 
 class TestWeights:

@@ -1,7 +1,9 @@
 """What models do not read of texts: scripts without spaces, other languages, what is cut."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
@@ -10,8 +12,11 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import BertProcessing
 from transformers import PreTrainedTokenizerFast
 
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import write_json
+from pipeline_lib.base.text import Text
 from pipeline_lib.models.text_checks import count_pieces, english_share, other_script
+from pipeline_lib.models.word_importance import as_json, masked_variants, word_importance
 
 SCRIPTS = {
     "这部电影非常好看": ("Chinese or Japanese", True),
@@ -81,13 +86,11 @@ def test_pieces_are_counted(model: Path, texts: list[str], lengths: list[int], f
     assert counts.is_foreign(other_script(texts)) is foreign
 
 
-def test_unknown_words_are_examples(model: Path) -> None:
+def test_unknown_words_and_english(model: Path) -> None:
     counts = count_pieces(model, ["ein film 🎉", "ein guter film"])
     assert counts.examples == ["ein", "guter"]
     assert counts.unknown == pytest.approx((3 + 3 + 5) / (7 + 12))
-
-
-def test_function_words_tell_english_from_other_languages() -> None:
+    # Function words tell english from other languages.
     english = ["The plot is thin, but they have made the most of it.", "show flights to Boston"]
     assert english_share(english) > 0.25
     for others in (
@@ -98,3 +101,70 @@ def test_function_words_tell_english_from_other_languages() -> None:
         [],
     ):
         assert english_share(others) == 0.0
+
+
+NAMES = ["negative", "positive"]
+
+
+def reads_good(texts: Sequence[Text]) -> np.ndarray:
+    """A model that is sure where it reads "good", and else cannot tell."""
+    return np.array([[0.0, 30.0 if "good" in str(text) else 0.0] for text in texts])
+
+
+def test_the_word_that_tells_costs_a_bit() -> None:
+    found = word_importance("A good film.", reads_good, "[MASK]", False)
+    assert found.words == (["A", "good", "film", "."],)
+    assert found.entropy == pytest.approx(0.0, abs=1e-9)
+    assert found.changes == pytest.approx([0.0, 1.0, 0.0, 0.0], abs=1e-9)
+    # A masked word keeps its place among spaces and signs.
+    assert masked_variants("It  isn't, no", "#") == [
+        "# isn't, no",
+        "It #n't, no",
+        "It is#, no",
+        "It isn't# no",
+        "It isn't, #",
+    ]
+    # A text without words is refused.
+    with pytest.raises(PotstillError, match="no word to mask"):
+        word_importance("  ", reads_good, "[MASK]", False)
+
+
+def test_the_words_of_both_sentences_of_a_pair_are_masked_in_turn() -> None:
+    asked: list[Text] = []
+
+    def predict(texts: Sequence[Text]) -> np.ndarray:
+        asked.extend(texts)
+        return reads_good(texts)
+
+    found = word_importance(("good", "a good plot"), predict, "<mask>", False)
+    assert asked == [
+        ("good", "a good plot"),
+        ("<mask>", "a good plot"),
+        ("good", "<mask> good plot"),
+        ("good", "a <mask> plot"),
+        ("good", "a good <mask>"),
+    ]
+    assert found.words == (["good"], ["a", "good", "plot"])
+    # What stands twice is not missed once.
+    assert np.abs(found.changes).max() < 1e-9
+
+
+def test_json_holds_plain_values() -> None:
+    def either(texts: Sequence[Text]) -> np.ndarray:
+        return np.array([[1.0, 3.0] if "good" in text else [2.0, 0.0] for text in texts])
+
+    found = as_json("good film", {"a": word_importance("good film", either, "[MASK]", False)}, NAMES)
+    assert (found["text"], found["words"]) == (["good film"], [["good", "film"]])
+    own = found["models"]["a"]
+    assert own["label"] == "positive" and own["masked_labels"] == ["negative", "positive"]
+    assert sum(own["probabilities"].values()) == pytest.approx(1.0)
+    assert own["changes"] == [0.0, 0.0]
+
+    # Of a regression the change of the score counts.
+    def counts(texts: Sequence[Text]) -> np.ndarray:
+        return np.array([[3.0 * ("good" in text) - ("dull" in text)] for text in texts])
+
+    found = word_importance("A good dull film", counts, "[MASK]", True)
+    assert found.changes.tolist() == [0.0, -3.0, 1.0, 0.0]
+    own = as_json("A good dull film", {"a": found}, ["score"])["models"]["a"]
+    assert own == {"score": 2.0, "changes": [0.0, -3.0, 1.0, 0.0]}

@@ -11,7 +11,7 @@ from pipeline_lib.outputs.files.gathering import gather
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
 from pipeline_lib.params import AnswerFiles, Task
 from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
-from tests.made_up import made_up_task
+from tests.kit.made_up import made_up_task
 
 SETTINGS = {
     "kind": "answers",

@@ -31,8 +31,8 @@ from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.shard_sets import ShardSet, write_manifest, write_shard
 from pipeline_lib.shards.store import Store
+from tests.kit.shard_files import write_set
 from tests.pipeline.corpus import sentences, write_encoder
-from tests.shard_files import write_set
 
 pytestmark = pytest.mark.usefixtures("store_home")
 TEXTS = [text for rows in sentences().values() for _, text in rows][:320]

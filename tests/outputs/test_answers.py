@@ -25,7 +25,7 @@ from pipeline_lib.shards.columns import MASKED, list_column, matrix
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
-from tests.made_up import made_up_task
+from tests.kit.made_up import made_up_task
 
 from .answer_files import TASK, Lines, gather_answers, lines, read_answers, score_task, settings, write_rows
 from .provider_lines import chat

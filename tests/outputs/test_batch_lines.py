@@ -15,7 +15,7 @@ from pipeline_lib.outputs.files.answers import Answers
 from pipeline_lib.outputs.files.requests import asked_of, instruction, request_of, requests_of
 from pipeline_lib.outputs.files.teacher_files import Given
 from pipeline_lib.params import Task
-from tests.made_up import made_up_task, task_of_labels
+from tests.kit.made_up import made_up_task, task_of_labels
 
 from .answer_files import gather_answers, lines, read_answers, score_task, settings
 from .provider_lines import SHAPES, Line, Tokens, anthropic, bedrock, chat, gemini, openai, responses

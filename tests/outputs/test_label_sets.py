@@ -15,7 +15,7 @@ from pipeline_lib.outputs.averages import mean_answer
 from pipeline_lib.outputs.files.answers import Answers
 from pipeline_lib.outputs.files.checks import check_order, check_related
 from pipeline_lib.outputs.health import check_agreement
-from tests.made_up import made_up_task, task_of_labels
+from tests.kit.made_up import made_up_task, task_of_labels
 
 from .answer_files import lines, read_answers, settings
 

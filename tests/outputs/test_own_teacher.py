@@ -16,7 +16,7 @@ from pipeline_lib.params import Params, Task, Teacher, load_params
 from pipeline_lib.results.schema import ParameterCounts
 from pipeline_lib.sources.models import fetch_finished
 from pipeline_lib.training.teachers.finetuning import Data, import_teacher
-from tests.made_up import made_up_teacher
+from tests.kit.made_up import made_up_teacher
 from tests.pipeline.corpus import sentences, write_encoder
 from tests.tour import TOUR
 

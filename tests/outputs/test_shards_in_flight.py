@@ -13,8 +13,8 @@ from pipeline_lib.outputs.teacher_pass import LogitPass
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import Output, run_pass
 from pipeline_lib.shards.shard_sets import Manifest, ShardSet
+from tests.kit.shard_files import write_set
 from tests.pipeline.corpus import sentences, write_encoder
-from tests.shard_files import write_set
 
 SHARDS, ROWS, IN_FLIGHT = 6, 20, 3
 TEXTS = [text for _, text in sentences()["train"][: SHARDS * ROWS]]

@@ -19,8 +19,8 @@ from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.vectors import StoredVectors
-from tests.pretrained import FAMILIES, write_model
-from tests.shard_files import write_set
+from tests.kit.pretrained import FAMILIES, write_model
+from tests.kit.shard_files import write_set
 from tests.tour import TOUR
 
 pytestmark = pytest.mark.usefixtures("store_home")

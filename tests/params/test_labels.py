@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from pipeline_lib.base.kinds import KINDS, kind_of
 from pipeline_lib.params import check_params
-from tests.made_up import task_of_labels
+from tests.kit.made_up import task_of_labels
 
 from .variants import RETRIEVAL, SIMILARITY, changed, error_of
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from datasets import Dataset
 
-from tests.hub_folders import write_data_set
+from tests.kit.hub_folders import write_data_set
 
 from .corpus import sentences
 

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from pipeline_lib.params import Task, load_params
 from pipeline_lib.params.profiles import read_values
-from tests.hub_folders import WORDS, write_classifier
+from tests.kit.hub_folders import WORDS, write_classifier
 
 from .workspace import ROOT, Workspace
 

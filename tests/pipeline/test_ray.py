@@ -12,7 +12,7 @@ from .conftest import Finished
 from .workspace import METHODS, TASK, Workspace
 
 # Without Ray, this import skips the tests.
-from tests.clusters import Cluster, two_nodes, used_cores  # isort: skip
+from tests.kit.clusters import Cluster, two_nodes, used_cores  # isort: skip
 
 pytestmark = pytest.mark.slow
 STAGE, FOLDER = "train", f"data/students/{TASK}"

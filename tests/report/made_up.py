@@ -14,7 +14,7 @@ from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.shard_sets import write_shard
 from tests.inspection.made_up import TASK, TEACHER, made_up_transfer, odds, params, write_set
-from tests.made_up import made_up_method, made_up_scores, made_up_speed, made_up_training
+from tests.kit.made_up import made_up_method, made_up_scores, made_up_speed, made_up_training
 
 HOSTILE = "</script><!--<img src=http://evil.example/x onerror=alert(1)>\"'`&lt;"
 LABELS = ["bad\"'><b onclick=alert(2)>", "good"]

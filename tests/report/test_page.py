@@ -12,7 +12,7 @@ import pytest
 from pipeline_lib.report import page
 from pipeline_lib.report.page import heat, pieces, seconds, write_content, write_page
 from pipeline_lib.report.svg import Axis
-from tests.made_up import made_up_method, made_up_scores, with_split
+from tests.kit.made_up import made_up_method, made_up_scores, with_split
 
 from .made_up import HOSTILE, LABELS, METHODS, TASK, made_up_content
 

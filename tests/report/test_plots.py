@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pipeline_lib.report.plots import LEAVES, summary, write_accuracy_speed, write_curves
 from pipeline_lib.results.collect import TaskResult
-from tests.made_up import made_up_method, made_up_scores, made_up_speed
+from tests.kit.made_up import made_up_method, made_up_scores, made_up_speed
 
 
 def _result(task: str = "movies") -> TaskResult:

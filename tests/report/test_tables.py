@@ -17,7 +17,7 @@ from pipeline_lib.results.report_markdown import write_report
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.tables import scores_table, task_tables
 from pipeline_lib.results.terminal import print_result
-from tests.made_up import made_up_form, made_up_method, made_up_scores, made_up_speed, with_split
+from tests.kit.made_up import made_up_form, made_up_method, made_up_scores, made_up_speed, with_split
 from tests.tour import TOUR
 
 SPEED = made_up_speed()

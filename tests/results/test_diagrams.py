@@ -8,7 +8,7 @@ from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.kinds.calibration import BINS, reliability
 from pipeline_lib.evaluation.word_importance_examples import EACH, _labels, _merit, explained_method, extremes
 from pipeline_lib.results.diagrams import MAX_CLASSES, OTHERS, confusion_of, reliability_of
-from tests.made_up import made_up_method, made_up_scores
+from tests.kit.made_up import made_up_method, made_up_scores
 
 
 @pytest.mark.parametrize("rows", [7, 15, 200])

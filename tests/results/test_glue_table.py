@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.made_up import made_up_method, made_up_scores, with_split
+from tests.kit.made_up import made_up_method, made_up_scores, with_split
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks/glue_table.py"
 GAIN = {"difference": 0.03, "low": 0.01, "high": 0.05, "p": 0.001, "p_holm": 0.002}

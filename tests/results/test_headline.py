@@ -8,7 +8,7 @@ from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.headline import headline
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.speed import TaskSpeed
-from tests.made_up import made_up_form, made_up_method, made_up_scores, made_up_speed, with_split
+from tests.kit.made_up import made_up_form, made_up_method, made_up_scores, made_up_speed, with_split
 
 GAIN = {"difference": 0.019, "low": 0.004, "high": 0.033, "p": 0.006, "p_holm": 0.012}
 QUALITY = (

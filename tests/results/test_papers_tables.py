@@ -14,7 +14,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.params import load_params
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.shard_sets import write_shard
-from tests.made_up import made_up_method, made_up_scores
+from tests.kit.made_up import made_up_method, made_up_scores
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "benchmarks/papers"

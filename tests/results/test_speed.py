@@ -8,7 +8,7 @@ import pytest
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.results.speed import Rate, TaskSpeed, folder_bytes
-from tests.made_up import made_up_form, made_up_speed
+from tests.kit.made_up import made_up_form, made_up_speed
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import load_params
 from pipeline_lib.report.charts import learning_chart
 from pipeline_lib.results.trainings import Curve, task_curves
-from tests.made_up import made_up_training
+from tests.kit.made_up import made_up_training
 from tests.tour import TOUR
 
 LOOKS = [{"step": 10, "epoch": 0.5, "loss": 0.4, "dev": 0.9, "dev_loss": 0.3}]

@@ -20,8 +20,8 @@ from pipeline_lib.retrieval.index import Index, build, faults_of_index
 from pipeline_lib.retrieval.sentence_rows import Rows
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import PassStats
+from tests.kit.pretrained import write_model
 from tests.pipeline.workspace import flip_byte
-from tests.pretrained import write_model
 
 from .made_up import ENGINE, TEXTS, made, write_encoder
 

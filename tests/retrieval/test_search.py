@@ -19,9 +19,9 @@ from pipeline_lib.retrieval.index import Index, build
 from pipeline_lib.retrieval.scoring import CosineScorer
 from pipeline_lib.retrieval.search import CrossEncoder, Hit, Search, pair_scorer
 from pipeline_lib.retrieval.sentence_rows import Rows
+from tests.kit.pretrained import WORDS as MODEL_WORDS
+from tests.kit.pretrained import write_model
 from tests.pipeline.workspace import flip_byte
-from tests.pretrained import WORDS as MODEL_WORDS
-from tests.pretrained import write_model
 
 from .made_up import ENGINE, TEXTS, by_cosine, cosine_order, made, stand_in, write_encoder, write_student
 

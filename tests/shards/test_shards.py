@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "set"
 
 
-def test_round_trip(folder: Path) -> None:
+def test_a_set_is_read_and_looked_at(folder: Path, tmp_path: Path) -> None:
     opened = ShardSet.open(folder)
     assert opened.table().equals(rows(0, 9))
     assert [table.num_rows for table in opened.tables()] == [5, 0, 4]
@@ -54,9 +54,7 @@ def test_round_trip(folder: Path) -> None:
     assert opened.manifest.counts == {"dropped": 2}
     assert opened.manifest.schema["label"] == "int32"
     assert opened.verify() == []
-
-
-def test_a_set_is_looked_at_as_a_table(folder: Path) -> None:
+    # A set is looked at as a table.
     opened = ShardSet.open(folder)
     first, columns = repr(opened).split("\n")
     assert first.startswith(f"{folder}: test, 9 rows in 3 shards, 0.0 MB")
@@ -64,9 +62,12 @@ def test_a_set_is_looked_at_as_a_table(folder: Path) -> None:
     assert len(opened) == 9 and opened
     assert [*opened] == opened.to_table().to_pylist()
     assert opened.to_pandas()["text"].tolist() == rows(0, 9)["text"].to_pylist()
+    # An empty set has an empty table.
+    write_manifest(tmp_path, Manifest("sentences", {}, []))
+    assert ShardSet.open(tmp_path).table().num_rows == 0
 
 
-def test_equal_tables_give_equal_bytes(tmp_path: Path) -> None:
+def test_equal_tables_give_equal_bytes_and_records(tmp_path: Path) -> None:
     # Chunked differently, the rows are the same table.
     chunked = pa.concat_tables([rows(0, 2), rows(2, 6), rows(6, 9)])
     whole, parts = write_shard(tmp_path / "a", rows(0, 9)), write_shard(tmp_path / "b", chunked)
@@ -74,9 +75,7 @@ def test_equal_tables_give_equal_bytes(tmp_path: Path) -> None:
     assert whole.sha256 == parts.sha256
     assert write_shard(tmp_path / "c", rows(0, 8)).sha256 != whole.sha256
     assert pa.ipc.open_file(tmp_path / "b").num_record_batches == 1
-
-
-def test_describe_equals_what_writing_returned(tmp_path: Path) -> None:
+    # Describe equals what writing returned.
     written = write_shard(tmp_path / "a.arrow", rows(0, 3), "source digest")
     assert describe_shard(tmp_path / "a.arrow", 3, "source digest") == written
     assert written.name == "a.arrow" and written.rows == 3 and written.source == "source digest"
@@ -111,13 +110,15 @@ def test_torn_altered_and_missing_shards_are_found(folder: Path) -> None:
         ShardSet.open(folder).table()
 
 
-def test_other_number_of_rows_is_refused(folder: Path) -> None:
+def test_faulty_sets_are_refused(folder: Path) -> None:
     write_shard(folder / "b0.arrow", rows(0, 4))
     with pytest.raises(PotstillError, match=r"b0\.arrow: 4 rows, the manifest says 5"):
         ShardSet.open(folder).table()
-
-
-def test_folder_without_manifest_is_unfinished(folder: Path) -> None:
+    # A manifest that is no object is refused.
+    (folder / "manifest.json").write_text("[]")
+    with pytest.raises(PotstillError, match=r"manifest\.json: not a manifest"):
+        read_manifest(folder)
+    # Folder without manifest is unfinished.
     (folder / "manifest.json").unlink()
     with pytest.raises(PotstillError, match=r"no manifest\.json.*dvc repro"):
         ShardSet.open(folder)
@@ -138,25 +139,6 @@ def test_other_manifests_are_refused(folder: Path, change: dict[str, object], me
     path = folder / "manifest.json"
     write_json(path, read_json(path) | change)
     with pytest.raises(PotstillError, match=message):
-        read_manifest(folder)
-
-
-def test_a_manifest_that_is_no_object_is_refused(folder: Path) -> None:
-    (folder / "manifest.json").write_text("[]")
-    with pytest.raises(PotstillError, match=r"manifest\.json: not a manifest"):
-        read_manifest(folder)
-
-
-def test_an_empty_set_has_an_empty_table(tmp_path: Path) -> None:
-    write_manifest(tmp_path, Manifest("sentences", {}, []))
-    assert ShardSet.open(tmp_path).table().num_rows == 0
-
-
-def test_manifest_without_shards_is_refused(folder: Path) -> None:
-    raw = read_json(folder / "manifest.json")
-    del raw["shards"]
-    write_json(folder / "manifest.json", raw)
-    with pytest.raises(PotstillError, match="not a manifest"):
         read_manifest(folder)
 
 
@@ -194,19 +176,13 @@ def test_check_answers() -> None:
         check_answers(swapped, answers())
 
 
-def test_opens_with_plain_pyarrow(folder: Path) -> None:
-    assert pa.ipc.open_file(folder / "b2.arrow").read_all().equals(rows(5, 9))
-
-
-def test_opens_with_datasets(folder: Path, tmp_path: Path) -> None:
+def test_libraries_open_it(folder: Path, tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     file, cache = str(folder / "b2.arrow"), str(tmp_path / "cache")
     loaded = datasets.load_dataset("arrow", data_files=file, split="train", cache_dir=cache)
     assert loaded["text"][:] == rows(5, 9)["text"].to_pylist()
     assert loaded[1]["label"] is None and loaded[0]["label"] == 5
-
-
-def test_opens_with_duckdb(folder: Path) -> None:
+    # Opens with duckdb.
     duckdb = pytest.importorskip("duckdb")
     shards = ShardSet.open(folder).table()
     assert shards.num_rows == 9

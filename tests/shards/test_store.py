@@ -35,19 +35,21 @@ def test_find_add_read_place(store: Store, tmp_path: Path) -> None:
     store.link_into(KEY, tmp_path / "out" / "b000.arrow")
     assert pa.ipc.open_file(tmp_path / "out" / "b000.arrow").read_all().equals(TABLE)
     assert store.find("cd" + KEY[2:]) is None
-
-
-def test_kinds_are_apart(store: Store) -> None:
+    # Kinds are apart.
     store.add(KEY, TABLE)
     assert Store("tags", store.root).find(KEY) is None
     assert Store("logits", store.root).find(KEY) is not None
+    # A record of an older version is read.
+    shard = store.add(KEY, TABLE, "source")
+    write_json(entry(store, ".json"), asdict(shard))
+    assert store.find(KEY) == shard
 
 
 def entry(store: Store, suffix: str) -> Path:
     return store.folder / KEY[:2] / f"{KEY}{suffix}"
 
 
-def test_altered_entry_is_set_aside_and_made_again(store: Store) -> None:
+def test_damaged_entries_are_set_aside(store: Store, tmp_path: Path) -> None:
     store.add(KEY, TABLE)
     path = entry(store, ".arrow")
     content = bytearray(path.read_bytes())
@@ -59,13 +61,17 @@ def test_altered_entry_is_set_aside_and_made_again(store: Store) -> None:
     assert kept.read_bytes() == content
     store.add(KEY, TABLE)
     assert store.find(KEY) is not None
-
-
-def test_torn_entry_is_set_aside(store: Store) -> None:
+    # Torn entry is set aside.
     store.add(KEY, TABLE)
     path = entry(store, ".arrow")
     path.write_bytes(path.read_bytes()[:-1])
     assert store.find(KEY) is None and not path.exists()
+    # Placed files outlive quarantine.
+    store.add(KEY, TABLE)
+    store.link_into(KEY, tmp_path / "placed.arrow")
+    entry(store, ".json").write_text("{")
+    assert store.find(KEY) is None
+    assert pa.ipc.open_file(tmp_path / "placed.arrow").read_all().equals(TABLE)
 
 
 @pytest.mark.parametrize("record", ["{", "{}", "[]", '{"surplus": 1}'])
@@ -90,12 +96,6 @@ def test_a_record_with_a_flipped_bit_says_nothing_false(store: Store) -> None:
             assert store.find(KEY) in (kept, None)
 
 
-def test_a_record_of_an_older_version_is_read(store: Store) -> None:
-    shard = store.add(KEY, TABLE, "source")
-    write_json(entry(store, ".json"), asdict(shard))
-    assert store.find(KEY) == shard
-
-
 @pytest.mark.parametrize("suffix", [".json", ".arrow"])
 def test_entry_without_its_other_half_is_interrupted(store: Store, suffix: str) -> None:
     store.add(KEY, TABLE)
@@ -114,14 +114,6 @@ def test_only_what_was_left_long_ago_is_swept(store: Store, idle: float) -> None
     store.sweep()
     assert left.exists() == (idle < ABANDONED_SECONDS)
     assert store.read(KEY).equals(TABLE) and store.find(KEY)
-
-
-def test_placed_files_outlive_quarantine(store: Store, tmp_path: Path) -> None:
-    store.add(KEY, TABLE)
-    store.link_into(KEY, tmp_path / "placed.arrow")
-    entry(store, ".json").write_text("{")
-    assert store.find(KEY) is None
-    assert pa.ipc.open_file(tmp_path / "placed.arrow").read_all().equals(TABLE)
 
 
 def race(root: Path, keys: list[str], start: Any, value: int) -> None:
@@ -151,19 +143,21 @@ def test_racing_writers_leave_whole_entries(store: Store, values: tuple[int, ...
     assert names == {key + suffix for key in keys for suffix in (".arrow", ".json")}
 
 
-def test_the_first_writer_of_an_entry_wins(store: Store) -> None:
+def test_writers_that_come_second(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = store.add(KEY, TABLE)
     assert store.add(KEY, pa.table({"x": [1, 2, 4]})) == first == store.find(KEY)
     assert store.read(KEY).equals(TABLE)
-
-
-def test_a_damaged_file_without_a_record_is_not_kept(store: Store) -> None:
+    # A damaged file without a record is not kept.
     store.add(KEY, TABLE)
     entry(store, ".json").unlink()
     entry(store, ".arrow").write_bytes(b"ARROW1 torn")
     shard = store.add(KEY, TABLE)
     assert store.find(KEY) == shard and store.read(KEY).equals(TABLE)
     assert [path.name for path in (store.root / "quarantine").glob("[!.]*")] == [f"{KEY}.arrow"]
+    # A home that is not there yet is made.
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "new/home"))
+    Store("logits").add(KEY, TABLE)
+    assert Store("logits").find(KEY)
 
 
 @pytest.mark.parametrize("left", [1.0, -1.0], ids=["by a writer that runs", "long ago"])
@@ -187,9 +181,3 @@ def test_an_unusable_home_is_one_error(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / place))
     with pytest.raises(PotstillError, match=rf"POTSTILL_HOME: .*{place} cannot be used.*unset"):
         Store("logits")
-
-
-def test_a_home_that_is_not_there_yet_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "new/home"))
-    Store("logits").add(KEY, TABLE)
-    assert Store("logits").find(KEY)

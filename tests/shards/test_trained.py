@@ -56,20 +56,18 @@ def test_racing_writers_leave_whole_results(store_home: Path, damaged: bool) -> 
     assert len(list((store_home / "quarantine").glob("[!.]*"))) == len(keys) * damaged
 
 
-def test_an_interrupted_writer_leaves_no_result(store_home: Path) -> None:
-    trained = Trained("students", "key")
-    with pytest.raises(KeyboardInterrupt), trained.writing() as folder:
-        (folder / "model.safetensors").write_text("half")
-        raise KeyboardInterrupt
-    assert not trained.is_whole() and found(store_home / "students") == set()
-
-
-def test_the_first_result_stays(store_home: Path) -> None:
+def test_the_first_whole_result_stays(store_home: Path) -> None:
     trained = Trained("students", "key")
     write_result(trained, "first")
     write_result(trained, "second")
     assert trained.is_whole()
     assert (trained.folder / PARTS[0]).read_text() == "first of key"
+    # An interrupted writer leaves no result.
+    trained = Trained("students", "another")
+    with pytest.raises(KeyboardInterrupt), trained.writing() as folder:
+        (folder / "model.safetensors").write_text("half")
+        raise KeyboardInterrupt
+    assert not trained.is_whole() and found(store_home / "students") == {"key"}
 
 
 @pytest.mark.parametrize("name", [*PARTS, SEAL])
@@ -89,6 +87,19 @@ def test_what_is_placed_is_sealed(store_home: Path, tmp_path: Path) -> None:
     trained.link_into(tmp_path / "out")
     assert found(tmp_path / "out") == {*PARTS, SEAL}
     check_sealed(tmp_path / "out")
+    # Folders of a result are sealed and linked one by one.
+    trained = Trained("joint", "key")
+    with trained.writing() as folder:
+        (folder / "0").mkdir()
+        (folder / "0/config.json").write_text("first")
+        (folder / "training.json").write_text("all")
+    trained.link_into(tmp_path / "all")
+    trained.link_into(tmp_path / "first", "0")
+    assert found(tmp_path / "all") == {"training.json", SEAL}
+    assert (tmp_path / "first/config.json").samefile(trained.folder / "0/config.json")
+    assert trained.is_whole()
+    (trained.folder / "0/config.json").unlink()
+    assert not trained.is_whole()
 
 
 @pytest.mark.parametrize("idle", [ABANDONED_SECONDS + 60, 60], ids=["abandoned", "live"])
@@ -105,18 +116,3 @@ def test_a_home_that_cannot_be_written_is_one_error(store_home: Path) -> None:
     store_home.write_text("a file")
     with pytest.raises(PotstillError, match="could not be written"):
         write_result(Trained("students", "key"))
-
-
-def test_folders_of_a_result_are_sealed_and_linked_one_by_one(store_home: Path, tmp_path: Path) -> None:
-    trained = Trained("joint", "key")
-    with trained.writing() as folder:
-        (folder / "0").mkdir()
-        (folder / "0/config.json").write_text("first")
-        (folder / "training.json").write_text("all")
-    trained.link_into(tmp_path / "all")
-    trained.link_into(tmp_path / "first", "0")
-    assert found(tmp_path / "all") == {"training.json", SEAL}
-    assert (tmp_path / "first/config.json").samefile(trained.folder / "0/config.json")
-    assert trained.is_whole()
-    (trained.folder / "0/config.json").unlink()
-    assert not trained.is_whole()

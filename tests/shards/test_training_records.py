@@ -18,7 +18,7 @@ from pipeline_lib.shards.training_records import (
     TunedTeacherRecord,
     tuned_length,
 )
-from tests.made_up import made_up_teacher, made_up_training
+from tests.kit.made_up import made_up_teacher, made_up_training
 
 SCORES = [[0.5, 0.1], [0.9, 0.3], [0.7, 0.4]]
 
@@ -41,7 +41,7 @@ def by_loss() -> TasksRecord:
     return of_tasks(history=history, best_dev_loss=0.9)
 
 
-def test_a_reader_names_what_it_needs_and_ignores_the_rest(tmp_path: Path) -> None:
+def test_readers_take_what_they_need(tmp_path: Path) -> None:
     path = tmp_path / "training.json"
     written = made_up_training() | made_up_teacher(best_dev_mean=0.8)
     TunedTeacherRecord(**written).write(path)
@@ -53,11 +53,25 @@ def test_a_reader_names_what_it_needs_and_ignores_the_rest(tmp_path: Path) -> No
     assert ModelRecord.read(path).computed_on == "Fast CPU" and tuned_length(tmp_path) == 16
     with pytest.raises(PotstillError, match=r"training\.json: rows: Field required"):
         StudentRecord.read(path)
-
-
-def test_unknown_fields_are_not_written() -> None:
+    # Unknown fields are not written.
     with pytest.raises(ValueError, match="rose"):
         StudentRecord(**made_up_training(rows=1, rose=2))
+    # A search has nothing else.
+    record = {"seed": 1, "learning_rate": 0.1, "best_dev_by_rate": {"0.1": float("nan")}}
+    SearchRecord(**record).write(tmp_path / "search.json")
+    assert SearchRecord.read(tmp_path / "search.json").learning_rate == 0.1
+    write_json(tmp_path / "search.json", record | {"more": 1})
+    with pytest.raises(PotstillError, match=r"search\.json: more"):
+        SearchRecord.read(tmp_path / "search.json")
+    # A folder may not say how much its teacher reads.
+    assert tuned_length(tmp_path / "absent") is None
+    write_json(tmp_path / "training.json", {"labels": ["no", "yes"]})
+    assert tuned_length(tmp_path) is None
+    # A record from before the loss could select is read.
+    values = made_up_training()
+    del values["settings"]["select"]
+    write_json(tmp_path / "training.json", values)
+    assert TrainingRecord.read(tmp_path / "training.json").settings.select == "metric"
 
 
 @pytest.mark.parametrize(
@@ -77,16 +91,7 @@ def test_a_damaged_record_is_named(tmp_path: Path, content: Any, key: str) -> No
         TrainingRecord.read(tmp_path / "training.json")
 
 
-def test_a_search_has_nothing_else(tmp_path: Path) -> None:
-    record = {"seed": 1, "learning_rate": 0.1, "best_dev_by_rate": {"0.1": float("nan")}}
-    SearchRecord(**record).write(tmp_path / "search.json")
-    assert SearchRecord.read(tmp_path / "search.json").learning_rate == 0.1
-    write_json(tmp_path / "search.json", record | {"more": 1})
-    with pytest.raises(PotstillError, match=r"search\.json: more"):
-        SearchRecord.read(tmp_path / "search.json")
-
-
-def test_a_task_has_a_record_as_if_it_were_trained_alone() -> None:
+def test_records_of_tasks() -> None:
     student = of_tasks().of_task(1, StudentRecord)
     assert [one.dev for one in student.history] == [0.1, 0.3, 0.4]
     # The best evaluation is that of all tasks.
@@ -94,24 +99,14 @@ def test_a_task_has_a_record_as_if_it_were_trained_alone() -> None:
     written = student.model_dump(exclude_unset=True)
     assert "by_task" not in written and "dev_by_task" not in written["history"][0]
     assert written["rows"] == 7
-
-
-def test_a_joint_row_has_the_scores_by_the_tasks_names() -> None:
+    # A joint row has the scores by the tasks names.
     record = of_tasks()
     students = {name: record.of_task(n, StudentRecord) for n, name in enumerate("ab")}
     joint = JointRecord.of(record, students)
     assert joint.best_dev_by_task == {"a": 0.9, "b": 0.3} and joint.best_dev == 1.2
     assert joint.rows_by_task == {"a": 3, "b": 4}
     assert joint.history[0].dev_by_task == {"a": 0.5, "b": 0.1}
-
-
-def test_a_folder_may_not_say_how_much_its_teacher_reads(tmp_path: Path) -> None:
-    assert tuned_length(tmp_path) is None
-    write_json(tmp_path / "training.json", {"labels": ["no", "yes"]})
-    assert tuned_length(tmp_path) is None
-
-
-def test_a_loss_that_selected_is_each_tasks_own() -> None:
+    # A loss that selected is each tasks own.
     record = by_loss()
     students = {name: record.of_task(n, StudentRecord) for n, name in enumerate("ab")}
     assert students["b"].best_dev_loss == 0.5 and students["b"].best_dev == 0.3
@@ -135,10 +130,3 @@ def test_a_loss_that_selected_is_each_tasks_own() -> None:
 )
 def test_what_trainings_are_compared_by(fields: dict[str, float], merit: float) -> None:
     assert TrainingRecord(**made_up_training(**fields)).merit == merit
-
-
-def test_a_record_from_before_the_loss_could_select_is_read(tmp_path: Path) -> None:
-    values = made_up_training()
-    del values["settings"]["select"]
-    write_json(tmp_path / "training.json", values)
-    assert TrainingRecord.read(tmp_path / "training.json").settings.select == "metric"

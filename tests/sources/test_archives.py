@@ -1,6 +1,8 @@
 """Members of zip and tar archives, nested ones, and names that lead out of the folder."""
 
 import hashlib
+import subprocess
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -9,7 +11,8 @@ import pytest
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.sources import archives
 from pipeline_lib.sources.archives import extract_folder, join_members, read_member
-from tests.archives import tar_bytes, zip_bytes
+from pipeline_lib.sources.packages import download
+from tests.kit.archives import tar_bytes, zip_bytes
 
 INNER = {"texts/train.txt": b"one\n", "texts/dev.txt": b"two\n"}
 
@@ -23,16 +26,14 @@ def test_nested(tmp_path: Path, outer: type, inner: type) -> None:
     assert read_member(archive, "p/inner!texts/dev.txt") == b"two\n"
 
 
-def test_missing_member_lists_close_names(tmp_path: Path) -> None:
+def test_members_that_are_missing(tmp_path: Path) -> None:
     archive = tmp_path / "package.tar.gz"
     archive.write_bytes(tar_bytes({"p/inner.tar.gz": tar_bytes(INNER)}))
     with pytest.raises(PotstillError, match=r"no member 'p/iner.tar.gz'; close: p/inner.tar.gz"):
         read_member(archive, "p/iner.tar.gz!x")
     with pytest.raises(PotstillError, match=r"inner.tar.gz: no member.*close: texts/dev.txt"):
         read_member(archive, "p/inner.tar.gz!elsewhere/dev.txt")
-
-
-def test_not_an_archive(tmp_path: Path) -> None:
+    # Not an archive.
     archive = tmp_path / "package.tar.gz"
     archive.write_bytes(tar_bytes({"p/plain.txt": b"text"}))
     with pytest.raises(PotstillError, match=r"plain.txt: truncated or invalid zip or tar"):
@@ -42,6 +43,11 @@ def test_not_an_archive(tmp_path: Path) -> None:
         read_member(archive, "p/plain.txt")
     with pytest.raises(PotstillError, match=r"absent.zip: not found"):
         read_member(tmp_path / "absent.zip", "x")
+    # Extract folder missing.
+    archive = tmp_path / "package"
+    archive.write_bytes(zip_bytes({"package_name/model/config.json": b"{}"}))
+    with pytest.raises(PotstillError, match=r"no model files.*close: package_name/model"):
+        extract_folder(archive, "package/model", tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -79,13 +85,6 @@ def test_extract_folder_refuses_traversal(tmp_path: Path, name: str) -> None:
     assert not list(tmp_path.rglob("evil.json"))
 
 
-def test_extract_folder_missing(tmp_path: Path) -> None:
-    archive = tmp_path / "package"
-    archive.write_bytes(zip_bytes({"package_name/model/config.json": b"{}"}))
-    with pytest.raises(PotstillError, match=r"no model files.*close: package_name/model"):
-        extract_folder(archive, "package/model", tmp_path / "out")
-
-
 def test_join_members(tmp_path: Path) -> None:
     halves = {"p/model.zip.001": b"first ", "p/model.zip.002": b"second"}
     parts = []
@@ -107,3 +106,85 @@ def test_a_full_disk_is_no_torn_archive(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(archives, "atomic_path", lambda _: nullcontext(Path("/dev/full")))
     with pytest.raises(PotstillError, match=r"joined: could not be written \(No space left"):
         join_members([(archive, "p/part")], tmp_path / "joined")
+
+
+CONTENT = b"an archive"
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+
+
+def fake_pip(calls: list[list[str]], content: bytes = CONTENT, stderr: str = "") -> Callable:
+    """Return a stand-in for ``subprocess.run`` that drops an archive into ``--dest``, or fails."""
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess:
+        calls.append(command)
+        if stderr:
+            return subprocess.CompletedProcess(command, 1, "", stderr)
+        folder = Path(command[command.index("--dest") + 1])
+        (folder / "some_corpus-1.0.tar.gz").write_bytes(content)
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    return run
+
+
+def test_downloads_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "run", fake_pip(calls))
+    first = download("Some.Corpus==1.0", "sdist", DIGEST, tmp_path / "cache")
+    again = download("Some.Corpus==1.0", "sdist", DIGEST, tmp_path / "cache")
+    assert first == again and first.read_bytes() == CONTENT
+    assert len(calls) == 1
+    # Nothing is left of the temporary folder.
+    assert list((tmp_path / "cache").iterdir()) == [first]
+    # Default cache.
+    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path))
+    monkeypatch.setattr(subprocess, "run", fake_pip([]))
+    assert download("some-corpus==1.0", "sdist", DIGEST).parent == tmp_path / "downloads"
+    # Archive put there by hand.
+    monkeypatch.setattr(subprocess, "run", None)
+    (tmp_path / "some_corpus-0.9.tar.gz").write_bytes(b"another version")
+    (tmp_path / "some_corpus-1.0.tar.gz").write_bytes(CONTENT)
+    found = download("some-corpus==1.0", "sdist", DIGEST, tmp_path)
+    assert found.name == "some_corpus-1.0.tar.gz"
+
+
+@pytest.mark.parametrize(
+    ("artifact", "options"), [("sdist", ["--no-binary", "some-corpus"]), ("wheel", ["--only-binary", ":all:"])]
+)
+def test_pip_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, artifact: str, options: list[str]) -> None:
+    calls: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "run", fake_pip(calls))
+    download("some-corpus==1.0", artifact, DIGEST, tmp_path)
+    place = calls[0].index(options[0])
+    assert calls[0][place : place + 2] == options
+    assert {"--no-deps", "--require-hashes"} <= set(calls[0])
+
+
+def test_one_wheel_of_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "run", fake_pip(calls))
+    tags = "cp311-cp311-manylinux_2_24_x86_64"
+    download("some-corpus==1.0", "wheel", DIGEST, tmp_path, tags)
+    place = calls[0].index("--implementation")
+    assert calls[0][place : place + 8 : 2] == [
+        "--implementation", "--python-version", "--abi", "--platform"
+    ]  # fmt: skip
+    assert calls[0][place + 1 : place + 8 : 2] == ["cp", "311", "cp311", "manylinux_2_24_x86_64"]
+
+
+def test_what_pip_brings_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = hashlib.sha256(b"other").hexdigest()
+    monkeypatch.setattr(subprocess, "run", fake_pip([], b"other"))
+    with pytest.raises(PotstillError, match=f"{other}.*{DIGEST}"):
+        download("some-corpus==1.0", "sdist", DIGEST, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    # Digest refused by pip.
+    found = "a" * 64
+    stderr = f"ERROR: HASHES DO NOT MATCH\n  Expected sha256 {DIGEST}\n       Got        {found}\n"
+    monkeypatch.setattr(subprocess, "run", fake_pip([], stderr=stderr))
+    with pytest.raises(PotstillError, match=f"{found}.*{DIGEST}"):
+        download("some-corpus==1.0", "sdist", DIGEST, tmp_path)
+    # Pip fails.
+    stderr = "WARNING: retrying\nERROR: No matching distribution\n\n[notice] upgrade pip\n"
+    monkeypatch.setattr(subprocess, "run", fake_pip([], stderr=stderr))
+    with pytest.raises(PotstillError, match=r"No matching distribution.*yourself"):
+        download("some-corpus==1.0", "sdist", DIGEST, tmp_path)

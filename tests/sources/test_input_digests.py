@@ -28,16 +28,21 @@ def _digests() -> dict[str, dict[str, str | None]]:
     return digest_inputs(check_params(small_params()))
 
 
-def test_every_file_is_digested_by_its_reader_and_key(inputs: Path) -> None:
+def test_digests_of_files_and_links(inputs: Path, tmp_path: Path) -> None:
     found = _digests()
     assert found.keys() == {f"tasks.{TASK}", "models"}
     keys = [f"tasks.{TASK}.source.files.{name.removesuffix('.tsv')}: {name}" for name in FILES]
     assert [*found[f"tasks.{TASK}"]] == keys
     assert [*found["models"]] == ["models.minilm.path: encoder"]
     assert len({*found[f"tasks.{TASK}"].values()}) == len(FILES)
-
-
-def test_what_is_no_file_has_no_digest_and_is_not_waited_for(inputs: Path) -> None:
+    # What is behind links in a folder is read.
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/weights").write_text("before")
+    (inputs / "encoder/linked").symlink_to(tmp_path / "outside")
+    before = _digests()
+    (tmp_path / "outside/weights").write_text("changed")
+    assert _digests()["models"] != before["models"]
+    # What is no file has no digest and is not waited for.
     before = _digests()
     (inputs / "dev.tsv").unlink()
     (inputs / "test.tsv").unlink()
@@ -46,15 +51,6 @@ def test_what_is_no_file_has_no_digest_and_is_not_waited_for(inputs: Path) -> No
     after = _digests()
     assert [digest for digest in after[f"tasks.{TASK}"].values() if digest] == ([*before[f"tasks.{TASK}"].values()][:1])
     assert after["models"] == before["models"]
-
-
-def test_what_is_behind_links_in_a_folder_is_read(inputs: Path, tmp_path: Path) -> None:
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside/weights").write_text("before")
-    (inputs / "encoder/linked").symlink_to(tmp_path / "outside")
-    before = _digests()
-    (tmp_path / "outside/weights").write_text("changed")
-    assert _digests()["models"] != before["models"]
 
 
 def test_a_file_that_has_not_changed_is_not_read_again(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +69,7 @@ def test_a_file_that_has_not_changed_is_not_read_again(inputs: Path, monkeypatch
     assert after[f"tasks.{TASK}"] != before[f"tasks.{TASK}"]
 
 
-def test_a_flipped_bit_in_what_is_known_changes_no_digest(inputs: Path) -> None:
+def test_nothing_is_linked_or_changed(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before, [kept] = _digests(), [*Path(".").rglob("input_digests.json")]
     content = kept.read_bytes()
     for place in range(0, len(content), 7):
@@ -81,6 +77,14 @@ def test_a_flipped_bit_in_what_is_known_changes_no_digest(inputs: Path) -> None:
         flipped[place] ^= 1
         kept.write_bytes(flipped)
         assert _digests() == before
+    # The repository itself links nothing.
+    before = sorted(inputs.rglob("*"))
+    for root in (None, str(inputs.parents[1])):
+        if root:
+            monkeypatch.setenv("DVC_ROOT", root)
+        share_inputs(Path("data/input"))
+    share_inputs(inputs)
+    assert sorted(inputs.rglob("*")) == before
 
 
 def test_a_copy_of_the_repository_links_what_it_lacks(
@@ -100,13 +104,3 @@ def test_a_copy_of_the_repository_links_what_it_lacks(
     assert links == {"train.tsv", "test.tsv", "encoder/config.json"}
     assert (here / "dev.tsv").read_text() == "own"
     assert (here / "encoder/config.json").read_text() == "encoder/config.json"
-
-
-def test_the_repository_itself_links_nothing(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = sorted(inputs.rglob("*"))
-    for root in (None, str(inputs.parents[1])):
-        if root:
-            monkeypatch.setenv("DVC_ROOT", root)
-        share_inputs(Path("data/input"))
-    share_inputs(inputs)
-    assert sorted(inputs.rglob("*")) == before

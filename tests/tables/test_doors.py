@@ -86,25 +86,16 @@ def delimited(separator: str, end: str = "\n", quote: bool = True) -> str:
 OBJECTS = [{"text": t, "label": label} for t, label in zip(TEXTS, LABELS, strict=True)]
 LINES = "".join(json.dumps(row) + "\n" for row in OBJECTS)
 FILES: dict[str, tuple[str, bytes]] = {
-    "comma": ("a.csv", delimited(",").encode()),
     "semicolon": ("a.csv", delimited(";").encode()),
-    "bar": ("a.csv", delimited("|").encode()),
-    "tab": ("a.csv", delimited("\t").encode()),
     "excel": ("a.csv", ("sep=;\n" + delimited(";")).encode()),
-    "crlf": ("a.csv", delimited(",", "\r\n").encode()),
     "cr": ("a.csv", delimited(",", "\r").encode()),
-    "mark": ("a.csv", delimited(",").encode("utf-8-sig")),
     "utf16": ("a.csv", delimited(",").encode("utf-16")),
-    "gzip": ("a.csv.gz", gzip.compress(delimited(",").encode())),
     "gzip_without_suffix": ("a.csv", gzip.compress(delimited(",").encode())),
     "tsv": ("a.tsv", delimited("\t", quote=False).encode()),
     "quoted_tsv": ("a.tsv", delimited("\t").encode()),
-    "jsonl": ("a.jsonl", LINES.encode()),
     "ndjson": ("a.ndjson", LINES.encode()),
     "json_lines_in_json": ("a.json", LINES.encode()),
-    "array": ("a.json", json.dumps(OBJECTS).encode()),
     "array_in_jsonl": ("a.jsonl", json.dumps(OBJECTS, indent=1).encode()),
-    "jsonl_utf16": ("a.jsonl", json.dumps(OBJECTS, ensure_ascii=False).encode("utf-16")),
 }
 
 
@@ -118,16 +109,13 @@ def test_every_file_is_read_alike(tmp_path: Path, read: Read, case: str) -> None
     assert {number for _, number in rows} <= {None, *range(header + 1, header + 4)}
 
 
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary()], ids=str)
-@pytest.mark.parametrize("packed", [False, True], ids=["plain", "dictionary"])
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
-def test_every_type_of_string(tmp_path: Path, read: Read, kind: pa.DataType, packed: bool, suffix: str) -> None:
-    if packed and kind == pa.string_view():
-        pytest.skip("pyarrow has no dictionaries of string views")
-    columns = {"text": pa.array(TEXTS, kind), "label": pa.array(LABELS, kind)}
-    if packed:
-        columns = {name: column.dictionary_encode() for name, column in columns.items()}
-    table, path = pa.table(columns), tmp_path / f"a{suffix}"
+def test_every_type_of_string(tmp_path: Path, read: Read, suffix: str) -> None:
+    columns = {"text": pa.array(TEXTS, pa.binary()), "label": pa.array(LABELS, pa.large_string())}
+    table, path = (
+        pa.table({name: column.dictionary_encode() for name, column in columns.items()}),
+        tmp_path / f"a{suffix}",
+    )
     if suffix == ".parquet":
         pq.write_table(table, path)
     else:
@@ -136,20 +124,12 @@ def test_every_type_of_string(tmp_path: Path, read: Read, kind: pa.DataType, pac
     assert [text for text, _ in read(path)] == TEXTS
 
 
-def test_long_texts(tmp_path: Path, read: Read) -> None:
-    text = "word " * 60_000 + "end"
-    (tmp_path / "a.csv").write_text(f"text,label\n{text},neg\nso,pos\n")
-    assert [text for text, _ in read(tmp_path / "a.csv")] == [text, "so"]
-
-
-def test_blank_lines_and_texts_of_several_lines(tmp_path: Path, read: Read) -> None:
+def test_blank_lines_and_encodings(tmp_path: Path, read: Read, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "a.csv").write_text('\ntext,label\n\n"one\ntwo",neg\n\nthree,pos\n,\n\n')
     rows = read(tmp_path / "a.csv")
     assert [text for text, _ in rows] == ["one\ntwo", "three"]
     assert [number for _, number in rows] in ([4, 7], [None, None])
-
-
-def test_other_encodings(tmp_path: Path, read: Read, caplog: pytest.LogCaptureFixture) -> None:
+    # Other encodings.
     texts = ["Die Gebühr für Gäste ist fällig.", "Das Frühstück war köstlich."] * 9
     rows = "".join(f"{text},{'neg' if n % 2 else 'pos'}\n" for n, text in enumerate(texts))
     (tmp_path / "a.csv").write_bytes(("text,label\n" + rows).encode("cp1252"))
@@ -161,14 +141,10 @@ def test_other_encodings(tmp_path: Path, read: Read, caplog: pytest.LogCaptureFi
     ("name", "content", "message"),
     [
         ("a.csv", b"text,label\nx,neg\ny,z,pos\n", r"row 3 has 3 columns, not 2. Columns are sep"),
-        ("a.csv", b'text,label\nx,neg\n"y"z,pos\n', r"row 3 is not valid CSV \("),
         ("a.csv", b"text,text,label\nx,y,neg\n", r"column 'text' occurs 2 times. Give each col"),
         ("a.csv", b"txt,label\nso,neg\nwell,pos\n", r"no column 'text'( or 'key')?; there are 'txt', 'label'"),
         ("a.jsonl", b'{"text": "x", "label": "neg"}\n{"te\n', r"row 2 is not valid JSON \("),
-        ("a.jsonl", b'{"text": "x", "label": "neg"}\n[1]\n', r"row 2 is not a JSON object. Write"),
         ("a.parquet", b"PAR1", r"not a readable Parquet file \("),
-        ("a.csv", b"PK\x03\x04", r"not text, but a spreadsheet or ZIP archive"),
-        ("a.csv", gzip.compress(b"text,label\n" + b"x,neg\n" * 9999, mtime=0)[:-9], r"cannot be read \("),
     ],
 )
 def test_faults_are_worded_alike(tmp_path: Path, read: Read, name: str, content: bytes, message: str) -> None:

@@ -1,5 +1,6 @@
 """The training loop: rates, best weights, and resuming that ends with the same bytes."""
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from pipeline_lib.training import loop as training
 from pipeline_lib.training.checkpoint import generator_states, set_generators
 from pipeline_lib.training.loop import Batch, DevScore, Progress, ScoresByTask, Settings, fit
 from pipeline_lib.training.optimisers import make_optimiser
+from tests.kit.made_up import made_up_training
 
 STEPS_PER_EPOCH, EPOCHS = 4, 3
 
@@ -52,21 +54,9 @@ def evaluate(model: torch.nn.Module) -> float:
 
 
 def make_settings(**changes: Any) -> Settings:
-    values = {
-        "optimiser": "adam",
-        "learning_rate": 0.05,
-        "schedule": "linear",
-        "warmup": 0.2,
-        "batch_size": 8,
-        "epochs": EPOCHS,
-        "max_steps": None,
-        "evaluate_every": 3,
-        "clip_norm": 1.0,
-        "weight_decay": 0.01,
-        "precision": "float32",
-        "seed": 11,
-    }
-    return Settings(**(values | changes))
+    values = {"learning_rate": 0.05, "warmup": 0.2, "batch_size": 8, "epochs": EPOCHS, "evaluate_every": 3}
+    values |= {"weight_decay": 0.01, "seed": 11}
+    return Settings(**made_up_training()["settings"] | values | changes)
 
 
 def run(path: Path, **named: Any) -> tuple[dict[str, torch.Tensor], Progress]:
@@ -91,39 +81,26 @@ class KilledError(Exception):
 
 
 def kill_at(step: int, where: str) -> dict[str, Callable[..., Any]]:
-    """Return the callbacks of a training that dies in ``where`` at its ``step``-th call."""
-    calls = 0
+    """Return the callback of a training that dies in ``where`` at its ``step``-th call."""
+    usual = {"loss": loss, "evaluate": evaluate, "report": lambda *_: None}[where]
+    calls = itertools.count(1)
 
-    def die() -> None:
-        nonlocal calls
-        calls += 1
-        if calls == step:
+    def dying(*arguments: Any) -> Any:
+        if next(calls) == step:
             raise KilledError
+        return usual(*arguments)
 
-    def dying_loss(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
-        die()
-        return loss(model, batch)
-
-    def dying_evaluate(model: torch.nn.Module) -> float:
-        die()
-        return evaluate(model)
-
-    def dying_report(*_: object) -> None:
-        die()
-
-    return {"loss": {"loss": dying_loss}, "evaluate": {"evaluate": dying_evaluate}, "report": {"report": dying_report}}[
-        where
-    ]
+    return {where: dying}
 
 
-@pytest.mark.parametrize("optimiser", ["adam", "adadelta"])
-@pytest.mark.parametrize("seconds", [-1.0, 1e9])
 @pytest.mark.parametrize(
-    ("where", "step"),
+    ("optimiser", "seconds", "where", "step"),
     [
-        *(("loss", step) for step in (1, 2, 4, 5, 9, 12)),
-        *(("report", step) for step in (1, 3, 4, 8, 12)),
-        *(("evaluate", step) for step in (1, 2, 4)),
+        *(("adam", -1.0, "loss", step) for step in (1, 2, 4, 5, 9, 12)),
+        *(("adam", -1.0, "report", step) for step in (1, 3, 4, 8, 12)),
+        *(("adam", -1.0, "evaluate", step) for step in (1, 2, 4)),
+        *(("adadelta", -1.0, where, 4) for where in ("loss", "report", "evaluate")),
+        *(("adam", 1e9, where, 4) for where in ("loss", "report", "evaluate")),
     ],
 )
 def test_resumed_training_ends_with_the_same_bytes(
@@ -157,22 +134,18 @@ def test_two_kills_and_a_finished_checkpoint(tmp_path: Path, monkeypatch: pytest
     assert calls == [] and same(found, expected) and progress == history
 
 
-def test_seed_changes_the_result(tmp_path: Path) -> None:
+def test_a_training_learns_by_its_seed(tmp_path: Path) -> None:
     one, _ = run(tmp_path / "a")
     other, _ = run(tmp_path / "b", settings=make_settings(seed=12))
     assert not same(one, other)
-
-
-def test_training_learns(tmp_path: Path) -> None:
-    _, progress = run(tmp_path / "a", settings=make_settings(epochs=40, learning_rate=0.02))
+    # Training learns.
+    _, progress = run(tmp_path / "c", settings=make_settings(epochs=40, learning_rate=0.02))
     looks = progress.history
     assert looks[-1]["loss"] < looks[0]["loss"] / 4
     assert progress.best_merit == max(look["dev"] for look in looks) > looks[0]["dev"]
-
-
-def test_history_by_hand(tmp_path: Path) -> None:
+    # History by hand.
     losses: list[float] = []
-    _, progress = run(tmp_path / "a", report=lambda step, total, value, best: losses.append(value))
+    _, progress = run(tmp_path / "d", report=lambda step, total, value, best: losses.append(value))
     assert [look["step"] for look in progress.history] == [3, 6, 9, 12]
     assert [look["epoch"] for look in progress.history] == [0.75, 1.5, 2.25, 3.0]
     means = [np.mean(losses[i : i + 3]) for i in (0, 3, 6, 9)]
@@ -208,18 +181,16 @@ def test_the_best_weights_are_restored(tmp_path: Path) -> None:
     assert not same(seen[1], seen[2]) and not same(seen[1], seen[3])
 
 
-def test_a_score_that_is_no_number_is_replaced_by_the_first_that_is_one(tmp_path: Path) -> None:
+def test_scores_that_choose(tmp_path: Path) -> None:
     scores = iter([math.nan, 0.5, math.nan, 0.4])
     _, progress = run(tmp_path / "a", evaluate=lambda model: next(scores))
     assert (progress.best_merit, progress.best_step) == (0.5, 6)
-
-
-def test_the_lowest_loss_is_kept_whatever_the_score(tmp_path: Path) -> None:
+    # The lowest loss is kept whatever the score.
     looks = iter([(0.9, 0.5), (0.8, math.nan), (0.7, 0.2), (0.95, 0.3)])
-    found, progress = run(tmp_path / "a", evaluate=lambda model: DevScore(*next(looks)))
+    found, progress = run(tmp_path / "b", evaluate=lambda model: DevScore(*next(looks)))
     assert (progress.best_step, progress.best_merit) == (9, -0.2)
     assert [(one["dev"], one["dev_loss"]) for one in progress.history][2:] == [(0.7, 0.2), (0.95, 0.3)]
-    scored, _ = run(tmp_path / "b", evaluate=iter_scores(0.9, 0.8, 0.95, 0.7))
+    scored, _ = run(tmp_path / "c", evaluate=iter_scores(0.9, 0.8, 0.95, 0.7))
     assert same(found, scored)
 
 
@@ -268,7 +239,7 @@ def test_a_checkpoint_has_the_generator_of_its_own_device(monkeypatch: pytest.Mo
     assert asked == [place, (state, *place)]
 
 
-def test_a_torn_checkpoint_is_an_error(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "a"
     run(path)
     whole = path.read_bytes()
@@ -278,9 +249,7 @@ def test_a_torn_checkpoint_is_an_error(tmp_path: Path) -> None:
             run(path)
     path.write_bytes(whole)
     assert run(path)[1].step == STEPS_PER_EPOCH * EPOCHS
-
-
-def test_a_flipped_bit_of_a_checkpoint_is_an_error(tmp_path: Path) -> None:
+    # A flipped bit of a checkpoint is an error.
     path = tmp_path / "a"
     run(path)
     whole = path.read_bytes()
@@ -303,7 +272,7 @@ def test_frozen_parameters_stay(tmp_path: Path) -> None:
     assert not model.training
 
 
-def test_of_several_tasks_the_mean_over_their_rows_is_what_chooses(tmp_path: Path) -> None:
+def test_several_tasks_choose_by_the_mean_over_their_rows(tmp_path: Path) -> None:
     found = [[0.5, 0.1], [0.6, 0.0], [0.5, 0.5], [0.3, 0.3]]
 
     def by_task(_: torch.nn.Module) -> ScoresByTask:
@@ -326,15 +295,13 @@ def test_of_several_tasks_the_mean_over_their_rows_is_what_chooses(tmp_path: Pat
     state = training.State(model, make_optimiser(model, make_settings()), Progress())
     state.load(tmp_path / "c")
     assert state.progress.history == progress.history
-
-
-def test_of_several_tasks_the_mean_loss_over_their_rows_can_choose(tmp_path: Path) -> None:
+    # Of several tasks the mean loss over their rows can choose.
     looks = iter([[0.5, 0.1], [0.6, 0.0], [0.5, 0.5], [0.7, 0.3]])
 
     def by_task(_: torch.nn.Module) -> ScoresByTask:
         return ScoresByTask([DevScore(1 - loss, loss) for loss in next(looks)], [100, 900])
 
-    _, progress = run(tmp_path / "c", evaluate=by_task)
+    _, progress = run(tmp_path / "d", evaluate=by_task)
     assert (progress.best_step, progress.best_merit) == (6, pytest.approx(-0.06))
     second = progress.history[1]
     assert (second["dev"], second["dev_loss"]) == pytest.approx((0.94, 0.06))

@@ -11,7 +11,7 @@ from transformers import AutoConfig, AutoModelForSequenceClassification
 from pipeline_lib.shards.training_records import Settings
 from pipeline_lib.training.optimisers import make_optimiser, parameter_groups, rate_factor
 from pipeline_lib.training.teachers.refining import SharedClassifiers
-from tests.made_up import made_up_training
+from tests.kit.made_up import made_up_training
 
 SIZES = {"num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 8, "pad_token_id": 0}
 SIZES |= {"hidden_size": 4, "intermediate_size": 6}
@@ -49,17 +49,6 @@ def decaying(model: torch.nn.Module) -> set[str]:
     return {names[id(parameter)] for parameter in first["params"]}
 
 
-def test_optimisers() -> None:
-    model = torch.nn.Linear(2, 2)
-    adadelta = make_optimiser(model, settings(optimiser="adadelta", learning_rate=1.0))
-    assert isinstance(adadelta, torch.optim.Adadelta)
-    assert adadelta.defaults["rho"] == 0.95 and adadelta.defaults["lr"] == 1.0
-    adam = make_optimiser(model, settings())
-    assert isinstance(adam, torch.optim.AdamW)
-    for optimiser in (adadelta, adam):
-        assert [group["weight_decay"] for group in optimiser.param_groups] == [0.01, 0.0]
-
-
 @pytest.mark.parametrize(
     ("family", "matrices", "head"),
     [("bert", BERT, {"classifier"}), ("distilbert", DISTILBERT, {"pre_classifier", "classifier"})],
@@ -78,26 +67,6 @@ def test_in_every_family_what_decays_is_its_matrices(family: str) -> None:
     model = classifier(family)
     matrices = {name for name, parameter in model.named_parameters() if parameter.dim() == 2}
     assert decaying(model) == matrices - {"mpnet.encoder.relative_attention_bias.weight"}
-
-
-def test_the_encoder_of_several_tasks_decays_once() -> None:
-    expected = {f"encoder.{name}.weight" for name in BERT}
-    heads = {f"heads.{number}.classifier.weight" for number in (0, 1)}
-    assert decaying(SharedClassifiers(classifier("bert") for _ in range(2))) == expected | heads
-
-
-def test_a_step_without_a_gradient_shrinks_what_decays() -> None:
-    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.LayerNorm(3))
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    optimiser = make_optimiser(model, settings(learning_rate=0.5))
-    for parameter in model.parameters():
-        parameter.grad = torch.zeros_like(parameter)
-    optimiser.step()
-    after = model.state_dict()
-    # AdamW multiplies by 1 − rate · decay before its step, which is 0 here.
-    torch.testing.assert_close(after["0.weight"], before["0.weight"] * (1 - 0.5 * 0.01))
-    for name in ("0.bias", "1.weight", "1.bias"):
-        assert torch.equal(after[name], before[name])
 
 
 @pytest.mark.parametrize("total", [1, 2, 10, 97])
@@ -122,3 +91,28 @@ def test_rates_by_hand() -> None:
     assert linear == [1.0, 0.75, 0.5, 0.25]
     warm = [rate_factor("linear", 0.5, step, 4) for step in range(4)]
     assert warm == pytest.approx([1 / 3, 2 / 3, 1.0, 0.5])
+    # A step without a gradient shrinks what decays.
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.LayerNorm(3))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    optimiser = make_optimiser(model, settings(learning_rate=0.5))
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimiser.step()
+    after = model.state_dict()
+    # AdamW multiplies by 1 − rate · decay before its step, which is 0 here.
+    torch.testing.assert_close(after["0.weight"], before["0.weight"] * (1 - 0.5 * 0.01))
+    for name in ("0.bias", "1.weight", "1.bias"):
+        assert torch.equal(after[name], before[name])
+    # Optimisers.
+    model = torch.nn.Linear(2, 2)
+    adadelta = make_optimiser(model, settings(optimiser="adadelta", learning_rate=1.0))
+    assert isinstance(adadelta, torch.optim.Adadelta)
+    assert adadelta.defaults["rho"] == 0.95 and adadelta.defaults["lr"] == 1.0
+    adam = make_optimiser(model, settings())
+    assert isinstance(adam, torch.optim.AdamW)
+    for optimiser in (adadelta, adam):
+        assert [group["weight_decay"] for group in optimiser.param_groups] == [0.01, 0.0]
+    # The encoder of several tasks decays once.
+    expected = {f"encoder.{name}.weight" for name in BERT}
+    heads = {f"heads.{number}.classifier.weight" for number in (0, 1)}
+    assert decaying(SharedClassifiers(classifier("bert") for _ in range(2))) == expected | heads

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,16 +18,17 @@ from pipeline_lib.shards.entries import TRAINED
 from pipeline_lib.shards.training_records import SearchRecord, Settings, StudentRecord, TrainingRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
-from pipeline_lib.training import search
+from pipeline_lib.training import progress, search
 from pipeline_lib.training.distillation.encoders import EncoderTraining
 from pipeline_lib.training.distillation.general import GeneralTraining
 from pipeline_lib.training.distillation.joint import JointTraining
 from pipeline_lib.training.distillation.students import StudentTraining
 from pipeline_lib.training.loop import DevScore
+from pipeline_lib.training.progress import show_training
 from pipeline_lib.training.runs import Message, Prepared, TrainingSpec, train_all
 from pipeline_lib.training.search import TrainingRow, train_rows
 from pipeline_lib.training.teachers.finetuning import TeacherTraining
-from tests.made_up import made_up_training
+from tests.kit.made_up import made_up_training
 
 RUN: list[tuple[str, int, float]] = []
 
@@ -100,14 +102,24 @@ def test_every_training_has_its_record(workers: int) -> None:
     assert found[0].best_dev > -0.2 and found[0].settings.learning_rate == 0.1
 
 
-def test_the_longest_is_first_and_none_is_run_twice() -> None:
+def test_trainings_that_are_the_same_are_run_once() -> None:
     list(train_all(LINES, LocalEngine(1), lambda *_: None))
     assert [name for name, _, _ in RUN] == ["long", "medium", "short"]
     list(train_all(LINES, LocalEngine(1), lambda *_: None))
     assert len(RUN) == 3
+    # What determines a training is in its key.
+    own = Line("a", 8)
+    others = [Line("a", 9), Line("a", 8, 2.0), Line("a", 8, rate=0.2), Line("a", 8, seed=2)]
+    others.append(Line("a", 8, device="cuda"))
+    keys = {line.result.key for line in [own, *others]}
+    assert len(keys) == 6
+    assert Line("b", 8).result.key == own.result.key == Line("a", 8, device="cpu").result.key
+    # The store lists trainings of every kind.
+    trainings = (EncoderTraining, GeneralTraining, JointTraining, StudentTraining, TeacherTraining)
+    assert {training.kind for training in trainings} <= {*TRAINED}
 
 
-def test_the_best_rate_with_the_first_seed_is_taken_for_all() -> None:
+def test_the_best_rate_is_taken_and_written(tmp_path: Path) -> None:
     def row(name: str, rates: list[float]) -> TrainingRow[Line]:
         return TrainingRow(name, rates, [5, 6], lambda seed, rate: Line(name, 16, 3.0, rate, seed))
 
@@ -121,6 +133,13 @@ def test_the_best_rate_with_the_first_seed_is_taken_for_all() -> None:
     training, record = found["a"].trainings[6]
     slope = json.loads((training.result.folder / "slope.json").read_text())
     assert abs(slope - 3.0) == pytest.approx(-record.best_dev)
+    # The search is written beside the trainings.
+    row = TrainingRow("a", [1e-6, 0.1], [5], lambda seed, rate: Line("a", 16, 3.0, rate, seed))
+    train_rows([row], LocalEngine(1))["a"].write(tmp_path)
+    search = json.loads((tmp_path / "search.json").read_text())
+    assert search["dev_loss_by_rate"] is None
+    assert (search["seed"], search["learning_rate"]) == (5, 0.1)
+    assert set(search["best_dev_by_rate"]) == {"1e-06", "0.1"}
 
 
 def scorer(field: str, values: dict[float, float]) -> Any:
@@ -143,6 +162,12 @@ def test_the_lowest_loss_can_choose_the_rate(monkeypatch: pytest.MonkeyPatch, tm
     record = SearchRecord.read(tmp_path / "search.json")
     assert record.learning_rate == 0.2 and record.best_dev_by_rate["0.2"] == 0.9
     assert record.dev_loss_by_rate["0.1"] == 0.4 and len(record.dev_loss_by_rate) == 4
+    # A score that is no number is the worst.
+    rates = {1e-6: math.nan, 0.1: -0.4, 0.2: -0.3}
+
+    monkeypatch.setattr(search, "train_all", scorer("best_dev", rates))
+    row = TrainingRow("a", list(rates), [5], lambda seed, rate: Line("a", 16, 3.0, rate, seed))
+    assert train_rows([row], LocalEngine(1))["a"].rate == 0.2
 
 
 @dataclass(frozen=True)
@@ -176,32 +201,40 @@ def test_the_record_names_what_was_selected_by() -> None:
     assert "best_dev_loss" not in scored.model_fields_set
 
 
-def test_a_score_that_is_no_number_is_the_worst(monkeypatch: pytest.MonkeyPatch) -> None:
-    rates = {1e-6: math.nan, 0.1: -0.4, 0.2: -0.3}
-
-    monkeypatch.setattr(search, "train_all", scorer("best_dev", rates))
-    row = TrainingRow("a", list(rates), [5], lambda seed, rate: Line("a", 16, 3.0, rate, seed))
-    assert train_rows([row], LocalEngine(1))["a"].rate == 0.2
+@dataclass(frozen=True)
+class Run:
+    planned_steps: int
 
 
-def test_the_search_is_written_beside_the_trainings(tmp_path: Path) -> None:
-    row = TrainingRow("a", [1e-6, 0.1], [5], lambda seed, rate: Line("a", 16, 3.0, rate, seed))
-    train_rows([row], LocalEngine(1))["a"].write(tmp_path)
-    search = json.loads((tmp_path / "search.json").read_text())
-    assert search["dev_loss_by_rate"] is None
-    assert (search["seed"], search["learning_rate"]) == (5, 0.1)
-    assert set(search["best_dev_by_rate"]) == {"1e-06", "0.1"}
+@dataclass(frozen=True)
+class Runs:
+    planned_steps: int
 
 
-def test_what_determines_a_training_is_in_its_key() -> None:
-    own = Line("a", 8)
-    others = [Line("a", 9), Line("a", 8, 2.0), Line("a", 8, rate=0.2), Line("a", 8, seed=2)]
-    others.append(Line("a", 8, device="cuda"))
-    keys = {line.result.key for line in [own, *others]}
-    assert len(keys) == 6
-    assert Line("b", 8).result.key == own.result.key == Line("a", 8, device="cpu").result.key
+def test_steps_add_up_over_runs_and_what_was_found_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[int, int, str]] = []
+
+    @contextmanager
+    def silent(title: str, unit: str) -> Iterator[object]:
+        assert (title, unit) == ("training", "steps")
+        yield lambda done, total, note: shown.append((done, total, note))
+
+    monkeypatch.setattr(progress, "show_progress", silent)
+    first, second = Run(100), Run(100)
+    with show_training("training", [Runs(100), Runs(100)], lambda run, loss, best: f"{best}") as own:
+        own.on_progress(first, (25, 50, 0.5, 0.7))
+        own.on_progress(first, (40, 50, 0.5, 0.8))
+        own.on_done(first)
+        own.on_progress(second, (1, 100, 0.5, 0.1))
+    assert shown == [(50, 200, "0.7"), (80, 200, "0.8"), (101, 200, "0.1")]
 
 
-def test_the_store_lists_trainings_of_every_kind() -> None:
-    trainings = (EncoderTraining, GeneralTraining, JointTraining, StudentTraining, TeacherTraining)
-    assert {training.kind for training in trainings} <= {*TRAINED}
+def test_the_best_so_far_is_named_by_what_selects() -> None:
+    by_score, by_loss = SimpleNamespace(is_by_loss=False), SimpleNamespace(is_by_loss=True)
+    assert progress.losses(by_score, 0.25, 0.5) == "loss 0.250 best dev 0.5000"
+    assert progress.losses(by_score, 0.25, -math.inf) == "loss 0.250 best dev 0.0000"
+    assert progress.losses(by_loss, 0.25, -0.5) == "loss 0.250 lowest on dev 0.5000"
+    record = TrainingRecord(**made_up_training())
+    assert progress.on_dev(record) == "0.9000"
+    loss = record.model_copy(update={"best_dev_loss": 0.25})
+    assert progress.on_dev(loss) == "0.9000 at the lowest loss 0.2500"

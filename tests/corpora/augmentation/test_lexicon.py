@@ -19,7 +19,7 @@ def counted(words: list[list[str]], tags: list[list[str]]) -> pa.Table:
     return count_words(pa.array(words, LISTS), pa.array(tags, LISTS))
 
 
-def test_counts_by_hand() -> None:
+def test_counts_by_hand(tmp_path: Path, make_lexicon: Callable[..., Lexicon]) -> None:
     assert counted(WORDS, TAGS).to_pylist() == [
         {"tag": "DT", "word": "a", "count": 2},
         {"tag": "NN", "word": "film", "count": 2},
@@ -27,6 +27,20 @@ def test_counts_by_hand() -> None:
         {"tag": "VB", "word": "run", "count": 1},
     ]
     assert counted(WORDS, TAGS).schema == SCHEMA
+    # Layout.
+    write_lexicon(tmp_path / "a", counted(WORDS, TAGS))
+    lexicon = read_lexicon(tmp_path / "a")
+    assert lexicon.words == ["a", "film", "film", "run"]
+    assert lexicon.tag_numbers == {"DT": 0, "NN": 1, "VB": 2}
+    assert lexicon.starts.tolist() == [0, 1, 2, 4]
+    assert lexicon.cumulative.tolist() == [0, 2, 4, 5, 6]
+    # Entries.
+    lexicon = make_lexicon({"DT": {"a": 2}, "NN": {"film": 2}, "VB": {"film": 1, "run": 1}})
+    asked = [("film", "VB"), ("film", "NN"), ("a", "DT"), ("a", "NN"), ("x", "VB"), ("a", "XX")]
+    words, tags = (pa.array(column) for column in zip(*asked, strict=True))
+    assert lexicon.entries(words, tags).tolist() == [2, 1, 0, -1, -1, -1]
+    none = pa.array([], pa.string())
+    assert lexicon.entries(none, none).tolist() == []
 
 
 def test_bytes_do_not_depend_on_the_order_of_rows(tmp_path: Path) -> None:
@@ -36,24 +50,6 @@ def test_bytes_do_not_depend_on_the_order_of_rows(tmp_path: Path) -> None:
     write_lexicon(tmp_path / "c", counted(WORDS[:2], TAGS[:2]))
     assert read_lexicon(tmp_path / "a").digest == read_lexicon(tmp_path / "b").digest
     assert read_lexicon(tmp_path / "c").digest != read_lexicon(tmp_path / "a").digest
-
-
-def test_layout(tmp_path: Path) -> None:
-    write_lexicon(tmp_path / "a", counted(WORDS, TAGS))
-    lexicon = read_lexicon(tmp_path / "a")
-    assert lexicon.words == ["a", "film", "film", "run"]
-    assert lexicon.tag_numbers == {"DT": 0, "NN": 1, "VB": 2}
-    assert lexicon.starts.tolist() == [0, 1, 2, 4]
-    assert lexicon.cumulative.tolist() == [0, 2, 4, 5, 6]
-
-
-def test_entries(make_lexicon: Callable[..., Lexicon]) -> None:
-    lexicon = make_lexicon({"DT": {"a": 2}, "NN": {"film": 2}, "VB": {"film": 1, "run": 1}})
-    asked = [("film", "VB"), ("film", "NN"), ("a", "DT"), ("a", "NN"), ("x", "VB"), ("a", "XX")]
-    words, tags = (pa.array(column) for column in zip(*asked, strict=True))
-    assert lexicon.entries(words, tags).tolist() == [2, 1, 0, -1, -1, -1]
-    none = pa.array([], pa.string())
-    assert lexicon.entries(none, none).tolist() == []
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

@@ -66,15 +66,6 @@ def test_sentences_change_in_turn_and_say_so(lexicon: Lexicon, make_recipe: Call
     assert seen == {1: {""}, 2: {"_2"}, 3: {"", "_2"}, 4: {""}, 5: {"_2"}, 6: {"", "_2"}}
 
 
-def test_the_sentences_of_a_pair_draw_apart(lexicon: Lexicon, make_recipe: Callable[..., Recipe]) -> None:
-    examples = pairs(40)
-    for name in ("text", "words", "spaces", "tags"):
-        place = examples.schema.get_field_index(f"{name}_2")
-        examples = examples.set_column(place, f"{name}_2", examples[name])
-    rows = [r for r in rows_of(examples, lexicon, make_recipe(), 3) if r["iteration"] == 3]
-    assert sum(row["words"] != row["words_2"] for row in rows) > len(rows) / 2
-
-
 def test_order_and_neighbours_change_no_row(lexicon: Lexicon, make_recipe: Callable[..., Recipe]) -> None:
     def by_key(rows: list[Any]) -> list[Any]:
         return sorted(rows, key=lambda row: (row["iteration"], row["key"]))
@@ -86,12 +77,17 @@ def test_order_and_neighbours_change_no_row(lexicon: Lexicon, make_recipe: Calla
     first = by_key(rows_of(examples.slice(0, 10), lexicon, make_recipe(), 3))
     keys = set(examples["key"].to_pylist()[:10])
     assert [row for row in whole if row["example"] in keys] == first
-
-
-def test_more_iterations_only_add(lexicon: Lexicon, make_recipe: Callable[..., Recipe]) -> None:
+    # More iterations only add.
     few = rows_of(pairs(20), lexicon, make_recipe(), 3)
     more = rows_of(pairs(20), lexicon, make_recipe(), 7)
     assert more[: len(few)] == few and len(more) > len(few)
+    # The sentences of a pair draw apart.
+    examples = pairs(40)
+    for name in ("text", "words", "spaces", "tags"):
+        place = examples.schema.get_field_index(f"{name}_2")
+        examples = examples.set_column(place, f"{name}_2", examples[name])
+    rows = [r for r in rows_of(examples, lexicon, make_recipe(), 3) if r["iteration"] == 3]
+    assert sum(row["words"] != row["words_2"] for row in rows) > len(rows) / 2
 
 
 def test_a_pairs_key_knows_the_order_of_its_sentences(

@@ -1,4 +1,4 @@
-"""Transfer sets: one shard per block and iteration, and what students read of them."""
+"""Transfer sets: one shard per block and iteration."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,123 +9,17 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.hashing import sequence_keys, string_keys
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon, read_lexicon
-from pipeline_lib.corpora.augmentation.rules import transfer_schema
 from pipeline_lib.corpora.augmentation.transfer_sets import AugmentationPass, check_cap
-from pipeline_lib.models.students.vocabulary import build_tokenizer
-from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import PassStats, run_pass
 from pipeline_lib.shards.shard_sets import Manifest, ShardSet
-from tests.encoded import dev_sentences, training_sentences
-from tests.made_up import made_up_task
-from tests.shard_files import write_set
+from tests.kit.made_up import made_up_task
+from tests.kit.shard_files import write_set
 
 pytestmark = pytest.mark.usefixtures("store_home")
 
 WORDS = ["a", "film", "good", "dull"]
-NUMBERS = {"[MASK]": 1, "a": 2, "film": 3, "good": 4, "dull": 5}
-
-# (words, label): a label stands for an original, None for a synthetic row.  Two blocks.
-BLOCKS = [
-    [("a film", 1), ("a film", 0), ("[MASK] film", None), ("good", None)],
-    [("good dull film", 0), ("good", 1), ("[MASK] film", None), ("dull", None), ("a film", None)],
-]
-
-
-def transfer_rows(rows: list[tuple[str, int | None]]) -> pa.Table:
-    words = [text.split() for text, _ in rows]
-    keys = [sequence_keys(string_keys(ws), np.array([0, len(ws)]))[0] for ws in words]
-    labels = [label for _, label in rows]
-    iterations = [int(label is None) for label in labels]
-    zeros = [0] * len(rows)
-    texts, rules = [text for text, _ in rows], [[0] * len(ws) for ws in words]
-    columns = [keys, keys, iterations, labels, texts, words, rules, zeros, zeros]
-    arrays = [pa.array(c, kind) for c, kind in zip(columns, transfer_schema(False, pa.int32()).types, strict=True)]
-    return pa.table(arrays, schema=transfer_schema(False, pa.int32()))
-
-
-def write_blocks(folder: Path, tables: list[pa.Table], sources: list[str | None]) -> ShardSet:
-    blocks = {f"b{number:03d}.arrow": table for number, table in enumerate(tables)}
-    return write_set(folder, "test", blocks, sources)
-
-
-@pytest.fixture
-def inputs(tmp_path: Path) -> ShardSet:
-    """Make the transfer set of ``BLOCKS``."""
-    return write_blocks(tmp_path / "in", [transfer_rows(rows) for rows in BLOCKS], [None, None])
-
-
-@pytest.fixture
-def outputs(tmp_path: Path, inputs: ShardSet) -> ShardSet:
-    """Make the teacher's outputs: logits (n, 10 - n) for row n over both blocks."""
-    numbers = np.arange(9, dtype=np.float32)
-    logits = np.stack([numbers, 8.5 - numbers], axis=1)
-    tables = [
-        pa.table({"key": rows["key"], "logits": list_column(part)})
-        for rows, part in zip(inputs.tables(), (logits[:4], logits[4:]), strict=True)
-    ]
-    return write_blocks(tmp_path / "out", tables, [s.sha256 for s in inputs.manifest.shards])
-
-
-def sentences_of(sentences: Any) -> list[list[int]]:
-    return [part.tolist() for part in np.split(sentences.ids, sentences.offsets[1:-1])]
-
-
-def test_duplicates_over_blocks_are_dropped_and_originals_kept(inputs: ShardSet, outputs: ShardSet) -> None:
-    found = training_sentences(inputs, outputs, build_tokenizer(WORDS, True), 64)
-    # Dropped: the synthetic "good" (an original of the other block), the second "[MASK] film", and
-    # the synthetic "a film".  Both originals "a film" stay.
-    kept = ["a film", "a film", "[MASK] film", "good dull film", "good", "dull"]
-    assert sentences_of(found) == [[NUMBERS[w] for w in text.split()] for text in kept]
-    rows = np.array([0, 1, 2, 4, 5, 7])
-    assert found.targets["logits"].tolist() == np.stack([rows, 8.5 - rows], axis=1).tolist()
-    assert found.targets["logits"].dtype == np.float32
-    # Labels of originals are their own; synthetic rows 2 and 7 take the teacher's argmax.
-    assert found.targets["labels"].tolist() == [1, 0, 1, 0, 1, 0]
-    assert found.targets["labels"].dtype == np.int64
-    assert found.pad_id == 0
-
-
-def test_original_data_needs_no_teacher(tmp_path: Path) -> None:
-    rows = [[row for row in block if row[1] is not None] for block in BLOCKS]
-    inputs = write_blocks(tmp_path / "in", [transfer_rows(part) for part in rows], [None, None])
-    found = training_sentences(inputs, None, build_tokenizer(WORDS, True), 64)
-    assert list(found.targets) == ["labels"]
-    assert found.targets["labels"].tolist() == [1, 0, 0, 1]
-    assert len(found) == 4
-
-
-def test_long_sentences_are_cut(inputs: ShardSet, outputs: ShardSet) -> None:
-    whole = training_sentences(inputs, outputs, build_tokenizer(WORDS, True), 64)
-    cut = training_sentences(inputs, outputs, build_tokenizer(WORDS, True), 2)
-    assert sentences_of(cut) == [row[:2] for row in sentences_of(whole)]
-    assert cut.lengths.max() == 2 < whole.lengths.max()
-
-
-def test_unknown_words_have_the_masks_number(inputs: ShardSet, outputs: ShardSet) -> None:
-    found = training_sentences(inputs, outputs, build_tokenizer(["film"], True), 64)
-    assert sentences_of(found)[0] == [1, 2]
-
-
-def test_outputs_of_another_set_are_refused(inputs: ShardSet, tmp_path: Path) -> None:
-    tables = [pa.table({"key": t["key"], "logits": list_column(np.zeros((len(t), 2), np.float32))})
-              for t in inputs.tables()]  # fmt: skip
-    other = write_blocks(tmp_path / "other", tables, ["x", "y"])
-    with pytest.raises(PotstillError, match="does not belong"):
-        training_sentences(inputs, other, build_tokenizer(WORDS, True), 64)
-
-
-def test_an_empty_block_is_no_hindrance(tmp_path: Path) -> None:
-    tables = [transfer_rows([]), transfer_rows([("a film", 1)]), transfer_rows([])]
-    inputs = write_blocks(tmp_path / "in", tables, [None] * 3)
-    answers = [pa.table({"key": t["key"], "logits": list_column(np.ones((len(t), 2), np.float32))}) for t in tables]
-    outputs = write_blocks(tmp_path / "o", answers, [s.sha256 for s in inputs.manifest.shards])
-    for given in (None, outputs):
-        found = training_sentences(inputs, given, build_tokenizer(WORDS, True), 64)
-        assert sentences_of(found) == [[2, 3]]
-        assert found.targets["labels"].tolist() == [1]
 
 
 @pytest.fixture
@@ -137,7 +31,7 @@ def prepared(tmp_path: Path, make_examples: Callable[..., pa.Table]) -> ShardSet
         for block, count in enumerate((6, 1, 9))
     ]
     tables = [make_examples(rows, [["X"] * len(row) for row in rows]) for rows in blocks]
-    return write_blocks(tmp_path / "prepared", tables, [None] * 3)
+    return write_set(tmp_path / "prepared", "test", {f"b{n:03d}.arrow": table for n, table in enumerate(tables)})
 
 
 @pytest.fixture
@@ -181,7 +75,7 @@ def test_one_shard_per_block_and_iteration(augment: Any, tmp_path: Path, prepare
     assert (report.computed, report.reused) == (0, 3)
 
 
-def test_the_cap_is_shared_out_over_the_blocks(augment: Any) -> None:
+def test_workers_and_caps(augment: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     capped, _ = augment("a", 9, 31, p_mask=0.4)
     rows = {block: 0 for block in ("b000", "b001", "b002")}
     for shard in capped.shards:
@@ -190,22 +84,11 @@ def test_the_cap_is_shared_out_over_the_blocks(augment: Any) -> None:
     assert capped.counts["over_cap"] > 0
     again, report = augment("b", 9, 31, p_mask=0.4)
     assert again == capped and (report.computed, report.reused) == (0, 3)
-
-
-def test_the_number_of_workers_moves_no_byte(augment: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    # The number of workers moves no byte.
     alone, _ = augment("a", 3)
     monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another"))
     shared, report = augment("b", 3, workers=2)
     assert shared == alone and report.computed == 3
-
-
-def test_dev_sentences(prepared: ShardSet) -> None:
-    found = dev_sentences(prepared, build_tokenizer(WORDS, True), 4)
-    table = prepared.table()
-    assert len(found) == 13 and found.lengths.max() == 4
-    assert found.targets["labels"].tolist() == table["label"].to_pylist()
-    expected = [[NUMBERS.get(w, 1) for w in ws][:4] for ws in table["words"].to_pylist()]
-    assert sentences_of(found) == expected
 
 
 @pytest.mark.parametrize(

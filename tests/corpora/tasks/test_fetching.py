@@ -16,14 +16,14 @@ from pipeline_lib.corpora.tasks.labelled import Example, read_examples
 from pipeline_lib.params import GlueFolder, HubDataset, ModelVectors, OwnFiles, PackageFiles, Task, VectorFile
 from pipeline_lib.results.splits import empty_texts_line
 from pipeline_lib.sources.files import fetch_vectors
-from tests.archives import tar_bytes, write_files
-from tests.hub_folders import write_data_set
+from tests.kit.archives import tar_bytes, write_files
+from tests.kit.hub_folders import write_data_set
 
 TSV = b'sentence\tlabel\r\n"good\t1\ndull\t0\n'
 REVISION = "0" * 40
 
 
-def test_own_files_are_copied(tmp_path: Path) -> None:
+def test_sources_are_copied(tmp_path: Path) -> None:
     inputs = write_files(tmp_path / "inputs", {"a.tsv": TSV})
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "stale.tsv").write_bytes(b"")
@@ -38,17 +38,13 @@ def test_own_files_are_copied(tmp_path: Path) -> None:
     record = read_json(tmp_path / "out" / "source.json")
     assert record["sha256"]["dev.tsv"] == sha256_file(inputs / "a.tsv")
     assert record["source"]["format"] == "tsv"
-
-
-def test_glue_folder(tmp_path: Path) -> None:
+    # Glue folder.
     write_files(tmp_path / "glue" / "SST-2", {"train.tsv": TSV, "dev.tsv": TSV})
     files = {"train": "train.tsv", "dev": "dev.tsv"}
     source = GlueFolder(kind="glue", folder="glue/SST-2", files=files, columns=None)
     fetch_data("sst2", source, tmp_path, tmp_path / "out")
     assert (tmp_path / "out" / "dev.tsv").read_bytes() == TSV
-
-
-def test_package(tmp_path: Path) -> None:
+    # Package.
     content = tar_bytes({"p-1/inner.tar.gz": tar_bytes({"texts/all.txt": TSV})})
     cache = write_files(tmp_path / "cache", {"some_corpus-1.0.tar.gz": content})
     source = PackageFiles(
@@ -62,9 +58,7 @@ def test_package(tmp_path: Path) -> None:
     )
     fetch_data("mine", source, tmp_path, tmp_path / "out", cache=cache)
     assert (tmp_path / "out" / "all.tsv").read_bytes() == TSV
-
-
-def test_missing_file_names_its_key(tmp_path: Path) -> None:
+    # Missing file names its key.
     files = {"train": "a.tsv", "dev": "b.tsv"}
     source = OwnFiles(kind="files", files=files, format="tsv", columns=None)
     with pytest.raises(PotstillError, match=r"tasks.mine.source.files.train: .*a.tsv not found"):
@@ -122,6 +116,14 @@ def test_local_hub_folder(tmp_path: Path, hub_folder: Path, make_task: Callable)
     splits, _ = read_examples(tmp_path / "out", task)
     assert splits["train"] == [Example(("good",), 1), Example(("dull",), 0)]
     assert splits["dev"] == [Example(("fine",), 1), Example(("poor",), 0)]
+    # Local hub folder lacks split.
+    source = HubDataset.model_validate(hub_source(splits={"train": "train", "dev": "nope"}))
+    with pytest.raises(PotstillError, match=r"source.splits.dev: .*reviews could not be loaded"):
+        fetch_data("mine", source, hub_folder, tmp_path / "out")
+    # Many empty texts are counted.
+    line = empty_texts_line("mine", {"test": {"kept_empty_text": [*range(1, 1023)]}})
+    assert "in test, rows 1, 2, 3," in line and line.count(",") < 30
+    assert "19, 20 and 1,002 more. These rows" in line
 
 
 def test_empty_texts_of_the_hub(tmp_path: Path, make_task: Callable) -> None:
@@ -169,18 +171,6 @@ def test_only_the_users_own_files_are_to_be_corrected(tmp_path: Path, make_task:
     splits, counts = read_examples(tmp_path, task)
     assert [len(splits[name]) for name in files] == [2, 3]
     assert (counts["train"]["empty_text"], counts["dev"]["kept_empty_text"]) == (1, [3])
-
-
-def test_many_empty_texts_are_counted() -> None:
-    line = empty_texts_line("mine", {"test": {"kept_empty_text": [*range(1, 1023)]}})
-    assert "in test, rows 1, 2, 3," in line and line.count(",") < 30
-    assert "19, 20 and 1,002 more. These rows" in line
-
-
-def test_local_hub_folder_lacks_split(tmp_path: Path, hub_folder: Path) -> None:
-    source = HubDataset.model_validate(hub_source(splits={"train": "train", "dev": "nope"}))
-    with pytest.raises(PotstillError, match=r"source.splits.dev: .*reviews could not be loaded"):
-        fetch_data("mine", source, hub_folder, tmp_path / "out")
 
 
 def test_hub_is_asked_for_the_pinned_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,5 @@
-"""Every GLUE task, in the official folder's layout with its quirks and in the hub's.
+"""Every GLUE task, in the official folder's layout with its quirks and in the hub's."""
 
-Where ``POTSTILL_GLUE`` names the folder that holds the official files, those are read too.
-"""
-
-import os
 import re
 from pathlib import Path
 
@@ -14,7 +10,7 @@ from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import Example, read_examples
 from pipeline_lib.params import Task, check_params, load_params
 from pipeline_lib.params.profiles import read_values
-from tests.archives import write_files
+from tests.kit.archives import write_files
 from tests.papers import PAPERS, ROWS, write_glue
 
 ROOT = Path(__file__).parents[3]
@@ -120,29 +116,6 @@ def test_the_official_layout(tmp_path: Path, name: str) -> None:
 
 
 # Rows of the official files (train, dev, test) that are whole where they are to be had at all.
-SIZES = {
-    "sst2": (67349, 872, 1821),
-    "cola": (8551, 1043, 1063),
-    "mrpc": (3668, 408, 1725),
-    "stsb": (5749, 1500, 1379),
-    "rte": (2490, 277, 3000),
-    "wnli": (635, 71, 146),
-}
-FOLDER = os.environ.get("POTSTILL_GLUE", "")
-
-
-@pytest.mark.skipif(not FOLDER, reason="set POTSTILL_GLUE to a folder of official GLUE files")
-@pytest.mark.parametrize("name", NAMES)
-def test_the_official_files(tmp_path: Path, name: str) -> None:
-    task = OFFICIAL[name]
-    fetch_data(name, task.source, Path(FOLDER), tmp_path)
-    splits, counts = read_examples(tmp_path, task)
-    if name in SIZES:
-        assert tuple(len(splits[split]) for split in ("train", "dev", "test")) == SIZES[name]
-    for split, found in counts.items():
-        hidden = found["kept"] if split.startswith("test") else 0
-        assert found["kept"] == found["rows"] == len(splits[split]) and found["rows"] > 0
-        assert found["hidden_label"] == hidden
 
 
 @pytest.fixture(scope="module")

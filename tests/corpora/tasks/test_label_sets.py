@@ -18,7 +18,7 @@ from pipeline_lib.corpora.tasks.splits import split_examples
 from pipeline_lib.params import SplitParams, Tagger
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import ShardSet
-from tests.made_up import task_of_labels
+from tests.kit.made_up import task_of_labels
 
 HEADER = "sentence\ttoxic\tthreat\tspam\n"
 TAGS = {"label": "tags", "labels": {"joy": ["joy"], "anger": ["anger"], "New York": ["New York"]}}
@@ -42,14 +42,16 @@ def test_columns_of_marks(tmp_path: Path) -> None:
         "test": [Example(("d",), (0, 0, 1))],
     }
     assert counts["dev"]["kept"] == 1
-
-
-def test_hidden_marks_of_a_test_file(tmp_path: Path) -> None:
+    # Hidden marks of a test file.
     splits, counts = read_examples(lay(tmp_path, test="d\t-1\t-1\t-1\ne\t1\t\t0\n"), task_of_labels())
     assert splits["test"] == [Example(("d",), None), Example(("e",), None)]
     assert counts["test"]["hidden_label"] == 2
     (tmp_path / "test.tsv").write_text("sentence\nd\n")
     assert read_examples(tmp_path, task_of_labels())[0]["test"] == [Example(("d",), None)]
+    # An unknown entry is named.
+    files = {"train": "a\tjoy,fear\n", "dev": "d\tjoy\n", "test": "e\t\n"}
+    with pytest.raises(PotstillError, match="'joy,fear' is not a label"):
+        read_examples(lay(tmp_path, "sentence\ttags\n", **files), task_of_labels(**TAGS))
 
 
 @pytest.mark.parametrize(
@@ -105,12 +107,6 @@ def test_lists_of_other_formats(tmp_path: Path, ending: str) -> None:
     assert labels == [(1, 1, 0), (0, 0, 0), (0, 0, 1), (0, 0, 0)]
 
 
-def test_an_unknown_entry_is_named(tmp_path: Path) -> None:
-    files = {"train": "a\tjoy,fear\n", "dev": "d\tjoy\n", "test": "e\t\n"}
-    with pytest.raises(PotstillError, match="'joy,fear' is not a label"):
-        read_examples(lay(tmp_path, "sentence\ttags\n", **files), task_of_labels(**TAGS))
-
-
 def made_up_rows(rows: int) -> list[Example]:
     """Return rows of which many are toxic, few threaten, and twelve are spam."""
     draw = np.random.default_rng(1)
@@ -148,9 +144,7 @@ def test_prepared_shards_hold_a_mark_for_each_label(tmp_path: Path) -> None:
     # The order of the file decides nothing.
     again = prepared(tmp_path / "again", rows[::-1])
     assert again["train"].equals(tables["train"])
-
-
-def test_texts_of_two_splits_are_counted(tmp_path: Path) -> None:
+    # Texts of two splits are counted.
     tables = prepared(tmp_path, made_up_rows(300))
     first, other = tables["dev"].slice(0, 1), tables["dev"].slice(1, 1)
     assert shared_rows(tables["dev"], first) == {"rows": 1, "other_label": 0}
@@ -169,9 +163,7 @@ def test_splits_share_every_label() -> None:
     assert shares["dev"] == pytest.approx(0.1 * marks.sum(axis=0), abs=4)
     assert shares["test"] == pytest.approx(0.2 * marks.sum(axis=0), abs=5)
     assert all((counts > 0).all() for counts in shares.values())
-
-
-def test_a_rare_label_is_in_train_and_in_dev() -> None:
+    # A rare label is in train and in dev.
     for spam in range(1, 8):
         rows = [Example((f"text {n}",), (n % 2, 0, int(n < spam))) for n in range(60)]
         keys = np.arange(60, dtype=np.uint64)

@@ -32,6 +32,24 @@ def test_splits_and_counts(tmp_path: Path, make_task: Callable) -> None:
         "test": [Example(("so so",), 0)],
     }
     assert counts["train"] == {"rows": 3, "kept": 2, "empty_text": 1, "outside_label_ranges": 0, "hidden_label": 0}
+    # Minus one can be a label.
+    task = make_task(labels={"no": ["-1", "0"], "yes": ["1"]})
+    splits, _ = read_examples(lay(tmp_path, test="a\t-1\n"), task)
+    assert splits["test"] == [Example(("a",), 0)]
+    # Ranges.
+    lay(tmp_path, all="a\t-0.5\nb\t0.49\nc\t4\nd\t-1\ne\t0\n")
+    splits, counts = read_examples(tmp_path, make_task(source=ALL, split=SPLIT, labels=RANGES))
+    assert [example.label for example in splits["all"]] == [0, 1, 0]
+    assert counts["all"]["outside_label_ranges"] == 2
+    # A split without labels is read without.
+    lay(tmp_path, train="index\tsentence\n0\ta\n", dev="b\t1\n")
+    splits, counts = read_examples(tmp_path, make_task(label={"dev": "label", "test": "label"}))
+    assert splits["train"] == [Example(("a",), None)] and splits["dev"] == [Example(("b",), 1)]
+    assert counts["train"]["hidden_label"] == 1
+    # Its labels are there, and not read.
+    lay(tmp_path)
+    splits, _ = read_examples(tmp_path, make_task(label=None))
+    assert {example.label for rows in splits.values() for example in rows} == {None}
 
 
 @pytest.mark.parametrize("test", ["a\t-1\nb\t-1\n", "a\t\nb\t\n", "index\tsentence\n0\ta\n1\tb\n"])
@@ -51,19 +69,6 @@ def test_marks_of_a_missing_label(tmp_path: Path, make_task: Callable, mark: str
     assert splits["test"] == [Example(("a",), 0)]
 
 
-def test_minus_one_can_be_a_label(tmp_path: Path, make_task: Callable) -> None:
-    task = make_task(labels={"no": ["-1", "0"], "yes": ["1"]})
-    splits, _ = read_examples(lay(tmp_path, test="a\t-1\n"), task)
-    assert splits["test"] == [Example(("a",), 0)]
-
-
-def test_ranges(tmp_path: Path, make_task: Callable) -> None:
-    lay(tmp_path, all="a\t-0.5\nb\t0.49\nc\t4\nd\t-1\ne\t0\n")
-    splits, counts = read_examples(tmp_path, make_task(source=ALL, split=SPLIT, labels=RANGES))
-    assert [example.label for example in splits["all"]] == [0, 1, 0]
-    assert counts["all"]["outside_label_ranges"] == 2
-
-
 @pytest.mark.parametrize(
     ("files", "message"),
     [
@@ -80,23 +85,9 @@ def test_errors(tmp_path: Path, make_task: Callable, files: dict[str, str], mess
         read_examples(lay(tmp_path, **files), make_task())
 
 
-def test_not_a_number(tmp_path: Path, make_task: Callable) -> None:
+def test_faults_of_files(tmp_path: Path, make_task: Callable) -> None:
     lay(tmp_path, all="a\t-1\nb\t1\nc\tsome\n")
     with pytest.raises(PotstillError, match=r"row 4.*'some' is not a number.*-4 to -0.5, 0.5 to 4"):
         read_examples(tmp_path, make_task(source=ALL, split=SPLIT, labels=RANGES))
-
-
-def test_file_not_laid_down(tmp_path: Path, make_task: Callable) -> None:
     with pytest.raises(PotstillError, match=r"train.tsv: not found"):
-        read_examples(tmp_path, make_task())
-
-
-def test_a_split_without_labels_is_read_without(tmp_path: Path, make_task: Callable) -> None:
-    lay(tmp_path, train="index\tsentence\n0\ta\n", dev="b\t1\n")
-    splits, counts = read_examples(tmp_path, make_task(label={"dev": "label", "test": "label"}))
-    assert splits["train"] == [Example(("a",), None)] and splits["dev"] == [Example(("b",), 1)]
-    assert counts["train"]["hidden_label"] == 1
-    # Its labels are there, and not read.
-    lay(tmp_path)
-    splits, _ = read_examples(tmp_path, make_task(label=None))
-    assert {example.label for rows in splits.values() for example in rows} == {None}
+        read_examples(tmp_path / "absent", make_task())

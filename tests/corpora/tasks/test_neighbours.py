@@ -15,7 +15,7 @@ from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import read_examples
 from pipeline_lib.corpora.wikipedia.splitting import SCHEMA
 from pipeline_lib.params import NeighbourPairs, Task
-from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
+from tests.kit.shard_files import write_set
 
 ARTICLES, SENTENCES = 60, 30
 
@@ -40,10 +40,7 @@ def sentences(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = pa.table([pa.array(values, kind) for values, kind in kinds], schema=SCHEMA)
     folder = tmp_path_factory.mktemp("sentences")
     # Neighbours may stand in different shards.
-    shards = [
-        write_shard(folder / f"s{i}.arrow", part) for i, part in enumerate([table.slice(0, 500), table.slice(500)])
-    ]
-    write_manifest(folder, Manifest("sentences", schema_of(table), shards))
+    write_set(folder, "sentences", {"s0.arrow": table.slice(0, 500), "s1.arrow": table.slice(500)})
     return folder
 
 
@@ -61,7 +58,7 @@ def pairs(
     return found
 
 
-def test_pairs_are_what_they_say(sentences: Path, tmp_path: Path) -> None:
+def test_pairs_are_what_they_say(sentences: Path, tmp_path: Path, make_task: Callable[..., Task]) -> None:
     found = pairs(sentences, tmp_path)
     assert set(found) == {"train", "dev", "test"}
     every = [pair for split in found.values() for pair in split]
@@ -73,9 +70,7 @@ def test_pairs_are_what_they_say(sentences: Path, tmp_path: Path) -> None:
     inside = sum(a[0] == b[0] for a, b, label in every if label == "apart")
     assert 0.4 < inside / 300 < 0.6
     assert len(set(every)) == 600
-
-
-def test_no_article_is_shared(sentences: Path, tmp_path: Path) -> None:
+    # No article is shared.
     articles = {
         split: {side[0] for pair in rows for side in pair[:2]} for split, rows in pairs(sentences, tmp_path).items()
     }
@@ -83,14 +78,20 @@ def test_no_article_is_shared(sentences: Path, tmp_path: Path) -> None:
     assert not articles["train"] & articles["test"]
     assert not articles["dev"] & articles["test"]
     assert sum(map(len, articles.values())) <= ARTICLES
-
-
-def test_neither_sentence_gives_the_label_away(sentences: Path, tmp_path: Path) -> None:
+    # Neither sentence gives the label away.
     rows = pairs(sentences, tmp_path)["train"]
     firsts = [{pair[0] for pair in rows if pair[2] == label} for label in ("neighbours", "apart")]
     assert firsts[0] == firsts[1]
     # Every second sentence follows a neighbour of its own: here, none follows a dropped one.
     assert all((article + position - 1) % 3 for _, (article, position), _ in rows)
+    # Prepare reads them as two columns.
+    pairs(sentences, tmp_path)
+    labels = {"apart": ["apart"], "neighbours": ["neighbours"]}
+    task = make_task(source=source().model_dump(), text=["first", "second"], labels=labels)
+    splits, _ = read_examples(tmp_path / "raw", task)
+    assert {len(example.texts) for example in splits["dev"]} == {2}
+    assert sum(map(len, splits.values())) == 600
+    assert np.mean([example.label for example in splits["train"]]) == 0.5
 
 
 def test_more_pairs_add_to_fewer(sentences: Path, tmp_path: Path) -> None:
@@ -107,16 +108,6 @@ def test_negatives_from_one_kind_of_place(sentences: Path, tmp_path: Path, share
     assert set(found) == {"train", "dev"}
     apart = [pair for rows in found.values() for pair in rows if pair[2] == "apart"]
     assert {a[0] == b[0] for a, b, _ in apart} == {share == 1.0}
-
-
-def test_prepare_reads_them_as_two_columns(sentences: Path, tmp_path: Path, make_task: Callable[..., Task]) -> None:
-    pairs(sentences, tmp_path)
-    labels = {"apart": ["apart"], "neighbours": ["neighbours"]}
-    task = make_task(source=source().model_dump(), text=["first", "second"], labels=labels)
-    splits, _ = read_examples(tmp_path / "raw", task)
-    assert {len(example.texts) for example in splits["dev"]} == {2}
-    assert sum(map(len, splits.values())) == 600
-    assert np.mean([example.label for example in splits["train"]]) == 0.5
 
 
 @pytest.mark.parametrize(

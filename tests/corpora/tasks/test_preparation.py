@@ -20,7 +20,7 @@ from pipeline_lib.results.splits import prepared_line
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import Manifest, ShardSet
 from pipeline_lib.text.words import split_words
-from tests.made_up import made_up_task
+from tests.kit.made_up import made_up_task
 
 ALONE = LocalEngine(1)
 
@@ -71,11 +71,14 @@ def test_columns_by_hand(tmp_path: Path) -> None:
             "tags": ["T4", "T6", "T1", "T2", "T3", "T4", "T1"],
         }
     ]
-
-
-def test_hidden_labels_are_null(tmp_path: Path) -> None:
+    # Hidden labels are null.
     prepare(tmp_path, [Example(("a film",), None)])
     assert ShardSet.open(tmp_path / "train").table()["label"].to_pylist() == [None]
+    # Dev and test keep the files order.
+    prepare(tmp_path, examples(5))
+    for name, rows in (("dev", examples(5, 1000)), ("test", examples(4, 2000))):
+        texts = ShardSet.open(tmp_path / name).table()["text"].to_pylist()
+        assert texts == [example.texts[0] for example in rows]
 
 
 def test_blocks_are_by_content_and_sorted(tmp_path: Path) -> None:
@@ -88,16 +91,16 @@ def test_blocks_are_by_content_and_sorted(tmp_path: Path) -> None:
         keys = table["key"].to_numpy()
         assert set(block_of(keys, BLOCKS)) == {number}
         assert (np.diff(keys.astype(object)) > 0).all()
+    # A task without faults is reported in words.
+    dropped = {"train": {"rows": 10, "kept": 10, "empty_text": 0}}
+    splits = {"train": examples(1000), "dev": examples(5, 1000)}
+    manifests = prepare_task(splits, dropped, made_up_task(), TAGGER, tmp_path, ALONE)
+    assert prepared_line("films", manifests) == (
+        "films: train 1,000, dev 5 rows; left out: none; no text is in two splits"
+    )
 
 
-def test_dev_and_test_keep_the_files_order(tmp_path: Path) -> None:
-    prepare(tmp_path, examples(5))
-    for name, rows in (("dev", examples(5, 1000)), ("test", examples(4, 2000))):
-        texts = ShardSet.open(tmp_path / name).table()["text"].to_pylist()
-        assert texts == [example.texts[0] for example in rows]
-
-
-def test_a_smaller_fraction_is_part_of_a_greater_one(tmp_path: Path) -> None:
+def test_fractions(tmp_path: Path) -> None:
     kept = []
     for fraction in (0.2, 0.5, 1.0):
         folder = tmp_path / str(fraction)
@@ -106,12 +109,15 @@ def test_a_smaller_fraction_is_part_of_a_greater_one(tmp_path: Path) -> None:
         assert abs(len(kept[-1]) - 400 * fraction) < 40
         assert ShardSet.open(folder / "dev").manifest.rows == 5
     assert kept[0] < kept[1] < kept[2] and len(kept[2]) == 400
-
-
-def test_a_fraction_without_an_example_of_a_class_is_refused(tmp_path: Path) -> None:
+    # A fraction without an example of a class is refused.
     rows = [Example((f"Film number {i} is dull.",), int(i == 7)) for i in range(100)]
     with pytest.raises(PotstillError, match=r"films\.train_fraction: 0\.02 .*labelled yes"):
         prepare(tmp_path / "films", rows, train_fraction=0.02)
+    # Fewer examples than blocks.
+    manifest = prepare(tmp_path, examples(1))["train"]
+    assert sorted(shard.rows for shard in manifest.shards) == [0, 0, 0, 1]
+    assert ShardSet.open(tmp_path / "train").verify() == []
+    assert ShardSet.open(tmp_path / "train").table().num_rows == 1
 
 
 def train_bytes(folder: Path) -> list[bytes]:
@@ -153,13 +159,6 @@ def test_tags_come_from_the_store_the_second_time(tmp_path: Path, tagged: list[i
     assert len(tagged) == 1 and 1 <= tagged[0] <= 41
 
 
-def test_fewer_examples_than_blocks(tmp_path: Path) -> None:
-    manifest = prepare(tmp_path, examples(1))["train"]
-    assert sorted(shard.rows for shard in manifest.shards) == [0, 0, 0, 1]
-    assert ShardSet.open(tmp_path / "train").verify() == []
-    assert ShardSet.open(tmp_path / "train").table().num_rows == 1
-
-
 def test_texts_in_two_splits_are_counted_and_reported(tmp_path: Path) -> None:
     layout, train = Layout(tmp_path), examples(10)
     dev = [*train[:3], Example(train[3].texts, 0), *examples(4, 100)]
@@ -179,15 +178,6 @@ def test_texts_in_two_splits_are_counted_and_reported(tmp_path: Path) -> None:
         "films: train 10, dev 8, test 5 rows; left out: 1,533 outside the label ranges, 2 with "
         "empty text; 1 with a hidden label; texts: 4 of dev also in train (1 under another "
         "label), 3 of test also in train (2 under another label), 1 of test also in dev"
-    )
-
-
-def test_a_task_without_faults_is_reported_in_words(tmp_path: Path) -> None:
-    dropped = {"train": {"rows": 10, "kept": 10, "empty_text": 0}}
-    splits = {"train": examples(1000), "dev": examples(5, 1000)}
-    manifests = prepare_task(splits, dropped, made_up_task(), TAGGER, tmp_path, ALONE)
-    assert prepared_line("films", manifests) == (
-        "films: train 1,000, dev 5 rows; left out: none; no text is in two splits"
     )
 
 

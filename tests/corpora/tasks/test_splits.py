@@ -34,15 +34,18 @@ def test_fractions_per_class(count: int, blocks: int) -> None:
     assert set(names) == {"train", "dev", "test"}
 
 
-def test_order_plays_no_part() -> None:
+def test_order_and_seed() -> None:
     examples, keys, blocks = data(500, 4)
     names = split_examples(examples, keys, blocks, PARAMS)
     order = np.random.default_rng(0).permutation(500)
     shuffled = split_examples([examples[i] for i in order], keys[order], blocks[order], PARAMS)
     assert (shuffled == names[order]).all()
-
-
-def test_added_example_touches_its_own_block() -> None:
+    # Seed matters.
+    examples, keys, blocks = data(500, 4)
+    other = SplitParams(dev=0.1, test=0.2, seed=2)
+    names = split_examples(examples, keys, blocks, PARAMS)
+    assert (names != split_examples(examples, keys, blocks, other)).any()
+    # Added example touches its own block.
     examples, keys, blocks = data(801, 4)
     before = split_examples(examples[:800], keys[:800], blocks[:800], PARAMS)
     after = split_examples(examples, keys, blocks, PARAMS)[:800]
@@ -62,16 +65,17 @@ def test_duplicates_stay_together() -> None:
     assert abs((names == "dev").sum() - 60) <= 6
 
 
-def test_no_test_split() -> None:
+def test_sizes_and_faults() -> None:
     examples, keys, blocks = data(100, 1)
     names = split_examples(examples, keys, blocks, SplitParams(dev=0.1, test=0.0))
     assert set(names) == {"train", "dev"}
-
-
-def test_too_few_examples() -> None:
+    # Too few examples.
     examples, keys, blocks = data(4, 1, share=0.0)
     with pytest.raises(PotstillError, match=r"split.dev: 0.1 of 4 examples leaves none"):
         split_examples(examples, keys, blocks, PARAMS)
+    # Equal keys in different blocks.
+    with pytest.raises(ValueError, match="different blocks"):
+        split_examples([Example(("a",), 0)] * 2, np.zeros(2, np.uint64), np.array([0, 1]), PARAMS)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3])
@@ -89,8 +93,3 @@ def test_every_class_is_in_train(rows: int) -> None:
     order = np.random.default_rng(0).permutation(400)
     shuffled = split_examples([examples[i] for i in order], keys[order], blocks[order], PARAMS)
     assert (shuffled == names[order]).all()
-
-
-def test_equal_keys_in_different_blocks() -> None:
-    with pytest.raises(ValueError, match="different blocks"):
-        split_examples([Example(("a",), 0)] * 2, np.zeros(2, np.uint64), np.array([0, 1]), PARAMS)

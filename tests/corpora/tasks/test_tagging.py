@@ -34,9 +34,7 @@ def test_spacy_tags_each_word_of_each_sentence() -> None:
     assert second[:2] == ["PRP", "VBP"] and len(second) == 3
     assert len(third) == 1
     assert list(tag([], [])) == []
-
-
-def test_tags_of_a_sentence_do_not_depend_on_its_neighbours() -> None:
+    # Tags of a sentence do not depend on its neighbours.
     pytest.importorskip(MODEL)
     tag = load_tagger(Tagger(engine="spacy", model=MODEL))
     texts = ["A plain film.", "Good plots run and run", "It had heart"]
@@ -45,18 +43,14 @@ def test_tags_of_a_sentence_do_not_depend_on_its_neighbours() -> None:
     assert together == [next(tag([words], [spaces])) for words, spaces in pairs]
 
 
-def test_unknown_pipeline_is_a_clear_error() -> None:
+def test_what_cannot_tag_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PotstillError, match=r"tagger\.model: .*'no_such_pipeline'.*Install"):
         load_tagger(Tagger(engine="spacy", model="no_such_pipeline"))
-
-
-@pytest.mark.skipif(has_nltk_data(), reason="NLTK's tagger data is installed")
-def test_nltk_without_data_names_the_remedy() -> None:
-    with pytest.raises(PotstillError, match=r"nltk\.downloader averaged_perceptron_tagger_eng"):
-        load_tagger(Tagger(engine="nltk", model="perceptron"))
-
-
-def test_without_a_tagger_all_words_have_one_tag() -> None:
+    # A pipeline without a tagger is refused.
+    spacy.blank("de").to_disk(tmp_path / "blank")
+    with pytest.raises(PotstillError, match=r"has no tagger \(it has no component\)"):
+        load_tagger(Tagger(engine="spacy", model=str(tmp_path / "blank")))
+    # Without a tagger all words have one tag.
     tagger = Tagger(engine="none", model=None)
     words = [["我", "喜", "欢"], [], ["Film"]]
     assert [*load_tagger(tagger)(words, [])] == [["X", "X", "X"], [], ["X"]]
@@ -66,7 +60,7 @@ def test_without_a_tagger_all_words_have_one_tag() -> None:
             Tagger(engine=engine, model=model)
 
 
-def test_a_pipeline_without_a_tagger_is_refused(tmp_path: Path) -> None:
-    spacy.blank("de").to_disk(tmp_path / "blank")
-    with pytest.raises(PotstillError, match=r"has no tagger \(it has no component\)"):
-        load_tagger(Tagger(engine="spacy", model=str(tmp_path / "blank")))
+@pytest.mark.skipif(has_nltk_data(), reason="NLTK's tagger data is installed")
+def test_nltk_without_data_names_the_remedy() -> None:
+    with pytest.raises(PotstillError, match=r"nltk\.downloader averaged_perceptron_tagger_eng"):
+        load_tagger(Tagger(engine="nltk", model="perceptron"))

@@ -21,8 +21,8 @@ from pipeline_lib.corpora.wikipedia import articles
 from pipeline_lib.corpora.wikipedia.articles import Article, read_articles
 from pipeline_lib.corpora.wikipedia.chunks import read_chunks
 from pipeline_lib.params import CorpusFiles, HubCorpus, PackageCorpus
-from tests.archives import write_files, zip_bytes
 from tests.corpora.wikipedia.wikis import dump, page
+from tests.kit.archives import write_files, zip_bytes
 
 PAGES = [
     page(12, "Anarchism", "'''Anarchism''' is a & b."),
@@ -48,6 +48,9 @@ Autism is.
 """
 
 
+GOOD = b'{"id": 1, "title": "A", "text": "B."}\n'
+
+
 def read(content: bytes, form: str) -> tuple[list[Article], Counter[str]]:
     """Return all articles of a file, and what was left out."""
     skipped: Counter[str] = Counter()
@@ -66,21 +69,17 @@ def test_dump(pack: Callable[[bytes], bytes]) -> None:
     assert skipped == {"namespace": 1, "redirect": 2, "empty": 1}
 
 
-def test_an_old_dump_names_the_namespace_in_the_title() -> None:
+def test_revisions_and_namespaces() -> None:
     content = dump(PAGES).replace(b"    <ns>0</ns>\n", b"").replace(b"    <ns>10</ns>\n", b"")
     found, skipped = read(content, "dump")
     assert [article.id for article in found] == ["12", "17"]
     assert skipped["namespace"] == 1
-
-
-def test_of_a_full_history_the_last_revision_counts() -> None:
+    # Of a full history the last revision counts.
     first, last = page(12, "A", "old"), page(12, "A", "new")
     revision = last[last.index("    <revision>") : last.index("  </page>")]
     found, _ = read(dump([first.replace("  </page>", revision + "  </page>")]), "dump")
     assert [article.text for article in found] == ["new"]
-
-
-def test_a_last_revision_without_text_is_no_older_one() -> None:
+    # A last revision without text is no older one.
     first, last = page(12, "A", "old"), page(12, "A", "new")
     revision = last[last.index("    <revision>") : last.index("  </page>")]
     revision = revision[: revision.index("<text")] + "</revision>\n"
@@ -106,13 +105,6 @@ def test_an_article_that_is_too_long_is_left_out(
     columns = {"id": [1, 2], "title": ["A", "B"], "text": [long, "short"]}
     found, skipped = read(parquet_bytes(columns), "parquet")
     assert [a.id for a in found] == ["2"] and skipped == {"too long": 1}
-
-
-def test_a_line_of_json_that_is_too_long_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(articles, "LONGEST_LINE", 1000)
-    lines = [json.dumps({"id": 1, "title": "A", "text": "a" * n}) for n in (10, 2000)]
-    with pytest.raises(PotstillError, match="wiki/file: line 2 is longer than 1,000 characters"):
-        read("\n".join(lines).encode(), "extracted")
 
 
 @pytest.mark.parametrize("inside", ["A", "a &amp;\n", "<b>", "<!--" + 1000 * "-"])
@@ -147,27 +139,23 @@ def test_a_doc_may_have_its_attributes_in_any_order(order: tuple[str, ...], quot
     assert found == [Article("12", html.unescape(title), "Text.")]
 
 
-def test_a_title_may_have_quotes_and_brackets_and_an_id_may_lack() -> None:
+def test_extracted() -> None:
     found, _ = read(b'<doc id="1" title="A "B" <C> d="e">\nT\n</doc>\n', "extracted")
     assert found == [Article("1", 'A "B" <C> d="e', "T")]
     found, _ = read(b'<doc title="A">\nT\n</doc>\n<doc>\nU\n</doc>\n', "extracted")
     assert [(a.id, a.title) for a in found] == [("wiki/file:1", "A"), ("wiki/file:4", "")]
-
-
-def test_extracted_docs() -> None:
+    # Extracted docs.
     found, _ = read(gzip.compress(EXTRACTED.encode()), "extracted")
     assert [(a.id, a.title) for a in found] == [("12", 'A & "B"'), ("17", "Autism")]
     assert [a.text.strip() for a in found] == ["First paragraph <here>.\nSection.", "Autism is."]
-
-
-def test_extracted_json_lines() -> None:
+    # Extracted json lines.
     rows = [{"id": "12", "url": "u", "title": "A", "text": "One.\nTwo."}, {"id": 17, "title": "B"}]
     rows[1]["text"] = "Three."
     found, _ = read("\n".join(map(json.dumps, rows)).encode(), "extracted")
     assert found == [Article("12", "A", "One.\nTwo."), Article("17", "B", "Three.")]
 
 
-def test_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_and_parquet(monkeypatch: pytest.MonkeyPatch) -> None:
     content = "\ufeffOne.\r\nTwo.\n\n\nThree.\nFour.\nFive."
     found, _ = read(content.encode(), "text")
     assert found == [
@@ -181,19 +169,22 @@ def test_text(monkeypatch: pytest.MonkeyPatch) -> None:
     # Nor may a line without an end fill the memory.
     monkeypatch.setattr(articles, "LONGEST_LINE", 4)
     assert [a.text for a in read(b"endless line", "text")[0]] == ["endl\ness ", "line"]
+    # Parquet.
+    columns = {"id": [12, 17], "url": ["u", "v"], "title": ["A", "B"], "text": ["One.", None]}
+    found, skipped = read(parquet_bytes(columns), "parquet")
+    assert found == [Article("12", "A", "One.")]
+    assert skipped == {"empty": 1}
+    # A line of json that is too long is named.
+    monkeypatch.setattr(articles, "LONGEST_LINE", 1000)
+    lines = [json.dumps({"id": 1, "title": "A", "text": "a" * n}) for n in (10, 2000)]
+    with pytest.raises(PotstillError, match="wiki/file: line 2 is longer than 1,000 characters"):
+        read("\n".join(lines).encode(), "extracted")
 
 
 def parquet_bytes(columns: dict[str, list[object]]) -> bytes:
     sink = io.BytesIO()
     pq.write_table(pa.table(columns), sink)
     return sink.getvalue()
-
-
-def test_parquet() -> None:
-    columns = {"id": [12, 17], "url": ["u", "v"], "title": ["A", "B"], "text": ["One.", None]}
-    found, skipped = read(parquet_bytes(columns), "parquet")
-    assert found == [Article("12", "A", "One.")]
-    assert skipped == {"empty": 1}
 
 
 @pytest.mark.parametrize(
@@ -216,6 +207,15 @@ def test_parquet() -> None:
         (b"One.\nTw\xff.", "text", "not UTF-8, soon after line 1|not UTF-8, soon after line 0"),
         (b"PAR1 and no more", "parquet", "truncated or invalid Parquet file"),
         (parquet_bytes({"id": [1], "text": ["a"]}), "parquet", "no column 'title'"),
+        (parquet_bytes({"id": [1], "title": [7], "text": ["a"]}), "parquet", "row 1: title is 7, not a text"),
+        (parquet_bytes({"id": [1], "title": ["A"], "text": [8]}), "parquet", "row 1: text is 8, not a text"),
+        (parquet_bytes({"id": [1, None], "title": ["A"] * 2, "text": ["a"] * 2}), "parquet", "row 2: no id. Give each"),
+        (b'{"id": null, "title": "A", "text": "B."}\n', "extracted", "line 1: .*no id"),
+        *(
+            (GOOD + GOOD.replace(old, value.encode()), "extracted", f"line 2: {name} (is|holds)")
+            for value in ("null", "3", "2.5", "true", '["a"]', '"\\ud800"')
+            for name, old in (("title", b'"A"'), ("text", b'"B."'))
+        ),
     ],
 )
 def test_torn_files_and_wrong_forms_are_named(content: bytes, form: str, message: str) -> None:
@@ -296,37 +296,3 @@ def test_a_folder_in_the_hubs_layout_is_streamed(tmp_path: Path) -> None:
     write_files(folder / "en", {"1.parquet": parts["1.parquet"][:-30]})
     with pytest.raises(PotstillError, match=r"wikipedia.source: .*(could not be|loaded)"):
         list(read_chunks(source, tmp_path))
-
-
-@pytest.mark.parametrize("value", ["null", "3", "2.5", "true", '["a"]', '"\\ud800"'])
-@pytest.mark.parametrize("name", ["title", "text"])
-def test_json_values_that_are_no_texts_name_the_line(name: str, value: str) -> None:
-    good = '{"id": 1, "title": "A", "text": "B."}'
-    bad = good.replace('"A"' if name == "title" else '"B."', value)
-    file = io.BufferedReader(io.BytesIO(f"{good}\n{bad}\n".encode()))
-    with pytest.raises(PotstillError, match=rf"wiki_00: line 2: {name} (is|holds)"):
-        list(read_articles(file, "wiki_00", "extracted", Counter()))
-
-
-@pytest.mark.parametrize("name", ["title", "text"])
-def test_parquet_values_that_are_no_texts_name_the_row(tmp_path: Path, name: str) -> None:
-    columns = {"id": [1, 2], "title": ["A", "B"], "text": ["a", "b"]} | {name: [7, 8]}
-    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
-    with (
-        pytest.raises(PotstillError, match=rf"a\.parquet: row 1: {name} is 7, not a text"),
-        (tmp_path / "a.parquet").open("rb") as file,
-    ):
-        list(read_articles(file, "a.parquet", "parquet", Counter()))
-
-
-def test_an_article_without_an_id_is_named(tmp_path: Path) -> None:
-    line = b'{"id": null, "title": "A", "text": "B."}\n'
-    with pytest.raises(PotstillError, match=r"wiki_00: line 1: .*no id"):
-        list(read_articles(io.BufferedReader(io.BytesIO(line)), "wiki_00", "extracted", Counter()))
-    columns = {"id": [1, None], "title": ["A", "B"], "text": ["a", "b"]}
-    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
-    with (
-        pytest.raises(PotstillError, match=r"a\.parquet: row 2: no id\. Give each article one"),
-        (tmp_path / "a.parquet").open("rb") as file,
-    ):
-        list(read_articles(file, "a.parquet", "parquet", Counter()))

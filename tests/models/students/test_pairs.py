@@ -1,6 +1,7 @@
 """Siamese students: one encoder for both sentences, compared; and the score of a regression."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,11 +9,11 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import pipeline_lib.models.students.huggingface  # noqa: F401  registers the students
-from pipeline_lib.models.networks.encoders import reverse
+from pipeline_lib.models.networks.encoders import CNNEncoder, NgramEncoder, StaticEncoder, reverse
 from pipeline_lib.models.networks.student import StudentConfig, compare
 from pipeline_lib.models.students.student import Student, build_student, load_student, save_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
-from pipeline_lib.params import student_settings
+from pipeline_lib.params import StudentSettings, student_settings
 
 WORDS = ["a", "film", "good", "dull", "plot"]
 VALUES = {"architecture": "bilstm", "hidden": 5, "classifier": 7, "embeddings": "trained"}
@@ -41,12 +42,6 @@ def test_both_sentences_go_through_one_encoder_and_are_compared() -> None:
         np.testing.assert_allclose(found[row], logits[0].detach().numpy(), atol=1e-6)
 
 
-def test_a_pair_costs_no_second_encoder() -> None:
-    pair, single = make_student(["no", "yes"]), make_student(["no", "yes"], pair=False)
-    extra = pair.parameters(embeddings=True) - single.parameters(embeddings=True)
-    assert extra == 3 * 2 * SETTINGS.hidden * SETTINGS.classifier
-
-
 def test_order_of_pairs_and_of_sentences_matters() -> None:
     student = make_student(["no", "yes"])
     found = student.logits(PAIRS)
@@ -54,27 +49,27 @@ def test_order_of_pairs_and_of_sentences_matters() -> None:
     swapped = student.logits([(b, a) for a, b in PAIRS])
     assert not np.allclose(swapped[0], found[0], atol=1e-5)
     np.testing.assert_allclose(swapped[2], found[2], atol=1e-6)
-
-
-def test_second_sentences_are_cut_too() -> None:
+    # Second sentences are cut too.
     student = make_student(["no", "yes"])
     sentences = student.encode(PAIRS)
     assert sentences.second.lengths.tolist() == [3, 4, 1]
     swapped = student.encode([(second, first) for first, second in PAIRS])
     # A pair's length is that of its longer sentence, whichever it is.
     assert sentences.lengths.tolist() == swapped.lengths.tolist() == [3, 4, 1]
+    # A pair costs no second encoder.
+    pair, single = make_student(["no", "yes"]), make_student(["no", "yes"], pair=False)
+    extra = pair.parameters(embeddings=True) - single.parameters(embeddings=True)
+    assert extra == 3 * 2 * SETTINGS.hidden * SETTINGS.classifier
 
 
-def test_a_regression_has_one_output_and_survives_saving(tmp_path: Path) -> None:
+def test_students_of_pairs_survive_saving(tmp_path: Path) -> None:
     student = make_student(["score"])
     assert student.logits(PAIRS).shape == (3, 1)
     save_student(tmp_path / "student", student.model, student.tokenizer)
     loaded = load_student(tmp_path / "student")
     assert loaded.is_pair and loaded.label_names == ["score"]
     np.testing.assert_array_equal(loaded.logits(PAIRS), student.logits(PAIRS))
-
-
-def test_transformers_loads_a_student_of_pairs(tmp_path: Path) -> None:
+    # Transformers loads a student of pairs.
     student = make_student(["no", "yes"])
     save_student(tmp_path / "student", student.model, student.tokenizer)
     model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "student").eval()
@@ -95,3 +90,85 @@ def test_reversing_leaves_the_padding_behind(lengths: list[int]) -> None:
     for row, length in enumerate(lengths):
         assert torch.equal(found[row, :length], vectors[row, :length].flip(0))
         assert torch.equal(found[row, length:], vectors[row, length:])
+
+
+SIMPLE_WORDS = ["a", "film", "good", "dull", "plot", "not"]
+COMMON = {"dropout": 0.0, "max_words": 9}
+SIMPLE_SETTINGS: dict[str, dict[str, Any]] = {
+    "cnn": COMMON | {"widths": [2, 3], "filters": 4, "classifier": 5, "embeddings": "trained"},
+    "static": COMMON | {"classifier": 5, "embeddings": "multichannel"},
+    "linear": COMMON | {"ngrams": 2, "buckets": 97, "dimensions": 3},
+}
+TEXTS = ["film", "a good film", "not a good plot a film", "dull dull"]
+
+
+def settings(architecture: str, **changes: Any) -> StudentSettings:
+    values = SIMPLE_SETTINGS[architecture] | {"architecture": architecture}
+    return student_settings(values | changes)
+
+
+def make_student_simple(architecture: str, pair: bool = False) -> Student:
+    torch.manual_seed(3)
+    config = StudentConfig(len(SIMPLE_WORDS) + 2, 6, settings(architecture), pair, ["no", "yes"])
+    model = build_student(config, None)
+    return Student(model.eval(), build_tokenizer(SIMPLE_WORDS, True), torch.device("cpu"))
+
+
+@pytest.mark.parametrize("architecture", SIMPLE_SETTINGS)
+def test_padding_changes_no_logit(architecture: str) -> None:
+    student = make_student_simple(architecture)
+    batch = student.encode(TEXTS).batch(np.arange(len(TEXTS)))
+    together = student.model.outputs(batch)["logits"].detach().numpy()
+    alone = np.concatenate([student.logits([text]) for text in TEXTS])
+    np.testing.assert_allclose(together, alone, atol=1e-6)
+    assert np.ptp(alone[:, 0]) > 1e-4
+
+
+@pytest.mark.parametrize("architecture", SIMPLE_SETTINGS)
+def test_every_one_of_them_compares_pairs_and_learns(architecture: str) -> None:
+    student = make_student_simple(architecture, pair=True)
+    pairs = [(a, b) for a in TEXTS for b in TEXTS]
+    labels = torch.tensor([int("film" in a and "film" in b) for a, b in pairs])
+    batch = student.encode(pairs).batch(np.arange(len(pairs)))
+    optimiser = torch.optim.Adam(student.model.parameters(), lr=0.05)
+    losses = []
+    for _ in range(60):
+        value = torch.nn.functional.cross_entropy(student.model.outputs(batch)["logits"], labels)
+        losses.append(value.item())
+        value.backward()
+        optimiser.step()
+        optimiser.zero_grad()
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_encoders_by_hand() -> None:
+    encoder = CNNEncoder(9, 3, settings("cnn")).eval()
+    ids, lengths = torch.tensor([[2, 5, 3, 4]]), torch.tensor([4])
+    vectors = encoder.embeddings(ids)[0]
+    expected = []
+    for layer in encoder.filters:
+        size = layer.kernel_size[0]
+        windows = [(layer.weight * vectors[i : i + size].T).sum((1, 2)) + layer.bias for i in range(4 - size + 1)]
+        expected.append(torch.stack(windows).relu().amax(0))
+    assert torch.allclose(encoder(ids, lengths)[0], torch.cat(expected), atol=1e-6)
+    # The static encoder is a mean.
+    encoder = StaticEncoder(9, 3, settings("static", embeddings="trained")).eval()
+    ids, lengths = torch.tensor([[2, 5, 3, 0], [7, 0, 0, 0]]), torch.tensor([3, 1])
+    table = encoder.embeddings.trained.weight
+    expected = torch.stack([table[[2, 5, 3]].mean(0), table[7]])
+    assert torch.allclose(encoder(ids, lengths), expected, atol=1e-6)
+    # Ngrams know the order of words and single words do not.
+    ids, turned, lengths = torch.tensor([[2, 5]]), torch.tensor([[5, 2]]), torch.tensor([2])
+    for ngrams, same in ((1, True), (2, False)):
+        torch.manual_seed(1)
+        encoder = NgramEncoder(9, 3, settings("linear", ngrams=ngrams)).eval()
+        assert torch.allclose(encoder(ids, lengths), encoder(turned, lengths)) is same
+    # A linear student is linear in its bag.
+    student = make_student_simple("linear")
+    one, two, both = student.logits(["film", "dull", "film dull"])
+    encoder = student.model.encoder
+    bigram = encoder(torch.tensor([[3, 5]]), torch.tensor([2])) * 3
+    bigram = bigram - encoder(torch.tensor([[3]]), torch.tensor([1]))
+    bigram = bigram - encoder(torch.tensor([[5]]), torch.tensor([1]))
+    expected = (one + two + student.model.logits(bigram).detach().numpy()[0]) / 3
+    np.testing.assert_allclose(both, expected, atol=1e-5)

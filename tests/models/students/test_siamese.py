@@ -18,7 +18,6 @@ from pipeline_lib.exports.onnx.student import load_onnx_student
 from pipeline_lib.models.networks.joint import JointNetwork
 from pipeline_lib.models.networks.student import ENCODED, StudentNetwork
 from pipeline_lib.models.students import student as student_module
-from pipeline_lib.models.students.check_student import check_fits
 from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
 from pipeline_lib.models.students.student import Student, attend_quickly, load_student, save_student
 from pipeline_lib.params import StudentSettings, student_settings
@@ -29,13 +28,9 @@ from pipeline_lib.training.distillation.initialisation import start_from_layers
 from pipeline_lib.training.loop import Batch, Settings, fit
 from pipeline_lib.training.objectives import objective_loss
 from pipeline_lib.training.optimisers import make_optimiser
-from tests.pretrained import WORDS, write_model
+from tests.kit.pretrained import DSE, WORDS, write_model
 
 CPU = torch.device("cpu")
-DSE = {
-    **{"architecture": "dse", "model": "minilm", "layers": None, "last": 2, "classifier": 6},
-    **{"dropout": None, "frozen": False, "max_words": 14},
-}
 PAIRS = [
     ("A good film.", "the plots"),
     ("dull", "The plot is not good. a a a"),
@@ -163,7 +158,7 @@ def test_save_load_and_transformers(family: Path, pair: bool, labels: tuple[str,
         np.testing.assert_allclose(model(**batch).logits.numpy(), expected, atol=1e-5)
 
 
-def test_only_some_layers_can_be_taken(bert: Path) -> None:
+def test_layers_and_dropout_are_the_models(bert: Path) -> None:
     whole = AutoModel.from_pretrained(bert).eval()
     student = make_student(bert, layers=[2, 0], last=2)
     batch = student.encode([("A good film.", "")]).batch(np.array([0]))
@@ -174,9 +169,7 @@ def test_only_some_layers_can_be_taken(bert: Path) -> None:
         expected.append(hidden[:, 1:].mean(1))
     found = student.model.outputs(batch)["vector"]
     assert torch.allclose(found, torch.cat(expected, -1), atol=1e-6)
-
-
-def test_dropout_is_the_models_own_alone(bert: Path) -> None:
+    # Dropout is the models own alone.
     for dropout, expected in ((None, 0.1), (0.3, 0.3)):
         config = make_student(bert, dropout=dropout).model.encoder.model.config
         assert config.hidden_dropout_prob == config.attention_probs_dropout_prob == expected
@@ -299,39 +292,18 @@ def test_the_objective_is_the_papers(alpha: float, classes: int) -> None:
     assert float(found) == pytest.approx(alpha * distil + (1 - alpha) * label, rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"last": 3}, None),
-        ({"last": 4}, r"students\.new\.last: 4, but .* has 3 layers. Set it to at most 3"),
-        ({"layers": [0, 3]}, r"students\.new\.layers: 3, but .* has 3 layers, 0 to 2"),
-        ({"max_words": 33}, r"students\.new\.max_words: 33, but .* has 32 positions"),
-    ],
-)
-def test_what_a_model_lacks_is_refused(family: Path, changes: dict[str, Any], message: str | None) -> None:
-    if message is None:
-        check_fits("students.new", settings_of(**changes), family)
-        return
-    with pytest.raises(PotstillError, match=message):
-        check_fits("students.new", settings_of(**changes), family)
-
-
-def test_a_student_saved_before_pooling_was_a_choice_has_the_mean() -> None:
+def test_a_dse_student_is_checked(tmp_path: Path) -> None:
     values = settings_of().model_dump()
     assert values.pop("pooling") == "mean"
     assert student_settings(values) == settings_of(pooling="mean")
     with pytest.raises(ValueError, match="pooling"):
         settings_of(pooling="pooler")
-
-
-def test_settings_that_contradict_themselves_are_refused() -> None:
+    # Settings that contradict themselves are refused.
     with pytest.raises(ValueError, match="`last` is 2, but `layers` names 1"):
         settings_of(layers=[0])
     with pytest.raises(ValueError, match="`layers`: each may appear only once"):
         settings_of(layers=[0, 0])
-
-
-def test_a_tokenizer_that_begins_with_a_word_is_refused(tmp_path: Path) -> None:
+    # A tokenizer that begins with a word is refused.
     folder = write_model(tmp_path, "bert")
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.post_processor = None

@@ -12,7 +12,6 @@ from transformers import AutoModel, AutoModelForSequenceClassification, AutoToke
 import pipeline_lib.models.students.huggingface  # noqa: F401  registers the students
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.networks.transformer import cut
-from pipeline_lib.models.students import student as student_module
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import Student, attend_quickly, load_student, save_student
 from pipeline_lib.models.students.word_vectors import word_embeddings
@@ -21,7 +20,7 @@ from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.training.distillation.initialisation import start_from_layers, start_from_pieces
-from tests.pretrained import LAYERS, PIECES, WORDS, write_model
+from tests.kit.pretrained import LAYERS, PIECES, WORDS, write_model
 
 PAIRS = [
     ("A good film.", "the plots"),
@@ -117,13 +116,6 @@ def test_a_pretrained_model_predicts_with_all_of_torchs_threads_and_an_lstm_with
         torch.set_num_threads(before)
 
 
-def test_batches_of_any_size_give_the_same_answers(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    student = make_student(bert)
-    expected = student.logits(PAIRS)
-    monkeypatch.setattr(student_module, "PRETRAINED_BATCH", 2)
-    np.testing.assert_allclose(student.logits(PAIRS), expected, atol=2e-6)
-
-
 def test_texts_are_read_as_the_teacher_reads_them(family: Path) -> None:
     student = make_student(family)
     teacher = load_vector_model(family, "cpu", "float32", "cls")
@@ -134,9 +126,7 @@ def test_texts_are_read_as_the_teacher_reads_them(family: Path) -> None:
     assert (found.segments is not None) == (expected.segments is not None) == (kind == "bert")
     if kind == "bert":
         assert found.segments.tolist() == expected.segments.tolist()
-
-
-def test_bare_pieces_have_no_special_tokens(family: Path) -> None:
+    # Bare pieces have no special tokens.
     student = make_bare(family)
     sentences = student.encode([("The films", "a"), ("", "not a good dull plot is the film a")])
     pieces, numbers = student.tokenizer, student.tokenizer.tokenizer.token_to_id
@@ -144,6 +134,17 @@ def test_bare_pieces_have_no_special_tokens(family: Path) -> None:
     assert sentences.ids.tolist() == expected
     assert sentences.second.lengths.tolist() == [1, 8]
     assert sentences.segments is None
+    # Masked words are the models own mask.
+    pieces = load_pieces(family, "sequence")
+    rows = pa.table({
+        "text": ["the [MASK] is"],
+        "words": [["the", "[MASK]", "is"]],
+        "rules": pa.array([[0, 1, 0]], pa.list_(pa.int8())),
+    })  # fmt: skip
+    (text,) = signed_sentences(rows, "", lambda: pieces.mask_sign)
+    numbers = pieces.tokenizer.token_to_id
+    found = pieces.number([text], 9).ids.tolist()
+    assert found[1:-1] == [numbers("the"), numbers(pieces.mask), numbers("is")]
 
 
 @pytest.mark.parametrize("make", [make_student, make_bare])
@@ -183,15 +184,7 @@ def _encoded(tokenizer: Any, *texts: Any, limit: int) -> dict[str, torch.Tensor]
     return tokenizer(*columns, padding=True, truncation=True, max_length=limit, return_tensors="pt")
 
 
-def test_the_same_students_give_the_same_files(bert: Path, tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        student = make_student(bert)
-        save_student(tmp_path / name, student.model, student.tokenizer)
-    for path in sorted((tmp_path / "a").iterdir()):
-        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
-
-
-def test_only_the_chosen_layers_are_stored(bert: Path) -> None:
+def test_what_is_stored(bert: Path, tmp_path: Path) -> None:
     whole = AutoModel.from_pretrained(bert)
     layer = sum(p.numel() for p in whole.encoder.layer[0].parameters())
     embeddings = sum(p.numel() for p in whole.embeddings.parameters())
@@ -199,14 +192,18 @@ def test_only_the_chosen_layers_are_stored(bert: Path) -> None:
     head = 2 * 16 + 2
     assert student.parameters(True) == embeddings + layer + head
     assert isinstance(student.model.hidden, torch.nn.Identity)
-
-
-def test_dropout_is_the_models_own_or_the_settings(bert: Path) -> None:
+    # Dropout is the models own or the settings.
     for dropout, expected in ((None, 0.1), (0.3, 0.3)):
         model = make_student(bert, dropout=dropout).model
         own = model.encoder.model.config
         assert own.hidden_dropout_prob == own.attention_probs_dropout_prob == expected
         assert model.encoder.dropout.p == expected
+    # The same students give the same files.
+    for name in ("a", "b"):
+        student = make_student(bert)
+        save_student(tmp_path / name, student.model, student.tokenizer)
+    for path in sorted((tmp_path / "a").iterdir()):
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
 
 
 def test_training_and_predicting_attention_agree(family: Path) -> None:
@@ -224,19 +221,6 @@ def test_training_and_predicting_attention_agree(family: Path) -> None:
     assert all(grad is not None and torch.isfinite(grad).all() for grad in gradients.values())
 
 
-def test_masked_words_are_the_models_own_mask(family: Path) -> None:
-    pieces = load_pieces(family, "sequence")
-    rows = pa.table({
-        "text": ["the [MASK] is"],
-        "words": [["the", "[MASK]", "is"]],
-        "rules": pa.array([[0, 1, 0]], pa.list_(pa.int8())),
-    })  # fmt: skip
-    (text,) = signed_sentences(rows, "", lambda: pieces.mask_sign)
-    numbers = pieces.tokenizer.token_to_id
-    found = pieces.number([text], 9).ids.tolist()
-    assert found[1:-1] == [numbers("the"), numbers(pieces.mask), numbers("is")]
-
-
 def test_vectors_are_the_models_in_fewer_dimensions(bert: Path) -> None:
     table = make_bare(bert, vectors=True).model.encoder.embeddings.trained.weight.detach().numpy()
     own = word_embeddings(bert)
@@ -250,18 +234,7 @@ def test_vectors_are_the_models_in_fewer_dimensions(bert: Path) -> None:
         start_from_pieces(bert, settings_of(PIECES, embedding_size=17), True)
 
 
-def test_each_kept_layer_looks_as_far_as_it_did(tmp_path: Path) -> None:
-    # ModernBERT's first and third layer see all tokens, the second those beside each.
-    folder = write_model(tmp_path, "modernbert")
-    model = AutoModel.from_pretrained(folder)
-    types = list(model.config.layer_types)
-    config = cut(model, [0, 2], None)
-    assert config["layer_types"] == [types[0], types[2]] and len(set(types)) == 2
-    with pytest.raises(PotstillError, match="would be missing or of another shape"):
-        start_from_layers(folder, settings_of(LAYERS, layers=[1, 2]))
-
-
-def test_what_cannot_be_cut_is_refused(bert: Path) -> None:
+def test_what_cannot_be_cut_is_refused(bert: Path, tmp_path: Path) -> None:
     with pytest.raises(PotstillError, match="cannot be cut out"):
         start_from_layers(bert, settings_of(LAYERS, layers=[3]))
     with pytest.raises(ValueError, match="no list of its 7 layers"):
@@ -270,9 +243,15 @@ def test_what_cannot_be_cut_is_refused(bert: Path) -> None:
         cut(model, [0], None)
     with pytest.raises(ValueError, match="`layers`: each may appear only once"):
         settings_of(LAYERS, layers=[1, 1])
-
-
-def test_they_have_no_vector_of_one_sentence(bert: Path, tmp_path: Path) -> None:
+    # ModernBERT's first and third layer see all tokens, the second those beside each.
+    folder = write_model(tmp_path, "modernbert")
+    model = AutoModel.from_pretrained(folder)
+    types = list(model.config.layer_types)
+    config = cut(model, [0, 2], None)
+    assert config["layer_types"] == [types[0], types[2]] and len(set(types)) == 2
+    with pytest.raises(PotstillError, match="would be missing or of another shape"):
+        start_from_layers(folder, settings_of(LAYERS, layers=[1, 2]))
+    # They have no vector of one sentence.
     student = make_student(bert)
     save_student(tmp_path, student.model, student.tokenizer)
     with pytest.raises(PotstillError, match="a transformer student has no vector for a single"):

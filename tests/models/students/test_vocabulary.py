@@ -15,6 +15,7 @@ from transformers import AutoTokenizer
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.text import MASK
 from pipeline_lib.models.students.tokenise import save_tokenizer
+from pipeline_lib.models.students.unknown_words import KnownWords
 from pipeline_lib.models.students.vocabulary import (
     build_tokenizer,
     build_vocabulary,
@@ -29,17 +30,14 @@ from pipeline_lib.models.students.vocabulary import (
 )
 from pipeline_lib.params import Vocabulary
 from pipeline_lib.text.fast_tokenizer import WordNumbers
-from pipeline_lib.text.words import split_words
 
 
-def test_words_by_count_then_by_name() -> None:
+def test_words_are_counted_and_chosen() -> None:
     counted = Counter({"b": 2, "a": 2, "c": 5, "rare": 1})
     assert select_words(counted, 1) == ["c", "a", "b", "rare"]
     assert select_words(counted, 2) == ["c", "a", "b"]
     assert select_words(counted, 9) == []
-
-
-def test_counting_as_the_tokenizer_sees_words() -> None:
+    # Counting as the tokenizer sees words.
     single = pa.table({"text": ["", ""], "words": [["Film", "film"], ["FILM"]]})
     pairs = pa.table({"text": [""], "words": [["film"]], "text_2": [""], "words_2": [["Ünï"]]})
     words = count_words([single, pairs.slice(0, 1), pairs.slice(1)])
@@ -49,7 +47,7 @@ def test_counting_as_the_tokenizer_sees_words() -> None:
     assert count_normalised(words, False) == words
 
 
-def test_unknown_and_masked_words_are_one(tmp_path: Path) -> None:
+def test_unknown_words(tmp_path: Path) -> None:
     tokenizer = build_tokenizer(["a", "film"], True)
     assert (tokenizer.token_to_id("[PAD]"), tokenizer.token_to_id(MASK)) == (0, 1)
     assert tokenizer.encode("A [MASK] unheard Film").ids == [2, 1, 1, 3]
@@ -58,27 +56,7 @@ def test_unknown_and_masked_words_are_one(tmp_path: Path) -> None:
     padded = AutoTokenizer.from_pretrained(tmp_path)(["a [MASK]", "A unheard film"], padding=True)
     assert padded["input_ids"] == [[2, 1, 0], [2, 1, 3]]
     assert padded["attention_mask"] == [[1, 1, 0], [1, 1, 1]]
-
-
-@pytest.mark.parametrize("pieces", [[], ["c", "w", "##a", "##e", "##lm", "##ed", "##."]])
-@pytest.mark.parametrize("lowercase", [True, False])
-def test_ids_of_words_are_the_tokenizers(
-    texts: list[str], text_words: list[str], lowercase: bool, pieces: list[str]
-) -> None:
-    known = sorted({w.lower() if lowercase else w for w in text_words[::2]})
-    tokenizer = build_tokenizer([*known, *set(pieces).difference(known)], lowercase)
-    seen, longest = set(), 0
-    for text in texts:
-        found, lengths = WordNumbers(tokenizer).of_words(split_words(text)[0])
-        assert found.tolist() == tokenizer.encode(text).ids, text
-        assert lengths.sum() == len(found)
-        seen |= set(found.tolist())
-        longest = max(longest, lengths.max(initial=0))
-    assert 1 in seen and len(seen) > 10
-    assert (longest > 1) == bool(pieces)
-
-
-def test_unknown_words_are_read_by_their_pieces() -> None:
+    # Unknown words are read by their pieces.
     words = ["a", "film", "goer", "##goer", "##s", "un", "##he"]
     tokenizer = build_tokenizer(words, True)
     ids = {word: number for number, word in enumerate(["[PAD]", MASK, *words])}
@@ -106,23 +84,14 @@ def test_pieces_are_the_models_first_in_the_words_scripts(tmp_path: Path) -> Non
         assert np.allclose(found / found[0], expected / expected[0])
 
 
-def test_pieces_need_a_model() -> None:
-    vectors = {"kind": "file", "path": "v.txt", "format": "glove"}
-    settings = {"lowercase": True, "min_count": 1, "extra_words": 0, "dimensions": None}
-    with pytest.raises(ValidationError, match="let `vectors` be of kind model, or set 0"):
-        Vocabulary.model_validate({**settings, "pieces": 1, "vectors": vectors})
-
-
-def test_save_and_load(tmp_path: Path) -> None:
+def test_saving_and_reducing(tmp_path: Path) -> None:
     vectors = np.arange(8, dtype=np.float32).reshape(4, 2)
     save_vocabulary(tmp_path / "v", build_tokenizer(["a", "film"], True), vectors)
     tokenizer, table = load_vocabulary(tmp_path / "v")
     assert np.array_equal(table, vectors) and table.dtype == np.float32
     assert tokenizer.encode("A [MASK] film!").ids == [2, 1, 3, 1]
     assert WordNumbers(tokenizer).of_words(["Film", MASK, "x"])[0].tolist() == [3, 1, 1]
-
-
-def test_reducing_gives_the_same_bytes_on_any_number_of_cores() -> None:
+    # Reducing gives the same bytes on any number of cores.
     vectors = np.random.default_rng(0).normal(size=(4000, 384)).astype(np.float32)
     found = set()
     for threads in (1, 2):
@@ -147,14 +116,17 @@ def test_reducing_keeps_the_greatest_variance() -> None:
     assert np.allclose(reduced[:-1].mean(0), 0, atol=1e-6)
     # One direction alone is the stronger of the two.
     assert np.allclose(reduce_vectors(vectors, 1)[:, 0], reduced[:, 0])
-
-
-def test_more_dimensions_than_there_are() -> None:
+    # More dimensions than there are.
     with pytest.raises(PotstillError, match=r"vocabulary\.dimensions: 7.*have 6"):
         reduce_vectors(np.ones((3, 6)), 7)
+    # Pieces need a model.
+    vectors = {"kind": "file", "path": "v.txt", "format": "glove"}
+    settings = {"lowercase": True, "min_count": 1, "extra_words": 0, "dimensions": None}
+    with pytest.raises(ValidationError, match="let `vectors` be of kind model, or set 0"):
+        Vocabulary.model_validate({**settings, "pieces": 1, "vectors": vectors})
 
 
-def test_words_without_a_vector_get_one_of_their_own() -> None:
+def test_vectors_of_words_without_any() -> None:
     vectors = np.random.default_rng(0).normal(size=(5, 400))
     vectors[[1, 3]] = 0
     words = ["a", "b", "c", "d", "e"]
@@ -167,9 +139,7 @@ def test_words_without_a_vector_get_one_of_their_own() -> None:
     # Known words keep their direction.
     assert np.allclose(table[2] / norms[0], vectors[0] / np.linalg.norm(vectors[0]), atol=1e-6)
     assert not np.allclose(table[3], table[5])
-
-
-def test_random_vectors_are_the_words_own() -> None:
+    # Random vectors are the words own.
     one = complete_vectors(["a", "b"], np.zeros((2, 16)))
     other = complete_vectors(["x", "b", "a"], np.zeros((3, 16)))
     assert np.array_equal(one[2], other[4]) and np.array_equal(one[3], other[3])
@@ -193,3 +163,47 @@ def test_extra_words_are_those_that_the_tokenizer_can_produce(
     tokenizer, _ = build_vocabulary(["good"], params, tmp_path)
     assert sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().get)[2:] == words
     assert [tokenizer.encode(word).ids for word in words] == [[2 + n] for n in range(len(words))]
+
+
+TOKENIZER = build_tokenizer(["a", "good", "film", ".", "2"], lowercase=True)
+WORDS = KnownWords(TOKENIZER, TOKENIZER.token_to_id(MASK), 4)
+CASES = {
+    "a Good film.": ([], 0.0),
+    "a zzz film": (["zzz"], 1 / 3),
+    "zzz zzz qqq.": (["zzz", "qqq"], 1.0),
+    "🎉": (["🎉"], 1.0),
+    "🎉.": (["🎉"], 1.0),
+    "🎉 film": (["🎉"], 1 / 2),
+    "日本 2": (["日", "本"], 2 / 3),
+    # Nothing beyond the limit is read.
+    "zzz zzz zzz zzz film": (["zzz"], 1.0),
+    "a a a a zzz": ([], 0.0),
+    "...": (["..."], 1.0),
+    ".": ([], 0.0),
+    "": ([], 0.0),
+    " \t": ([], 0.0),
+}
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_what_is_unknown_is_listed_and_measured(text: str) -> None:
+    [unknown] = WORDS.missing([text])
+    words, share = CASES[text]
+    assert (unknown.words, unknown.share) == (words, pytest.approx(share))
+    assert WORDS.none_in([text])[0] == unknown.is_all
+
+
+def test_texts_keep_their_places_and_pairs_are_read_together() -> None:
+    texts = [*CASES]
+    assert [one.share for one in WORDS.missing(texts)] == [pytest.approx(share) for _, share in CASES.values()]
+    pairs = [("zzz", "film"), ("zzz", "qqq"), ("", "")]
+    np.testing.assert_array_equal(WORDS.none_in(pairs), [False, True, False])
+    assert WORDS.missing([]) == [] and WORDS.none_in([]).shape == (0,)
+    # A tokenizer of bytes knows everything.
+    words = KnownWords(TOKENIZER, None, 4)
+    assert not words.none_in(["zzz"]).any() and words.missing(["zzz"])[0].words == []
+    # The tokenizer truncates as before.
+    tokenizer = build_tokenizer(["a"], lowercase=True)
+    tokenizer.enable_truncation(3)
+    KnownWords(tokenizer, tokenizer.token_to_id(MASK), 3).missing(["b b b b b"])
+    assert len(tokenizer.encode("a a a a a").ids) == 3

@@ -49,18 +49,19 @@ def test_formats(tmp_path: Path, format: str, content: bytes) -> None:
     assert np.array_equal(table, TABLE[[0, 1, 3]])
 
 
-def test_binary_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_blanks_and_repeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline_lib.models.students.word_vectors._CHUNK", 7)
     (tmp_path / "v").write_bytes(binary(b"\n"))
     words, table = read_vectors(tmp_path / "v", "word2vec_binary", WORDS, 0)
     assert words == WORDS and np.array_equal(table, TABLE)
-
-
-def test_words_with_blanks_and_repeats(tmp_path: Path) -> None:
+    # Words with blanks and repeats.
     (tmp_path / "v").write_bytes(b"the 1 2\n. . 3 4\nthe 5 6\na 7 8\n")
     words, table = read_vectors(tmp_path / "v", "glove", ["the", ". .", "absent"], 5)
     assert words == ["the", ". .", "a"]
     assert table.tolist() == [[1, 2], [3, 4], [7, 8]]
+    # Missing file.
+    with pytest.raises(PotstillError, match="absent: not found"):
+        read_vectors(tmp_path / "absent", "glove", ["a"], 0)
 
 
 @pytest.mark.parametrize(
@@ -84,19 +85,13 @@ def test_errors(tmp_path: Path, format: str, content: bytes, message: str) -> No
         read_vectors(tmp_path / "v", format, ["film", "absent"], 0)
 
 
-def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(PotstillError, match="absent: not found"):
-        read_vectors(tmp_path / "absent", "glove", ["a"], 0)
-
-
 def test_model_vectors(model_folder: Path) -> None:
+    assert model_words(model_folder) == ["film", "dull", "good"]
     # Row i of the table is 3i, 3i + 1, 3i + 2; `films` is pieces 3 and 4. The stored tokenizer cuts and pads.
     vectors = model_vectors(model_folder, ["good", "films", "zebra", ""])
     assert vectors.dtype == np.float32
     assert vectors.tolist() == [[21, 22, 23], [10.5, 11.5, 12.5], [0, 0, 0], [0, 0, 0]]
-
-
-def test_model_vectors_in_bfloat16(model_folder: Path) -> None:
+    # Model vectors in bfloat16.
     import torch
     from safetensors.torch import load_file, save_file
 
@@ -105,10 +100,6 @@ def test_model_vectors_in_bfloat16(model_folder: Path) -> None:
     vectors = model_vectors(model_folder, ["good", "films"])
     assert vectors.dtype == np.float32
     assert vectors.tolist() == [[21, 22, 23], [10.5, 11.5, 12.5]]
-
-
-def test_model_words(model_folder: Path) -> None:
-    assert model_words(model_folder) == ["film", "dull", "good"]
 
 
 def test_pieces_are_spelled_as_in_bert_whatever_the_model(tmp_path: Path) -> None:
@@ -138,12 +129,6 @@ def test_pieces_are_spelled_as_in_bert_whatever_the_model(tmp_path: Path) -> Non
     assert pieces(ends) == {"film": 0, "##film": 0, "s": 1, "##s": 1}
 
 
-def test_teacher_without_word_embeddings(model_folder: Path) -> None:
-    (model_folder / "model.safetensors").unlink()
-    with pytest.raises(PotstillError, match=r"no tensor \*word_embeddings.weight"):
-        model_vectors(model_folder, ["good"])
-
-
 @pytest.mark.parametrize("content", [b"", bytes(range(256))])
 def test_teacher_with_torn_weights(model_folder: Path, content: bytes) -> None:
     (path,) = model_folder.glob("*.safetensors")
@@ -152,7 +137,11 @@ def test_teacher_with_torn_weights(model_folder: Path, content: bytes) -> None:
         model_vectors(model_folder, ["a"])
 
 
-def test_teacher_with_broken_tokenizer(model_folder: Path) -> None:
+def test_teachers_that_cannot_be_read(model_folder: Path) -> None:
     (model_folder / "tokenizer.json").write_text("{")
     with pytest.raises(PotstillError, match="no readable tokenizer"):
         model_words(model_folder)
+    # Teacher without word embeddings.
+    (model_folder / "model.safetensors").unlink()
+    with pytest.raises(PotstillError, match=r"no tensor \*word_embeddings.weight"):
+        model_vectors(model_folder, ["good"])

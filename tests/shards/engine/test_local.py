@@ -49,11 +49,6 @@ def test_results_and_messages_are_those_of_the_jobs(workers: int) -> None:
     assert sorted(heard) == [(n, ("squaring", job)) for n, job in enumerate(JOBS)]
 
 
-def test_no_job_and_no_listener() -> None:
-    assert list(LocalEngine(3).run(square, [])) == []
-    assert list(LocalEngine(3).run(square, [7])) == [(0, 49)]
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_error_in_a_job_surfaces(workers: int) -> None:
     with pytest.raises(PotstillError, match="job 4 cannot be done"):
@@ -66,6 +61,12 @@ def test_workers_are_processes_with_one_thread_each() -> None:
     assert os.getpid() not in {pid for pid, _ in found}
     here = [result for _, result in LocalEngine(1).run(process_and_threads, [1, 2])]
     assert here == [(os.getpid(), 1)] * 2
+    # No job and no listener.
+    assert list(LocalEngine(3).run(square, [])) == []
+    assert list(LocalEngine(3).run(square, [7])) == [(0, 49)]
+    # A killed worker of a stream is named.
+    with pytest.raises(PotstillError, match="a worker process was killed"):
+        list(LocalEngine(2).stream(die, [1, 2, 3]))
 
 
 def double(job: int) -> int:
@@ -114,11 +115,6 @@ def test_a_streams_faults_surface_in_order(workers: int) -> None:
 def die(job: int) -> int:
     os.kill(os.getpid(), signal.SIGKILL)
     return job
-
-
-def test_a_killed_worker_of_a_stream_is_named() -> None:
-    with pytest.raises(PotstillError, match="a worker process was killed"):
-        list(LocalEngine(2).stream(die, [1, 2, 3]))
 
 
 def test_threads_are_given_back() -> None:
@@ -180,13 +176,19 @@ def test_each_worker_of_an_accelerator_is_started_anew_and_sees_its_own(monkeypa
         assert len({pid for pid, _ in found}) == 2 and os.getpid() not in dict(found)
 
 
-def test_what_workers_computed_on_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_workers_share(monkeypatch: pytest.MonkeyPatch) -> None:
     noted: set[str] = set()
     monkeypatch.setattr(stage_records, "_accelerators", noted)
     monkeypatch.setattr(local, "used_accelerators", lambda: ["A card"])  # forked workers share it
     assert dict(LocalEngine(2).run(square, [2, 3])) == {0: 4, 1: 9} and noted == {"A card"}
     noted.clear()
     assert list(LocalEngine(2).stream(double, [5, 6])) == [10, 12] and noted == {"A card"}
+    # Forked workers share what was loaded before.
+    LOADED.clear()
+    found = LocalEngine(2).run(see_loaded, [1, 2], preload=lambda: LOADED.append(9))
+    assert [result for _, result in found] == [[9], [9]]
+    assert list(LocalEngine(2).run(see_loaded, [], preload=lambda: LOADED.append(9))) == []
+    assert LOADED == [9]
 
 
 LOADED: list[int] = []
@@ -194,14 +196,6 @@ LOADED: list[int] = []
 
 def see_loaded(job: int, report: Report) -> list[int]:
     return LOADED
-
-
-def test_forked_workers_share_what_was_loaded_before() -> None:
-    LOADED.clear()
-    found = LocalEngine(2).run(see_loaded, [1, 2], preload=lambda: LOADED.append(9))
-    assert [result for _, result in found] == [[9], [9]]
-    assert list(LocalEngine(2).run(see_loaded, [], preload=lambda: LOADED.append(9))) == []
-    assert LOADED == [9]
 
 
 SLEEPERS = """
@@ -257,7 +251,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def test_some_jobs_are_in_flight_in_one_process() -> None:
+def test_jobs_in_flight() -> None:
     together = threading.Barrier(3, timeout=30)
     loaded: list[bool] = []
 
@@ -272,9 +266,7 @@ def test_some_jobs_are_in_flight_in_one_process() -> None:
     done = engine.run(meet, range(6), messages.__setitem__, preload=lambda: loaded.append(True), in_flight=3)
     assert dict(done) == {number: (number * 10, os.getpid()) for number in range(6)}
     assert messages == {number: number * 2 for number in range(6)}
-
-
-def test_after_a_failure_no_more_jobs_are_started() -> None:
+    # After a failure no more jobs are started.
     started: list[int] = []
 
     def fail(job: int, _: Report) -> None:

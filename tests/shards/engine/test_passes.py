@@ -13,7 +13,8 @@ from pipeline_lib.base import stage_records
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import Output, PassStats, Piece, ShardPass, run_pass, stream_pieces
-from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.shard_sets import Manifest, ShardSet
+from tests.kit.shard_files import write_set
 
 TEXTS = [["a film", "a good film"], ["dull"], [], ["so", "so it is", "it is"]]
 
@@ -38,9 +39,7 @@ class LengthPass(ShardPass):
 def texts(tmp_path: Path, store_home: Path) -> ShardSet:
     """Write the texts as shards."""
     tables = [pa.table({"text": pa.array(part, pa.string())}) for part in TEXTS]
-    shards = [write_shard(tmp_path / f"in/s{n}.arrow", table) for n, table in enumerate(tables)]
-    write_manifest(tmp_path / "in", Manifest("texts", schema_of(tables[0]), shards))
-    return ShardSet.open(tmp_path / "in")
+    return write_set(tmp_path / "in", "texts", {f"s{n}.arrow": table for n, table in enumerate(tables)})
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -56,13 +55,21 @@ def test_it_answers_row_for_row(texts: ShardSet, tmp_path: Path, workers: int) -
     assert report == PassStats(computed=4, rows_computed=6)
 
 
-def test_what_was_computed_is_found_under_any_name(texts: ShardSet, tmp_path: Path) -> None:
+def test_finished_once(texts: ShardSet, tmp_path: Path) -> None:
     run_pass(LengthPass(), texts, tmp_path / "a", LocalEngine(1))
     manifest, report = run_pass(LengthPass(), texts, tmp_path / "b", LocalEngine(2))
     assert report == PassStats(reused=4, rows_reused=6)
     assert manifest == ShardSet.open(tmp_path / "a").manifest
     _, report = run_pass(LengthPass(times=2), texts, tmp_path / "b", LocalEngine(1))
     assert report.computed == 4
+    # A stream has its answers in order with their notes.
+    pieces = [Piece(shard.sha256, texts.path(shard), number) for number, shard in enumerate(texts.manifest.shards)]
+    answers = list(stream_pieces(LengthPass(), iter(pieces), LocalEngine(2)))
+    assert [answer.piece.note for answer in answers] == [0, 1, 2, 3]
+    assert all(answer.piece.content is None and not answer.reused for answer in answers)
+    assert [answer.rows for answer in answers] == [2, 1, 0, 3]
+    again = list(stream_pieces(LengthPass(), iter(pieces), LocalEngine(1)))
+    assert all(answer.reused for answer in again)
 
 
 @dataclass(frozen=True)
@@ -107,26 +114,14 @@ class FailingPass(LengthPass):
         return super().compute(rows)
 
 
-def test_what_was_finished_before_a_failure_is_kept(texts: ShardSet, tmp_path: Path) -> None:
+def test_failures_and_damage(texts: ShardSet, tmp_path: Path) -> None:
     with pytest.raises(PotstillError, match="dull: cannot be counted"):
         run_pass(FailingPass(), texts, tmp_path / "out", LocalEngine(1))
     assert not (tmp_path / "out/manifest.json").exists()
     kept = [FailingPass().key(shard.sha256) for shard in texts.manifest.shards]
     entries = {path.stem for path in (tmp_path / "home/store/lengths").glob("*/*.json")}
     assert entries == {kept[0]}
-
-
-def test_a_stream_has_its_answers_in_order_with_their_notes(texts: ShardSet) -> None:
-    pieces = [Piece(shard.sha256, texts.path(shard), number) for number, shard in enumerate(texts.manifest.shards)]
-    answers = list(stream_pieces(LengthPass(), iter(pieces), LocalEngine(2)))
-    assert [answer.piece.note for answer in answers] == [0, 1, 2, 3]
-    assert all(answer.piece.content is None and not answer.reused for answer in answers)
-    assert [answer.rows for answer in answers] == [2, 1, 0, 3]
-    again = list(stream_pieces(LengthPass(), iter(pieces), LocalEngine(1)))
-    assert all(answer.reused for answer in again)
-
-
-def test_a_damaged_input_does_not_reach_the_store(texts: ShardSet, tmp_path: Path) -> None:
+    # A damaged input does not reach the store.
     path, shard = texts.folder / "s1.arrow", texts.manifest.shards[1]
     whole = path.read_bytes()
     path.write_bytes(whole.replace(b"dull", b"full"))

@@ -22,7 +22,7 @@ from pipeline_lib.shards.shard_sets import ShardSet
 from .test_passes import LengthPass, run_pass, texts  # noqa: F401  a fixture
 
 # Without Ray, this import skips the tests.
-from tests.clusters import Cluster, ray, two_nodes  # isort: skip
+from tests.kit.clusters import Cluster, ray, two_nodes  # isort: skip
 from pipeline_lib.shards.engine.ray import RayEngine
 from tests.tour import TOUR
 

@@ -18,7 +18,7 @@ from pipeline_lib.params import Method, student_settings
 from pipeline_lib.training.distillation.initialisation import start_from_layers
 from pipeline_lib.training.distillation.online_teacher import RunningTeacher
 from pipeline_lib.training.objectives import layers_loss, objective_loss, token_loss
-from tests.pretrained import write_model
+from tests.kit.pretrained import write_model
 
 PAIRS = [("A good film.", "the plots"), ("dull", "not good"), ("film", "the film is a good film")]
 OPEN = ("bert", "roberta", "distilbert")
@@ -119,24 +119,15 @@ def test_projections_learn_and_the_teacher_does_not(teacher: Path) -> None:
     assert not own.encoder.training
 
 
-def test_losses_by_hand() -> None:
-    own, target = torch.tensor([[1.0, 2.0], [0.0, 0.0]]), torch.tensor([[0.0, 0.0], [0.0, 1.0]])
-    assert token_loss(own, target).item() == pytest.approx((1 + 4 + 0 + 1) / 4)
-    assert layers_loss(own[:, None], target[:, None]).item() == pytest.approx(5 / 2 + 1 / 2)
-
-
-def test_other_word_pieces_are_refused(tmp_path: Path) -> None:
-    folder = write_teacher(tmp_path / "teacher", "bert")
-    student = make_student(write_model(tmp_path / "model", "roberta"))
-    with pytest.raises(PotstillError, match=r"teacher: .* so their states cannot be compared"):
-        beside(folder, [1], student)
-
-
 def test_a_model_that_keeps_its_attention_is_refused(tmp_path: Path) -> None:
     folder = write_teacher(tmp_path, "mpnet")
     assert beside(folder, [1], scores=False).width == 16
     with pytest.raises(PotstillError, match=r"objective\.attentions .* a mpnet model does not"):
         beside(folder, [1])
+    # Losses by hand.
+    own, target = torch.tensor([[1.0, 2.0], [0.0, 0.0]]), torch.tensor([[0.0, 0.0], [0.0, 1.0]])
+    assert token_loss(own, target).item() == pytest.approx((1 + 4 + 0 + 1) / 4)
+    assert layers_loss(own[:, None], target[:, None]).item() == pytest.approx(5 / 2 + 1 / 2)
 
 
 def row_with(**changes: Any) -> Method:
@@ -148,7 +139,7 @@ def row_with(**changes: Any) -> Method:
     return Method.model_validate(values | changes)
 
 
-def test_layers_and_heads_must_be_there(tmp_path: Path) -> None:
+def test_what_a_teacher_lacks_is_refused(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "a", "bert")
     check_beside("methods.tiny", row_with(), STUDENT, folder, folder)
     with pytest.raises(PotstillError, match=r"methods\.tiny\.teacher_runs\.layers: 4, but .* 3 "):
@@ -161,3 +152,8 @@ def test_layers_and_heads_must_be_there(tmp_path: Path) -> None:
         check_beside("methods.tiny", row_with(), STUDENT, folder, other)
     hidden = row_with(objective={"labels": 1.0, "hidden": math.pi})
     check_beside("methods.tiny", hidden, STUDENT, folder, other)
+    # Other word pieces are refused.
+    folder = write_teacher(tmp_path / "teacher", "bert")
+    student = make_student(write_model(tmp_path / "model", "roberta"))
+    with pytest.raises(PotstillError, match=r"teacher: .* so their states cannot be compared"):
+        beside(folder, [1], student)

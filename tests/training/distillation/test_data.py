@@ -16,15 +16,17 @@ from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_
 from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.distillation.encoded_sets import EncodedInput, EncodingPass
-from tests.encoded import dev_sentences, training_sentences
-from tests.pretrained import write_model
+from tests.kit.encoded import dev_sentences, training_sentences
+from tests.kit.pretrained import write_model
+from tests.kit.shard_files import write_set
 
 pytestmark = pytest.mark.usefixtures("store_home")
 
+Sets = tuple[ShardSet, ShardSet]
 WORDS = ["[PAD]", "[UNK]", "[MASK]", "a", "b", "c", "d"]
 ORIGINALS = [("a", 1), ("b", 0)]
-SYNTHETIC = [("c", [4.0, 0.0]), ("d", [0.2, 0.0]), ("a", [0.0, 3.0])]
-"""The last one has the words, and so the key, of an original."""
+SYNTHETIC = [("c", [4.0, 0.0]), ("d", [0.2, 0.0]), ("a", [0.0, 3.0]), ("d", [9.0, 0.0])]
+"""The third one has the words, and so the key, of an original, the last one those of another."""
 
 
 @pytest.fixture
@@ -33,25 +35,24 @@ def tokenizer() -> Tokenizer:
 
 
 @pytest.fixture
-def sets(tmp_path: Path) -> tuple[ShardSet, ShardSet]:
+def sets(tmp_path: Path) -> Sets:
     """Write two originals and three synthetic rows, with a teacher's logits for each."""
     tables = [
         _rows([w for w, _ in ORIGINALS], 0, [label for _, label in ORIGINALS]),
         _rows([w for w, _ in SYNTHETIC], 1, [None] * len(SYNTHETIC)),
     ]
     logits = [[[0.0, 1.0], [0.3, 0.0]], [given for _, given in SYNTHETIC]]
-    folders = tmp_path / "inputs", tmp_path / "outputs"
-    inputs = [write_shard(folders[0] / f"b000-i{i:03d}.arrow", table) for i, table in enumerate(tables)]
-    answers = [
-        pa.table({"key": t["key"], "logits": list_column(np.array(given, np.float32))})
-        for t, given in zip(tables, logits, strict=True)
-    ]
-    outputs = [
-        write_shard(folders[1] / shard.name, table, shard.sha256) for shard, table in zip(inputs, answers, strict=True)
-    ]
-    write_manifest(folders[0], Manifest("transfer", schema_of(tables[0]), inputs))
-    write_manifest(folders[1], Manifest("logits", schema_of(answers[0]), outputs))
-    return ShardSet.open(folders[0]), ShardSet.open(folders[1])
+    inputs = write_set(tmp_path / "inputs", "transfer", {f"b000-i{i:03d}.arrow": t for i, t in enumerate(tables)})
+    answers = [list_column(np.array(given, np.float32)) for given in logits]
+    return inputs, write_answers(tmp_path / "outputs", "logits", inputs, [{"logits": column} for column in answers])
+
+
+def write_answers(folder: Path, kind: str, inputs: ShardSet, columns: list[dict[str, pa.Array]]) -> ShardSet:
+    """Write columns of answers to each shard of inputs."""
+    shards = inputs.manifest.shards
+    tables = [pa.table({"key": t["key"]} | own) for t, own in zip(inputs.tables(), columns, strict=True)]
+    names = [shard.name for shard in shards]
+    return write_set(folder, kind, dict(zip(names, tables, strict=True)), [shard.sha256 for shard in shards])
 
 
 def _rows(words: list[str], iteration: int, labels: list[int | None]) -> pa.Table:
@@ -66,88 +67,67 @@ def _rows(words: list[str], iteration: int, labels: list[int | None]) -> pa.Tabl
     )
 
 
-def read(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer) -> list[str]:
+def read(sets: Sets, tokenizer: Tokenizer) -> list[str]:
     """Return the words of the rows that are trained on."""
     return [WORDS[i] for i in sentences(sets, tokenizer).ids]
 
 
-def sentences(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer) -> Sentences:
+def sentences(sets: Sets, tokenizer: Tokenizer) -> Sentences:
     return training_sentences(*sets, tokenizer, 10)
 
 
-def test_a_text_without_words_is_one_unknown_word(tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_which_rows_are_trained_on(sets: Sets, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    assert read(sets, tokenizer) == ["a", "b", "c", "d"]
+    # The teachers answer stands in for a missing label.
+    assert sentences(sets, tokenizer).targets["labels"].tolist() == [1, 0, 0, 0]
+    # A missing label without a teacher is refused.
+    with pytest.raises(PotstillError, match="4 training rows have no label"):
+        training_sentences(sets[0], None, tokenizer, 10)
+    # A text without words is one unknown word.
     table = _rows(["a", "b", "c"], 0, [1, 0, 1])
     table = table.set_column(table.column_names.index("words"), "words", [[["a"], [], ["c", "d"]]])
-    shard = write_shard(tmp_path / "dev" / "b000.arrow", table)
-    write_manifest(tmp_path / "dev", Manifest("prepared", schema_of(table), [shard]))
-    read = dev_sentences(ShardSet.open(tmp_path / "dev"), tokenizer, 10)
-    rows = [read.ids[slice(*read.offsets[row : row + 2])].tolist() for row in range(3)]
+    dev = dev_sentences(write_set(tmp_path / "dev", "prepared", {"b000.arrow": table}), tokenizer, 10)
+    rows = [dev.ids[slice(*dev.offsets[row : row + 2])].tolist() for row in range(3)]
     assert [[WORDS[i] for i in row] for row in rows] == [["a"], ["[MASK]"], ["c", "d"]]
 
 
-def test_a_synthetic_row_that_is_an_original_is_left_out(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer) -> None:
-    assert read(sets, tokenizer) == ["a", "b", "c", "d"]
-
-
-def test_the_teachers_answer_stands_in_for_a_missing_label(
-    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer
-) -> None:
-    assert sentences(sets, tokenizer).targets["labels"].tolist() == [1, 0, 0, 0]
-
-
-def with_outputs(sets: tuple[ShardSet, ShardSet], folder: Path, weights: bool) -> ShardSet:
+def with_outputs(sets: Sets, folder: Path, weights: bool) -> ShardSet:
     """Write outputs without an answer to "b" and "c"; and weighted ones."""
-    shards = []
-    for shard, table in zip(sets[1].manifest.shards, sets[1].tables(), strict=True):
+    columns = []
+    for number, table in enumerate(sets[1].tables()):
         logits = matrix(table["logits"]).copy()
-        logits[1 - len(shards)] = np.nan
-        columns = {"key": table["key"], "logits": list_column(logits)}
-        if weights:
-            columns["weight"] = pa.array(np.arange(len(logits), dtype=np.float32) + len(shards))
-        shards.append(write_shard(folder / shard.name, pa.table(columns), shard.source))
-    schema = schema_of(pa.table(columns))
-    write_manifest(folder, replace(sets[1].manifest, shards=shards, schema=schema))
-    return ShardSet.open(folder)
+        logits[1 - number] = np.nan
+        weight = pa.array(np.arange(len(logits), dtype=np.float32) + number)
+        columns.append({"logits": list_column(logits)} | ({"weight": weight} if weights else {}))
+    return write_answers(folder, "logits", sets[0], columns)
 
 
-def test_rows_without_an_answer_are_left_out(
-    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, tmp_path: Path
-) -> None:
+def test_rows_without_an_answer_are_left_out(sets: Sets, tokenizer: Tokenizer, tmp_path: Path) -> None:
     own = sets[0], with_outputs(sets, tmp_path / "nan", weights=True)
     assert read(own, tokenizer) == ["a", "d"]
     assert sentences(own, tokenizer).targets["weights"].tolist() == [0.0, 2.0]
     assert np.isfinite(sentences(own, tokenizer).targets["logits"]).all()
     assert "weights" not in sentences(sets, tokenizer).targets
-
-
-def test_a_teachers_answers_stand_in_for_the_labels_of_dev(
-    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, tmp_path: Path
-) -> None:
+    # A teachers answers stand in for the labels of dev.
     outputs = with_outputs(sets, tmp_path / "nan", weights=False)
     save_tokenizer(tmp_path / "words", tokenizer)
     content = EncodedInput(*(SetReference.to(s.folder) for s in (sets[0], outputs)), prepared=True)
     found = EncodingPass.of(tmp_path / "words", 10).read(content)
-    assert [WORDS[i] for i in found.ids] == ["a", "d", "a"]
+    assert [WORDS[i] for i in found.ids] == ["a", "d", "a", "d"]
     # The first has a label of its own.
-    assert found.targets["labels"].tolist() == [1, 0, 1]
+    assert found.targets["labels"].tolist() == [1, 0, 1, 0]
 
 
-STATES = [np.arange(12, dtype=np.float16).reshape(2, 2, 3), np.arange(12, 30, dtype=np.float16).reshape(3, 2, 3)]
+STATES = [np.arange(12, dtype=np.float16).reshape(2, 2, 3), np.arange(12, 36, dtype=np.float16).reshape(4, 2, 3)]
 """Of the originals and of the synthetic rows, two layers of three values."""
 
 
 def write_states(folder: Path, inputs: ShardSet) -> SetReference:
-    shards = []
-    for shard, rows, states in zip(inputs.manifest.shards, inputs.tables(), STATES, strict=True):
-        table = pa.table({"key": rows["key"], "states": list_column(states)})
-        shards.append(write_shard(folder / shard.name, table, shard.sha256))
-    write_manifest(folder, Manifest("states", schema_of(table), shards))
+    write_answers(folder, "states", inputs, [{"states": list_column(states)} for states in STATES])
     return SetReference.to(folder)
 
 
-def test_states_stand_beside_the_rows_that_stay(
-    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, tmp_path: Path
-) -> None:
+def test_states_stand_beside_the_rows_that_stay(sets: Sets, tokenizer: Tokenizer, tmp_path: Path) -> None:
     inputs, outputs = (SetReference.to(own.folder) for own in sets)
     states = write_states(tmp_path / "states", sets[0])
     save_tokenizer(tmp_path / "words", tokenizer)
@@ -165,9 +145,7 @@ def test_states_stand_beside_the_rows_that_stay(
     assert len(found.targets["states"]) == len(found)
 
 
-def test_states_of_other_rows_are_refused(
-    sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer, tmp_path: Path
-) -> None:
+def test_states_of_other_rows_are_refused(sets: Sets, tokenizer: Tokenizer, tmp_path: Path) -> None:
     inputs = SetReference.to(sets[0].folder)
     states = write_states(tmp_path / "states", sets[0])
     shards = ShardSet.open(tmp_path / "states")
@@ -181,11 +159,6 @@ def test_states_of_other_rows_are_refused(
     with pytest.raises(PotstillError, match="1 output shards for 2 input shards"):
         states = SetReference.to(tmp_path / "states")
         encoding.read(EncodedInput(inputs, outputs, states=states))
-
-
-def test_a_missing_label_without_a_teacher_is_refused(sets: tuple[ShardSet, ShardSet], tokenizer: Tokenizer) -> None:
-    with pytest.raises(PotstillError, match="3 training rows have no label"):
-        training_sentences(sets[0], None, tokenizer, 10)
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +177,7 @@ MASKED_PAIRS = [
 
 def write_pairs(folder: Path) -> SetReference:
     """Write a transfer set of pairs in two shards."""
-    shards = []
+    tables = {}
     for iteration in (0, 1):
         rows = [row for row in MASKED_PAIRS if row[2] == iteration]
         first, second, _, rules, rules_2 = (list(column) for column in zip(*rows, strict=True))
@@ -224,8 +197,8 @@ def write_pairs(folder: Path) -> SetReference:
         )
         if iteration:
             table = table.set_column(0, "key", pa.array([9], pa.uint64()))
-        shards.append(write_shard(folder / f"b000-i{iteration:03d}.arrow", table))
-    write_manifest(folder, Manifest("transfer", schema_of(table), shards))
+        tables[f"b000-i{iteration:03d}.arrow"] = table
+    write_set(folder, "transfer", tables)
     return SetReference.to(folder)
 
 
@@ -296,9 +269,7 @@ def test_another_tokenizer_is_another_set(tmp_path: Path, model: Path) -> None:
     assert len(digests) == 2
     keys = {EncodingPass.of(model, 9, reads=reads).key("of the input") for reads in ("pieces", "sentences", "sequence")}
     assert len(keys) == 3
-
-
-def test_a_damaged_vocabulary_is_named_with_the_remedy(tmp_path: Path) -> None:
+    # A damaged vocabulary is named with the remedy.
     (tmp_path / "tokenizer.json").write_text('{"version"')
     with pytest.raises(PotstillError, match=r"tokenizer.json: .* Delete the folder and run `dvc"):
         EncodingPass.of(tmp_path, 5)._words()

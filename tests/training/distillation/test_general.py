@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +20,17 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.students.student import Student, load_student, save_student
 from pipeline_lib.params import check_params
 from pipeline_lib.shards.engine.local import LocalEngine
-from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
-from pipeline_lib.training import loop as training
 from pipeline_lib.training.distillation.general import GeneralTraining, general_row
 from pipeline_lib.training.distillation.initialisation import start_from_encoder, start_of
 from pipeline_lib.training.search import Searched, TrainingRow, train_rows
+from tests.kit.kills import killed_and_resumed
+from tests.kit.shard_files import write_set
 from tests.params.variants import changed
 from tests.pipeline.corpus import sentences, write_encoder
 from tests.pipeline.workspace import small_params
 
 MakeRow = Callable[..., TrainingRow[GeneralTraining]]
 pytestmark = pytest.mark.usefixtures("store_home")
-TEXTS = {"train": 96, "validation": 16}
 TINY = {
     **{"architecture": "bert", "model": "minilm", "depth": 1, "width": 12, "heads": 2},
     **{"feedforward": 20, "pool": "last", "classifier": None, "dropout": 0.1, "max_words": 16},
@@ -47,12 +47,9 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     layout = Layout(tmp_path_factory.mktemp("data"))
     write_encoder(layout.model("minilm"))
     texts = [text for _, text in sentences()["train"]]
-    for split, count in TEXTS.items():
-        own = texts[:count] if split == "train" else texts[-count:]
+    for split, own in (("train", texts[:96]), ("validation", texts[-16:])):
         table = pa.table({"key": pa.array(string_keys(own)), "text": pa.array(own)})
-        folder = layout.wikipedia(split)
-        shards = [write_shard(folder / "s0.arrow", table)]
-        write_manifest(folder, Manifest("sentences", schema_of(table), shards))
+        write_set(layout.wikipedia(split), "sentences", {"s0.arrow": table})
     return layout
 
 
@@ -123,22 +120,11 @@ def test_a_kill_loses_nothing(make: MakeRow, tmp_path: Path, monkeypatch: pytest
     row = make()
     train(row)
     whole = sha256_folder(first_of(row).result.folder)
-    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another"))
-    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
-
-    def stop(step: int, *_: Any) -> None:
-        if step == 9:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(make(), stop)
-    steps: list[int] = []
-    train(make(), lambda step, *_: steps.append(step))
-    assert steps[0] in (9, 10) and steps[-1] == 24
+    killed_and_resumed(partial(train, row), 9, tmp_path / "another", monkeypatch)
     assert sha256_folder(first_of(make()).result.folder) == whole
 
 
-def test_what_decides_counts_and_names_do_not(make: MakeRow) -> None:
+def test_what_decides_counts_and_what_the_model_has_not_is_refused(make: MakeRow) -> None:
     key = first_of(make()).result.key
     weights = {"embeddings": 1.0, "hidden": 2.0, "attentions": 1.0}
     changes = ({"seed": 2}, {"wikipedia": 48}, {"objective": weights}, {"student": {"depth": 2}})
@@ -147,9 +133,7 @@ def test_what_decides_counts_and_names_do_not(make: MakeRow) -> None:
     assert len(others | {key}) == 5
     assert first_of(make(wikipedia=96)).result.key == key
     assert replace(first_of(make()), name="another").result.key == key
-
-
-def test_what_the_model_has_not_is_refused(make: MakeRow) -> None:
+    # What the model has not is refused.
     with pytest.raises(PotstillError, match=r"encoders\.general\.teacher_runs\.layers: 3, but"):
         make(teacher_runs={"layers": [3]})
     message = r"encoders\.general\.objective\.attentions: the student has 3 attention heads, its"

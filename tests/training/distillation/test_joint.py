@@ -24,16 +24,18 @@ from pipeline_lib.models.students.student import Student, load_student, predict_
 from pipeline_lib.params import Params, check_params, student_settings
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.engine.local import LocalEngine
-from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.training_records import JointRecord, SearchRecord, StudentRecord
 from pipeline_lib.shards.training_texts import unlabelled_folder
 from pipeline_lib.text.words import split_words
-from pipeline_lib.training import loop as training
+from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.distillation.encoded_sets import encode_sets
 from pipeline_lib.training.distillation.joint import JointTraining, joint_row, write_joint_vocabulary, write_students
 from pipeline_lib.training.distillation.plans import make_plan
 from pipeline_lib.training.distillation.students import StudentTraining, student_row, take_students
 from pipeline_lib.training.search import TrainingRow, train_rows
+from tests.kit.kills import killed_and_resumed
+from tests.kit.shard_files import write_set
 from tests.pipeline.corpus import sentences, write_encoder
 from tests.pipeline.workspace import small_params
 
@@ -52,9 +54,7 @@ def _columns(texts: list[str], side: str) -> dict[str, Any]:
 
 def _write(folder: Path, table: pa.Table, source: str | None = None) -> str:
     """Write a set of one shard, and return the shard's digest."""
-    shard = write_shard(folder / "b000-i000.arrow", table, source)
-    write_manifest(folder, Manifest("rows", schema_of(table), [shard]))
-    return shard.sha256
+    return write_set(folder, "rows", {"b000-i000.arrow": table}, [source]).manifest.shards[0].sha256
 
 
 def write_task(layout: Layout, task: str, pair: bool) -> None:
@@ -136,10 +136,21 @@ def first_of(row: TrainingRow[JointTraining]) -> JointTraining:
     return row.spec(row.seeds[0], row.rates[0])
 
 
-def test_every_task_learns_and_has_a_student_of_its_own(make: MakeRow, layout: Layout) -> None:
-    encode_sets([make()], LocalEngine(1))
-    found = train(make(), layout, ignore)
-    folder = layout.joint_students("mtl", 1)
+@pytest.fixture(scope="module")
+def ended(layout: Layout, tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    """Train jointly, once, in a copy; return where all lies."""
+    folder = tmp_path_factory.mktemp("ended")
+    shutil.copytree(layout.data, folder / "data")
+    own, params = Layout(folder / "data"), make_params({}, {})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("POTSTILL_HOME", str(folder / "home"))
+        write_joint_vocabulary(params, "mtl", own)
+        train(joint_row(params, "mtl", own, "cpu"), own, ignore)
+    return own
+
+
+def test_every_task_learns_and_has_a_student_of_its_own(ended: Layout) -> None:
+    folder = ended.joint_students("mtl", 1)
     reviews, warmth = (load_student(folder / task) for task in (SENTIMENT, WARMTH))
     assert not reviews.is_pair and warmth.is_pair
     labels = np.array([label for label, _ in DEV])
@@ -160,12 +171,16 @@ def test_every_task_learns_and_has_a_student_of_its_own(make: MakeRow, layout: L
     assert own["best_dev"] == record["best_dev_by_task"][WARMTH] and own["rows_of_task"] == 240
     assert [entry["dev"] for entry in own["history"]] == [entry["dev_by_task"][WARMTH] for entry in record["history"]]
     assert SENTIMENT not in (folder / WARMTH / "training.json").read_text()
-    assert list(found.trainings) == [1, 2]
-    assert sha256_folder(layout.joint_students("mtl", 2)) != sha256_folder(folder)
+    assert sha256_folder(ended.joint_students("mtl", 2)) != sha256_folder(folder)
+    # The encoder is one and the same, and so is the vocabulary.
+    one, other = (student.model.encoder.state_dict() for student in (reviews, warmth))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert warmth.model.hidden[0].in_features == 4 * reviews.model.hidden[0].in_features
+    assert len({(folder / task / "tokenizer.json").read_bytes() for task in (SENTIMENT, WARMTH)}) == 1
 
 
 def test_the_lowest_loss_of_devs_labels_can_select(make: MakeRow, layout: Layout) -> None:
-    row = make({"select": "loss", "epochs": 5, "learning_rates": [1.0e-1, 2.0e-2]})
+    row = make({"select": "loss", "epochs": 2, "learning_rates": [1.0e-1, 2.0e-2]})
     encode_sets([row], LocalEngine(1))
     searched = train(row, layout, ignore)
     folder = layout.joint_students("mtl", 1)
@@ -207,22 +222,12 @@ def test_a_row_counts_by_the_weight_of_its_answer(make: MakeRow, layout: Layout,
     assert ready.loss(model, batch).item() == pytest.approx(wanted.item(), rel=1e-5)
 
 
-def test_the_encoder_is_one_and_the_same(make: MakeRow, layout: Layout) -> None:
-    train(make({"epochs": 1}), layout, ignore)
-    students = [load_student(layout.joint_student("mtl", 1, t)).model for t in (SENTIMENT, WARMTH)]
-    one, other = (student.encoder.state_dict() for student in students)
-    assert all(torch.equal(one[name], other[name]) for name in one)
-    assert students[1].hidden[0].in_features == 4 * students[0].hidden[0].in_features
-    vocabularies = [layout.joint_student("mtl", 1, t) / "tokenizer.json" for t in make().spec(1, 0.01).parts]
-    assert len({path.read_bytes() for path in vocabularies}) == 1
-
-
 def test_what_is_handed_out_predicts_as_the_joint_network(make: MakeRow, tmp_path: Path) -> None:
     run = first_of(make()).prepare()
     devs = [encoding.read(content) for encoding, content in first_of(make()).sets[1::2]]
     cpu = torch.device("cpu")
     together = [predict_sentences(student, dev, cpu) for student, dev in zip(run.model.students, devs, strict=True)]
-    record = run.finish(tmp_path, training.Progress())
+    record = run.finish(tmp_path, Progress())
     mean, deviation = (record["by_task"][1]["label_scale"][name] for name in ("mean", "deviation"))
     together[1] = together[1] * deviation + mean
     for number, texts in enumerate((DEV_TEXTS, DEV_PAIRS)):
@@ -250,13 +255,7 @@ def test_a_batch_trains_the_shared_part_and_its_own_head_alone() -> None:
     assert not any(part.training for s in model.students for part in s.modules())
 
 
-def test_words_are_those_of_all_tasks(make: MakeRow, layout: Layout, tmp_path: Path) -> None:
-    both, alone = make_params({}, {}), make_params({}, {"tasks": {SENTIMENT: "original"}})
-    counts = [write_joint_vocabulary(params, "mtl", layout) for params in (both, alone)]
-    assert counts[0] > counts[1] > 2
-
-
-def test_unlabelled_texts_bring_their_words(layout: Layout, tmp_path: Path) -> None:
+def test_words_are_those_of_all_tasks_with_their_unlabelled_texts(layout: Layout, tmp_path: Path) -> None:
     params, own = make_params({}, {}), Layout(tmp_path / "data")
     shutil.copytree(layout.data, own.data)
     before = write_joint_vocabulary(params, "mtl", own)
@@ -264,6 +263,7 @@ def test_unlabelled_texts_bring_their_words(layout: Layout, tmp_path: Path) -> N
     columns = {"key": pa.array(string_keys(texts)), "label": pa.nulls(1, pa.int32())}
     _write(unlabelled_folder(train), pa.table(columns | _columns(texts, "")))
     assert write_joint_vocabulary(params, "mtl", own) == before + 2
+    assert 2 < write_joint_vocabulary(make_params({}, {"tasks": {WARMTH: "original"}}), "mtl", own) < before + 2
 
 
 def test_a_finished_training_is_found_by_content(
@@ -287,35 +287,11 @@ def test_a_finished_training_is_found_by_content(
 
 
 def test_a_kill_loses_nothing(make: MakeRow, layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = {"epochs": 2, "evaluate_every": 10}
-    train(make(own), layout, ignore)
+    row = make({"epochs": 1, "evaluate_every": 10})
+    train(row, layout, ignore)
     whole = sha256_folder(layout.joint_students("mtl", 1))
-    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another"))
-    monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
-
-    def stop(step: int, *_: Any) -> None:
-        if step == 33:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(make(own), layout, stop)
-    steps: list[int] = []
-    train(make(own), layout, lambda step, *_: steps.append(step))
-    assert steps[0] in (33, 34)
+    killed_and_resumed(partial(train, row, layout), 13, tmp_path / "another", monkeypatch)
     assert sha256_folder(layout.joint_students("mtl", 1)) == whole
-
-
-@pytest.fixture(scope="module")
-def ended(layout: Layout, tmp_path_factory: pytest.TempPathFactory) -> Layout:
-    """Train jointly, once, in a copy; return where all lies."""
-    folder = tmp_path_factory.mktemp("ended")
-    shutil.copytree(layout.data, folder / "data")
-    own, params = Layout(folder / "data"), make_params({}, {})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("POTSTILL_HOME", str(folder / "home"))
-        write_joint_vocabulary(params, "mtl", own)
-        train(joint_row(params, "mtl", own, "cpu"), own, ignore)
-    return own
 
 
 @pytest.fixture
@@ -346,9 +322,9 @@ def test_tuning_starts_where_the_joint_training_ended(
     assert np.ptp(start[:, 0]) > 0.3
 
 
-@pytest.mark.parametrize("threshold", [None, "likelihood", "dev"])
+@pytest.mark.parametrize("threshold", ["likelihood", "dev"])
 def test_a_student_is_selected_by_its_loss_with_what_moves_its_decision(
-    ended: Layout, tmp_path: Path, threshold: str | None
+    ended: Layout, tmp_path: Path, threshold: str
 ) -> None:
     optimiser = {"epochs": 4, "learning_rates": [5.0e-2, 1.0e-3], "select": "loss"}
     plan = make_plan(make_params(optimiser, {}), SENTIMENT, "tuned", ended)

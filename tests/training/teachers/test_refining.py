@@ -1,7 +1,8 @@
 """Teachers of one task, and refined ones: several tasks on one encoder, a teacher for each."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,38 +20,31 @@ from pipeline_lib.models.teacher import Teacher, digest_model, load_teacher
 from pipeline_lib.params import FineTuning, Refining, Task
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.references import SetReference
-from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 from pipeline_lib.shards.training_records import TasksRecord, TunedTeacherRecord
 from pipeline_lib.text.batches import LengthSorted
-from pipeline_lib.training import loop
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.runs import train_or_find
 from pipeline_lib.training.search import TrainingRow, train_rows
 from pipeline_lib.training.teachers.finetuning import Data, TeacherTask, TeacherTraining
 from pipeline_lib.training.teachers.refining import ENCODER, HEAD, RefinedTraining, SharedClassifiers, with_answers
-from tests.made_up import made_up_task
+from tests.kit import shard_files
+from tests.kit.kills import killed_and_resumed
+from tests.kit.made_up import made_up_task
 from tests.pipeline.corpus import sentences, write_encoder
 
 pytestmark = pytest.mark.usefixtures("store_home")
 CPU = torch.device("cpu")
 TASKS = ("moods", "warmth")
 SETTINGS = {
-    "kind": "refined",
-    "learning_rates": [3e-3],
-    "epochs": 6,
-    "batch_size": 16,
-    "freeze_embeddings": False,
-    "precision": "float32",
-    "seed": 1,
-    "ranking": {},
+    **{"kind": "refined", "learning_rates": [3e-3], "epochs": 6, "batch_size": 16, "seed": 1},
+    **{"freeze_embeddings": False, "precision": "float32", "ranking": {}},
 }
 
 
 def write_set(folder: Path, columns: dict[str, pa.Array]) -> SetReference:
     """Write a prepared split of one shard."""
     table = pa.table({"key": pa.array(range(len(columns["label"])), pa.uint64()), **columns})
-    shards = [write_shard(folder / "s0.arrow", table)]
-    write_manifest(folder, Manifest("prepared", schema_of(table), shards))
+    shard_files.write_set(folder, "prepared", {"s0.arrow": table})
     return SetReference.to(folder)
 
 
@@ -114,10 +108,10 @@ def make(data: Path, names: Sequence[str] = TASKS, rate: float = 3e-3, **changes
     return RefinedTraining(data / "base", ranked, params, 32, rate, "cpu", "float32")
 
 
-def train(training: RefinedTraining, folder: Path) -> TasksRecord:
+def train(training: RefinedTraining, folder: Path, on_step: Callable[..., None] = lambda *_: None) -> TasksRecord:
     """Train or find; write the tasks' teachers below ``folder``, and return the record."""
     row = TrainingRow("refined", [training.rate], [training.seed], lambda _, __: training)
-    found = train_rows([row], LocalEngine(1))["refined"]
+    found = train_rows([row], LocalEngine(1), lambda _, message: on_step(*message))["refined"]
     [(training, record)] = found.trainings.values()
     training.write({task: folder / task for task in training.tasks}, record)
     return record
@@ -146,10 +140,18 @@ def test_each_task_gets_a_teacher_that_has_learnt(data: Path, tmp_path: Path) ->
     assert best["moods"] > 0.9 and best["warmth"] > 0.8
     assert record.best_dev == pytest.approx(np.average([*best.values()], weights=rows), abs=1e-6)
     assert record.best_dev == pytest.approx(max(np.average(curves, axis=0, weights=rows)))
+    # What the tasks share is stored once.
+    moods, warmth = (tmp_path / task for task in TASKS)
+    assert (moods / ENCODER).stat().st_ino == (warmth / ENCODER).stat().st_ino
+    assert (moods / HEAD).stat().st_ino != (warmth / HEAD).stat().st_ino
+    assert (moods / HEAD).stat().st_size < (moods / ENCODER).stat().st_size / 50
+    assert digest_model(moods) != digest_model(warmth) and training.result.is_whole()
+    (training.result.folder / "1" / HEAD).unlink()
+    assert not training.result.is_whole()
 
 
 def test_the_lowest_loss_of_devs_labels_can_select(data: Path, tmp_path: Path) -> None:
-    training = make(data, select="loss")
+    training = make(data, select="loss", epochs=2)
     record = train(training, tmp_path)
     losses, rows = [], []
     for task in TASKS:
@@ -167,19 +169,6 @@ def test_the_lowest_loss_of_devs_labels_can_select(data: Path, tmp_path: Path) -
         assert teacher.best_dev_mean == record.best_dev
     assert record.best_dev_loss == pytest.approx(np.average(losses, weights=rows), rel=1e-3)
     assert record.best_dev_loss == min(one.dev_loss for one in record.history)
-
-
-def test_what_the_tasks_share_is_stored_once(data: Path, tmp_path: Path) -> None:
-    training = make(data, epochs=1)
-    train(training, tmp_path)
-    moods, warmth = (tmp_path / task for task in TASKS)
-    assert (moods / ENCODER).stat().st_ino == (warmth / ENCODER).stat().st_ino
-    assert (moods / HEAD).stat().st_ino != (warmth / HEAD).stat().st_ino
-    assert (moods / HEAD).stat().st_size < (moods / ENCODER).stat().st_size / 50
-    assert digest_model(moods) != digest_model(warmth)
-    assert training.result.is_whole()
-    (training.result.folder / "1" / HEAD).unlink()
-    assert not training.result.is_whole()
 
 
 def test_saved_teachers_answer_as_the_joint_model(data: Path, tmp_path: Path) -> None:
@@ -214,35 +203,29 @@ def test_one_encoder_is_trained_by_all_tasks(data: Path) -> None:
         assert all(grad.abs().sum() > 0 for grad in encoder)
 
 
-def test_frozen_embeddings(data: Path) -> None:
+def test_modes_and_frozen_embeddings(data: Path) -> None:
     model = make(data, freeze_embeddings=True).prepare().model
     fixed = [name for name, p in model.named_parameters() if not p.requires_grad]
     assert fixed == ["encoder.embeddings.word_embeddings.weight"]
-
-
-def test_mode_reaches_the_classifiers(data: Path) -> None:
+    # Mode reaches the classifiers.
     model = make(data).prepare().model
     for mode in (True, False):
         model.train(mode)
         parts = [part for own in model.classifiers for part in own.modules()]
         assert {part.training for part in parts} == {mode}
-
-
-def test_found_by_content(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    training = make(data, epochs=1)
-    record = train(training, tmp_path / "a")
-    monkeypatch.setattr(RefinedTraining, "prepare", None)
-    # Tasks of other names, but of the same content.
-    renamed = {f"other_{name}": own for name, own in training.tasks.items()}
-    again = replace(training, tasks=renamed)
-    assert train(again, tmp_path / "b") == record
-    for task in TASKS:
-        assert digest_model(tmp_path / "a" / task) == digest_model(tmp_path / "b" / f"other_{task}")
+    # An encoder that cannot be shared.
+    with pytest.raises(PotstillError, match="BertModel: no encoder that several tasks could"):
+        SharedClassifiers([BertModel.from_pretrained(data / "base")])
 
 
 def test_what_determines_it(data: Path) -> None:
-    same = [make(data).result.key, make(data).result.key]
+    training = make(data)
+    # Tasks of other names, but of the same content, are found.
+    renamed = replace(training, tasks={f"other_{name}": own for name, own in training.tasks.items()})
+    same = [training.result.key, make(data).result.key, renamed.result.key]
     assert len(set(same)) == 1
+    orders = [make(data, **own).prepare().batches.epoch(0) for own in ({}, {"seed": 2})]
+    assert len({str([rows.tolist() for rows in order]) for order in orders}) == 2
     others = [
         make(data, seed=2),
         make(data, select="loss"),
@@ -258,62 +241,35 @@ def test_what_determines_it(data: Path) -> None:
     assert len({*same, *(other.result.key for other in others)}) == 1 + len(others)
 
 
-def test_another_seed_gives_another_teacher(data: Path, tmp_path: Path) -> None:
-    for folder, changes in (("a", {}), ("b", {"seed": 2})):
-        train(make(data, epochs=1, **changes), tmp_path / folder)
-    digests = {digest_model(tmp_path / folder / "moods") for folder in "ab"}
-    assert len(digests) == 2
-
-
 def test_killed_it_resumes_to_the_same_bytes(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = train(make(data, epochs=2), tmp_path / "whole")
-    monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "another home"))
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
-    step, taken = loop._step, []
-
-    def dying(*arguments: Any) -> torch.Tensor:
-        if len(taken) == 30:
-            raise KeyboardInterrupt
-        taken.append(1)
-        return step(*arguments)
-
-    monkeypatch.setattr(loop, "_step", dying)
-    with pytest.raises(KeyboardInterrupt):
-        train(make(data, epochs=2), tmp_path / "killed")
-    monkeypatch.setattr(loop, "_step", step)
-    assert train(make(data, epochs=2), tmp_path / "killed").history == whole.history
+    training = make(data, epochs=1)
+    whole = train(training, tmp_path / "whole")
+    killed_and_resumed(partial(train, training, tmp_path / "killed"), 12, tmp_path / "another", monkeypatch)
+    assert train(training, tmp_path / "killed").history == whole.history
     for task in TASKS:
         assert digest_model(tmp_path / "whole" / task) == digest_model(tmp_path / "killed" / task)
 
 
-def test_an_encoder_that_cannot_be_shared(data: Path) -> None:
-    with pytest.raises(PotstillError, match="BertModel: no encoder that several tasks could"):
-        SharedClassifiers([BertModel.from_pretrained(data / "base")])
-
-
 def test_ranked_answers_are_learnt_as_classes(data: Path, tmp_path: Path) -> None:
-    training = make(data, ["answers", "moods"], ranking={"answers": "yes"}, epochs=8)
+    training = make(data, ["answers"], ranking={"answers": "yes"}, epochs=8)
     batch = training.prepare().batches.parts["answers"]
     assert {batch.collate(rows)["candidates"] for rows in batch.epoch(0)} == {2}
     record = train(training, tmp_path)
     dev = Data.read(data / "answers" / "dev")
     outputs = load_teacher(tmp_path / "answers", "cpu", "float32").predict(dev.texts, 32, 4096)
     assert score("accuracy", dev.labels, outputs) > 0.8
-    assert [own["metric"] for own in record.by_task] == ["accuracy", "accuracy"]
+    assert [own["metric"] for own in record.by_task] == ["accuracy"]
 
 
-@pytest.mark.parametrize(
-    ("ranking", "message"),
-    [
+def test_what_cannot_be_ranked(data: Path) -> None:
+    for ranking, message in (
         ({"films": "yes"}, r"ranking\.films: no such task; there are moods, warmth, answers"),
         ({"moods": "yes"}, r"ranking\.moods: only a task of pairs"),
         ({"warmth": "label"}, r"ranking\.warmth: only a task of pairs"),
         ({"answers": "right"}, r"ranking\.answers: no label 'right'; there are no, yes"),
-    ],
-)
-def test_what_cannot_be_ranked(data: Path, ranking: dict[str, str], message: str) -> None:
-    with pytest.raises(PotstillError, match=message):
-        make(data, [*TASKS, "answers"], ranking=ranking)
+    ):
+        with pytest.raises(PotstillError, match=message):
+            make(data, [*TASKS, "answers"], ranking=ranking)
 
 
 def single(data: Path, task: str, **changes: Any) -> TeacherTraining:
@@ -324,23 +280,20 @@ def single(data: Path, task: str, **changes: Any) -> TeacherTraining:
     return TeacherTraining(data / "base", refined.tasks, tuning, 32, 3e-3, "cpu", "float32")
 
 
-@pytest.mark.parametrize(("task", "epochs"), [("moods", 6), ("warmth", 20)])
-def test_a_teacher_of_one_task_is_a_model_like_any_other(data: Path, tmp_path: Path, task: str, epochs: int) -> None:
-    training = single(data, task, epochs=epochs)
-    row = TrainingRow(task, [3e-3], [1], lambda *_: training)
-    [(_, record)] = train_rows([row], LocalEngine(1))[task].trainings.values()
+def test_a_teacher_of_one_task_is_a_model_like_any_other(data: Path, tmp_path: Path) -> None:
+    training = single(data, "warmth", epochs=20)
+    record = train_or_find(training, lambda _: None)
     training.result.link_into(tmp_path)
     assert isinstance(record, TunedTeacherRecord) and record.best_dev > 0.7
     assert record.training_agreement > 0.8 and record.max_length == 32
     assert (tmp_path / "model.safetensors").exists()
-    dev = Data.read(data / task / "dev")
+    dev = Data.read(data / "warmth" / "dev")
     outputs = load_teacher(tmp_path, "cpu", "float32").predict(dev.texts, 32, 4096)
-    if task == "warmth":
-        # In the labels' unit: a constant guess errs by a deviation of 11.
-        assert np.abs(outputs[:, 0] - dev.labels).mean() < 6
+    # In the labels' unit: a constant guess errs by a deviation of 11.
+    assert np.abs(outputs[:, 0] - dev.labels).mean() < 6
 
 
-def test_the_lowest_loss_can_select_a_teacher_of_one_task(data: Path, tmp_path: Path) -> None:
+def test_teachers_of_one_task_select_by_loss(data: Path, tmp_path: Path) -> None:
     training = single(data, "moods", epochs=3, select="loss")
     record = train_or_find(training, lambda _: None)
     dev = Data.read(data / "moods" / "dev")
@@ -349,17 +302,8 @@ def test_the_lowest_loss_can_select_a_teacher_of_one_task(data: Path, tmp_path: 
     assert record.best_dev_loss == pytest.approx(expected, rel=1e-4)
     assert record.best_dev_loss == min(one.dev_loss for one in record.history)
     assert record.selection == "evaluation whose loss is lowest on dev"
-
-
-def test_batches_of_one_task_are_not_mixed(data: Path) -> None:
+    # Batches of one task are not mixed.
     run = single(data, "moods", freeze_embeddings=True).prepare()
     assert type(run.batches) is LengthSorted
     fixed = [name for name, p in run.model.named_parameters() if not p.requires_grad]
     assert fixed == ["bert.embeddings.word_embeddings.weight"]
-
-
-def test_how_tasks_are_mixed_is_in_the_key_of_a_refined_teacher_only(data: Path) -> None:
-    plain, refined = single(data, "moods"), make(data, ["moods"])
-    assert refined.made_from == [*plain.made_from, "all"]
-    assert plain.result.key != refined.result.key != make(data, ["warmth"]).result.key
-    assert plain.result.key == single(data, "moods").result.key

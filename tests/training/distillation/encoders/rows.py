@@ -9,11 +9,11 @@ import pyarrow as pa
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.params import check_params
 from pipeline_lib.shards.engine.local import LocalEngine
-from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 from pipeline_lib.shards.training_records import VectorEncoderRecord
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training.distillation.encoders import EncoderTraining
 from pipeline_lib.training.search import TrainingRow, train_rows
+from tests.kit.shard_files import write_set
 from tests.params.variants import changed
 from tests.pipeline.corpus import sentences
 from tests.pipeline.workspace import small_params
@@ -55,10 +55,7 @@ def write_texts(folder: Path, texts: list[str], words: bool = False) -> None:
         columns["words"] = pa.array([split_words(text)[0] for text in texts])
     table = pa.table(columns)
     half = len(texts) // 2
-    shards = [
-        write_shard(folder / f"s{n}.arrow", part) for n, part in enumerate((table.slice(0, half), table.slice(half)))
-    ]
-    write_manifest(folder, Manifest("sentences", schema_of(table), shards))
+    write_set(folder, "sentences", {"s0.arrow": table.slice(0, half), "s1.arrow": table.slice(half)})
 
 
 def make_params(optimiser: dict[str, Any], changes: dict[str, Any], student: dict[str, Any] | None) -> Any:

@@ -1,8 +1,8 @@
 """What an encoder is trained on: Wikipedia, tasks, masked words, and sentences without a vector."""
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +22,12 @@ from pipeline_lib.params import SentenceVectorFiles
 from pipeline_lib.shards.columns import MASKED
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
-from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.shard_sets import ShardSet, write_shard
 from pipeline_lib.shards.training_texts import unlabelled_folder
 from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.training.distillation.corpus import Corpus
 from pipeline_lib.training.distillation.encoders import EncoderTraining, check_vectors, encoder_row
+from tests.kit.shard_files import write_set
 from tests.pipeline.corpus import write_encoder
 
 from .rows import HELD_BACK, TASK, TRAIN, MakeRow, first_of, ignore, key_of, train_one, write_texts
@@ -45,12 +46,10 @@ def test_masked_words_are_read_in_each_tokenizers_way(tmp_path: Path) -> None:
             "rules": pa.array([[0, MASKED, 0]], pa.list_(pa.uint8())),
         }
     )
-    given = write_shard(tmp_path / "rows" / "s.arrow", rows)
-    write_manifest(tmp_path / "rows", Manifest("sentences", schema_of(rows), [given]))
+    inputs = write_set(tmp_path / "rows", "sentences", {"s.arrow": rows})
     vectors = pa.table({"vector": pa.array([[1.0]], pa.list_(pa.float32(), 1))})
-    answer = replace(write_shard(tmp_path / "vectors" / "s.arrow", vectors), source=given.sha256)
-    write_manifest(tmp_path / "vectors", Manifest("vectors", schema_of(vectors), [answer]))
-    corpus = Corpus([(*map(ShardSet.open, (tmp_path / "rows", tmp_path / "vectors")), None)])
+    answers = write_set(tmp_path / "vectors", "vectors", {"s.arrow": vectors}, [inputs.manifest.shards[0].sha256])
+    corpus = Corpus([(inputs, answers, None)])
     words = build_tokenizer(["a", "plot"], True)
     for tokenizer, sign in ((pieces, "<mask>"), (words, "[MASK]")):
         found = corpus.read(tokenizer, 9).ids
@@ -58,7 +57,7 @@ def test_masked_words_are_read_in_each_tokenizers_way(tmp_path: Path) -> None:
         assert found.tolist().count(number) == 1 and number is not None
 
 
-def test_wikipedia_and_tasks_make_corpus_and_vocabulary(run: MakeRow) -> None:
+def test_corpus_and_vocabulary(run: MakeRow, data: Path, tmp_path: Path) -> None:
     few, all_ = run(wikipedia=100, min_count=3), run(min_count=3, tasks={TASK: None})
     joined = run(min_count=3, tasks={TASK: "original"})
     lengths = [
@@ -69,9 +68,7 @@ def test_wikipedia_and_tasks_make_corpus_and_vocabulary(run: MakeRow) -> None:
     counted = sum("clever" in text for text in TRAIN[:100])
     assert ("clever" in first_of(few).words()) == (counted >= 3)
     assert len({key_of(few), key_of(all_), key_of(joined)}) == 3
-
-
-def test_unlabelled_texts_bring_their_words(run: MakeRow, data: Path, tmp_path: Path) -> None:
+    # Unlabelled texts bring their words.
     layout = Layout(shutil.copytree(data, tmp_path / "data"))
     row = encoder_row(first_of(run(tasks={TASK: None})).params, "sra", layout, "cpu")
     words, key = set(first_of(row).words()), key_of(row)
@@ -82,6 +79,14 @@ def test_unlabelled_texts_bring_their_words(run: MakeRow, data: Path, tmp_path: 
     assert key_of(row) != key
 
 
+def gather_vectors(folder: Path, texts: list[str], vectors: list[Any], storage: str) -> None:
+    """Gather vectors that a file has into ``given`` below a folder."""
+    write_shard(folder / "vectors.arrow", pa.table({"text": texts, "embedding": vectors}))
+    settings = {"files": ["-"], "format": None, "mask": "[MASK]", "provenance": {}, "storage": storage}
+    files = Vectors(SentenceVectorFiles.model_validate(settings))
+    gather([folder / "vectors.arrow"], files, folder / "given")
+
+
 @pytest.mark.parametrize("storage", ["float16", "int8"])
 def test_sentences_without_a_vector_are_left_out(run: MakeRow, data: Path, tmp_path: Path, storage: str) -> None:
     own = run({"epochs": 1}, centre=True, wikipedia=90, tasks={TASK: "original"})
@@ -89,11 +94,7 @@ def test_sentences_without_a_vector_are_left_out(run: MakeRow, data: Path, tmp_p
     texts, known = [*TRAIN, *HELD_BACK, "More of it."], first_of(own)
     whole = VectorPass.of(known.params, data / "raw/models/minilm").teacher().predict(texts, 32, 512)
     rows = [n for n, text in enumerate(texts) if text not in (*TRAIN[:5], TRAIN[95], HELD_BACK[7])]
-    given = pa.table({"text": [texts[n] for n in rows], "embedding": [whole[n] for n in rows]})
-    write_shard(tmp_path / "vectors.arrow", given)
-    said = {"files": ["-"], "format": None, "mask": "[MASK]", "provenance": {}, "storage": storage}
-    own_files = Vectors(SentenceVectorFiles.model_validate(said))
-    gather([tmp_path / "vectors.arrow"], own_files, tmp_path / "given")
+    gather_vectors(tmp_path, [texts[n] for n in rows], [whole[n] for n in rows], storage)
     layout = Layout(tmp_path / "data")
     for name in ("raw/vectors", "raw/models", "wikipedia", "tasks", "transfer"):
         (layout.data / name).parent.mkdir(parents=True, exist_ok=True)
@@ -125,11 +126,7 @@ def _tokenizer(training: EncoderTraining) -> Tokenizer:
 
 def test_an_encoder_without_any_vector_is_refused(run: MakeRow, data: Path, tmp_path: Path) -> None:
     own = run()
-    given = pa.table({"text": [f"another {n}" for n in range(9)], "embedding": [[1.0, 2.0]] * 9})
-    write_shard(tmp_path / "vectors.arrow", given)
-    said = {"files": ["-"], "format": None, "mask": "[MASK]", "provenance": {}}
-    settings = SentenceVectorFiles.model_validate(said | {"storage": "float32"})
-    gather([tmp_path / "vectors.arrow"], Vectors(settings), tmp_path / "given")
+    gather_vectors(tmp_path, [f"another {n}" for n in range(9)], [[1.0, 2.0]] * 9, "float32")
     found = VectorLookup.of(tmp_path / "given", "float32")
     inputs = ShardSet.open(data / "wikipedia/train")
     run_pass(found, inputs, data / "vectors/wikipedia/train", LocalEngine(1))

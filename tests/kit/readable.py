@@ -19,7 +19,7 @@ from pipeline_lib.models.students.student import save_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import student_settings
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
-from tests.pretrained import write_model
+from tests.kit.pretrained import write_model
 
 WORTH = {"triumph": 3.0, "quiet": 0.15, "dull": -3.0, "hours": -3.3}
 WORDS = [*WORTH, "a", "two", "i", "will", "not", "get", "back"]

@@ -26,6 +26,11 @@ PIECES = {
     **{"dropout": 0.0, "max_words": 8},
 }
 """Settings of a student that reads such an encoder's word pieces."""
+DSE = {
+    **{"architecture": "dse", "model": "minilm", "layers": None, "last": 2, "classifier": 6},
+    **{"dropout": None, "frozen": False, "max_words": 14},
+}
+"""Settings of a student that reads each sentence apart, with such an encoder's last layers."""
 
 
 def write_model(folder: Path, family: str, auto_class: str = "AutoModel") -> Path:

@@ -68,7 +68,7 @@ def _no_such_recipe(params: Any) -> None:
     [
         (_typo, [UNKNOWN, "(did you mean `n_iter`?)"]),
         (_wrong_type, ["params.yaml: seeds: Input should be a valid list (found 'one')"]),
-        (_no_such_recipe, ["params.yaml: methods.bilstm_kd.data: no 'fuller'; there are original, full"]),
+        (_no_such_recipe, ["params.yaml: methods.bilstm_kd.data: no transfer set 'fuller'; there are original, full"]),
     ],
     ids=["key", "type", "reference"],
 )

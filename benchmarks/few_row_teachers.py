@@ -7,8 +7,7 @@ twice: with the epoch that is best on dev, and with the last.
     distill profile use benchmarks/few_row_teachers.yaml distill run fetch_models fetch_data python
     benchmarks/few_row_teachers.py
 
-A training is kept in ``data/few_row_teachers`` and is not run again.  It writes
-results/few_row_teachers.json.
+A training is kept in ``data/few_row_teachers`` and is not run again.  It writes results/few_row_teachers.json.
 """
 
 import tempfile

@@ -2,10 +2,9 @@
 
     python benchmarks/storage.py --encoder sra --task sst2 --row bilstm_sra
 
-Run it in a workspace where `dvc repro` has finished `pretrain`, and `train` of the task.  The
-vectors of the encoder's corpus are computed in each format and an encoder is trained on each; all
-are evaluated against the float32 vectors of held-out sentences, and on dev with the row that starts
-from the encoder.  It writes results/storage.json.
+Run it in a workspace where `dvc repro` has finished `pretrain`, and `train` of the task.  The vectors of the
+encoder's corpus are computed in each format and an encoder is trained on each; all are evaluated against the float32
+vectors of held-out sentences, and on dev with the row that starts from the encoder.  It writes results/storage.json.
 """
 
 import tempfile

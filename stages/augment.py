@@ -2,9 +2,8 @@
 
     python -m pipeline_lib.stages.augment --task movies
 
-Reads data/tasks/<task>/train, with the unlabelled texts in it.
-Writes data/lexicons/<task>/lexicon.arrow, how often each word occurs as each part of speech;
-data/transfer/<task>/<recipe>: a shard per block and iteration; and
+Reads data/tasks/<task>/train, with the unlabelled texts in it. Writes data/lexicons/<task>/lexicon.arrow, how often
+each word occurs as each part of speech; data/transfer/<task>/<recipe>: a shard per block and iteration; and
 data/digests/encoders/<task>.json, on which the stages of encoders depend: the sets that they read.
 """
 

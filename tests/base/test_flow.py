@@ -49,7 +49,7 @@ def test_stages_stand_behind_those_that_they_wait_for(tmp_path: Path) -> None:
     pipeline = Path(__file__).parents[2] / "dvc.yaml"
     stages = read_flow(pipeline, Layout(Path("nowhere")))["stages"]
     after = {stage["name"]: stage["after"] for stage in stages}
-    assert after["augment"] == ["fetch_models", "prepare"] and after["evaluate"] == ["train"]
+    assert after["augment"] == ["prepare"] and after["evaluate"] == ["train"]
     assert after["measure_speed"] == ["evaluate"] and "measure_speed" in after["report"]
 
 

@@ -139,8 +139,7 @@ def _rows(batch: RowBatch, task: Task, label: str | list[str] | None) -> Iterato
 
 def _reason_to_drop(example: Example, raw: Raw, where: str, split: str, task: Task, labels: Meaning) -> str | None:
     if not all(example.texts):
-        # Dropping a row of dev or test would change what is scored.  Only
-        # users' own files are theirs to correct.
+        # Dropping a row of dev or test would change what is scored.  Only users' own files are theirs to correct.
         if not split.startswith(("dev", "test")):
             return "empty_text"
         if isinstance(task.source, OwnFiles):

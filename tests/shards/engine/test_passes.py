@@ -64,11 +64,11 @@ def test_finished_once(texts: ShardSet, tmp_path: Path) -> None:
     assert report.computed == 4
     # A stream has its answers in order with their notes.
     pieces = [Piece(shard.sha256, texts.path(shard), number) for number, shard in enumerate(texts.manifest.shards)]
-    answers = list(stream_pieces(LengthPass(), iter(pieces), LocalEngine(2)))
+    answers = list(stream_pieces(LengthPass(times=3), iter(pieces), LocalEngine(2)))
     assert [answer.piece.note for answer in answers] == [0, 1, 2, 3]
     assert all(answer.piece.content is None and not answer.reused for answer in answers)
     assert [answer.rows for answer in answers] == [2, 1, 0, 3]
-    again = list(stream_pieces(LengthPass(), iter(pieces), LocalEngine(1)))
+    again = list(stream_pieces(LengthPass(times=3), iter(pieces), LocalEngine(1)))
     assert all(answer.reused for answer in again)
 
 

@@ -12,15 +12,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "pipeline_lib"
 MOST = {
-    "lines of code of pipeline_lib": 30_470,
-    "lines of pipeline_lib": 52_190,
-    "lines of tests": 40_480,
+    "lines of code of pipeline_lib": 25_600,
+    "lines of pipeline_lib": 44_480,
+    "lines of tests": 34_100,
     "parameters": 259,
     "leaves of the default": 119,
     "top-level commands": 15,
     "files that tell kinds of tasks apart": 5,
-    "words of docs and README": 17_000,
-    "words of benchmarks' pages": 11_300,
+    "words of docs and README": 16_950,
+    "words of benchmarks' pages": 11_450,
     "lines of README": 116,
 }
 KIND = re.compile(

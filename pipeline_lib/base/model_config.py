@@ -71,7 +71,7 @@ def output_names(config: dict[str, Any], origin: Path | str) -> list[str]:
     if sorted(names) != sorted(numbers):
         raise PotstillError(
             f"{origin}: id2label in config.json has the keys {', '.join(names)}, not the numbers "
-            f"from 0 to {len(names) - 1}. Correct it, or take it out to have them by number."
+            f"from 0 to {len(names) - 1}. Correct it, or remove it to have them by number."
         )
     return [str(names[number]) for number in numbers]
 

@@ -84,7 +84,7 @@ def _checked(content: Content, names: list[str]) -> list[str]:
         if name not in marks:
             raise PotstillError(
                 f"{content.paths[0]}: column {name!r} holds other values than 0 and 1, or true and false, so it is no "
-                "label of several. Take it out of --label."
+                "label of several. Remove it from --label."
             )
     return names
 

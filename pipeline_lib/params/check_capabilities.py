@@ -145,7 +145,7 @@ def _check_decisions(params: Params) -> None:
             if method.temperature is not None and not kind.has_probabilities:
                 raise ValueError(
                     f"methods.{name}.temperature: {task} is a regression, which has no "
-                    "probabilities. Take it out, or restrict the row by its `tasks`"
+                    "probabilities. Remove it, or restrict the row by its `tasks`"
                 )
             for key in ("threshold", "temperature"):
                 if getattr(method, key) is not None and settings.label_of("dev") is None:
@@ -156,7 +156,7 @@ def _check_decisions(params: Params) -> None:
             if method.threshold == "likelihood" and method.threshold not in kind.thresholds:
                 raise ValueError(
                     f"methods.{name}.threshold: likelihood is for classes, and {task} is a "
-                    f"{settings.kind}. Take it out, or restrict the row by its `tasks`"
+                    f"{settings.kind}. Remove it, or restrict the row by its `tasks`"
                 )
             two = len(settings.label_names) == 2 or not kind.one_of
             if method.threshold == "dev" and not (two and method.threshold in kind.thresholds):

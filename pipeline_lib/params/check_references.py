@@ -65,7 +65,7 @@ def _check_transfer_sets(params: Params) -> None:
         if "wikipedia" in kinds and params.wikipedia is None:
             raise ValueError(
                 f"tasks.{name}.pool.sources: {kinds.index('wikipedia')} are Wikipedia's sentences, "
-                "and `wikipedia` is null. Take it out, or name a source there"
+                "and `wikipedia` is null. Remove it, or name a source there"
             )
 
 

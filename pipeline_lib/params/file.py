@@ -100,7 +100,7 @@ def _explain(fault: Any) -> str:
     if fault["type"] == "extra_forbidden":
         if instead := instead_of(key):
             return f"{key}: this key is gone. Remove it: {instead}."
-        return f"{key}: unknown key. Take it out or correct it{_nearest(str(path[-1]))}."
+        return f"{key}: unknown key. Remove or correct it{_nearest(str(path[-1]))}."
     if fault["type"] == "union_tag_not_found":
         key = f"{key}.{fault['ctx']['discriminator'].strip(chr(39))}"
         return f"{key}: missing. Add it; there are no defaults (docs/parameters.md)."

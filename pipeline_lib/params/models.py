@@ -213,7 +213,7 @@ class Teacher(Section):
                 "`max_length` is how much a model reads: give it, or null where `tuning` is of kind answers or average"
             )
         if self.states is not None and not self.runs:
-            raise ValueError("`states` are those of a model's layers, and no model is run here. Take them out")
+            raise ValueError("`states` are those of a model's layers, and no model is run here. Remove them")
         return self
 
     @property

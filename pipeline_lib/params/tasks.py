@@ -90,7 +90,7 @@ class Task(Section):
     @model_validator(mode="after")
     def _pooled(self) -> "Task":
         if self.pool is not None and self.is_pair:
-            raise ValueError("`pool` has single texts, and this task compares two. Take it out")
+            raise ValueError("`pool` has single texts, and this task compares two. Remove it")
         return self
 
     @model_validator(mode="after")
@@ -115,7 +115,7 @@ class Task(Section):
         if "all" in names and (self.split is None or set(names) - {"all", UNLABELLED}):
             raise ValueError("an `all` file stands alone, or beside `unlabelled`; it needs `split`")
         if isinstance(self.label, dict) and UNLABELLED in self.label:
-            raise ValueError("`label`: `unlabelled` has none; take it out")
+            raise ValueError("`label`: `unlabelled` has none; remove it")
         if "all" not in names and "train" not in names:
             raise ValueError("the source must name a `train` file, or one `all` file and a `split`")
         if self.split is not None and self.split.dev + self.split.test >= 1.0:

@@ -121,7 +121,7 @@ def read_shard(path: Path) -> pa.Table:
         raise PotstillError(f"{path}: shard not found. Run `dvc repro` to make it.") from error
     except (pa.ArrowInvalid, OSError) as error:
         raise PotstillError(
-            f"{path}: torn or not an Arrow file ({error}). Delete its folder and run `dvc repro`: "
+            f"{path}: truncated or not an Arrow file ({error}). Delete its folder and run `dvc repro`: "
             "only the damaged shard is computed again."
         ) from error
 
@@ -235,7 +235,7 @@ class ShardSet:
         if not path.exists():
             return f"{path}: missing"
         if path.stat().st_size != shard.bytes:
-            return f"{path}: {path.stat().st_size} bytes, the manifest says {shard.bytes} (torn)"
+            return f"{path}: {path.stat().st_size} bytes, the manifest says {shard.bytes} (truncated)"
         if sha256_file(path) != shard.sha256:
             return f"{path}: altered (its SHA-256 is not the manifest's)"
         table = read_shard(path)

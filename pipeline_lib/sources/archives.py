@@ -58,7 +58,7 @@ def join_members(parts: Iterable[tuple[Path, str]], target: Path) -> str:
             with open_member(archive, member) as source:
                 while piece := source.read(1 << 20):
                     digest.update(piece)
-                    # Otherwise a full disk would be taken for a torn archive.
+                    # Otherwise a full disk would be taken for a truncated archive.
                     with disk_errors(target):
                         sink.write(piece)
     return digest.hexdigest()

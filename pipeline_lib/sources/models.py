@@ -158,8 +158,8 @@ def check_model(folder: Path, origin: Path | str) -> None:
                 tensors.keys()
         except (SafetensorError, OSError) as error:
             raise PotstillError(
-                f"{origin}: {path.name} is a truncated or invalid safetensors file ({reason_of(error)}). Get it again; "
-                "if it is a Git LFS pointer, run `git lfs pull`."
+                f"{origin}: {path.name} is a truncated or invalid safetensors file ({reason_of(error)}). Download "
+                "it again; if it is a Git LFS pointer, run `git lfs pull`."
             ) from error
 
 

@@ -105,16 +105,16 @@ def test_lock_files_that_stay(folder: Path) -> None:
     assert restore_lock_file(folder) == folder / "dvc.lock"
 
 
-@pytest.mark.parametrize("torn", TORN)
-def test_the_committed_lock_file_replaces_half_of_one(folder: Path, torn: str) -> None:
+@pytest.mark.parametrize("truncated", TORN)
+def test_the_committed_lock_file_replaces_half_of_one(folder: Path, truncated: str) -> None:
     path = folder / "dvc.lock"
-    path.write_text(torn)
+    path.write_text(truncated)
     [line] = clear_leftovers(folder)
     assert "dvc.lock: half-written" in line and line.endswith("the committed version is back.")
     assert path.read_text() == WHOLE
 
 
-@pytest.mark.parametrize("git", ["none", "no program", "torn too"])
+@pytest.mark.parametrize("git", ["none", "no program", "truncated too"])
 def test_half_a_lock_file_is_deleted_if_no_whole_one_is_committed(
     folder: Path, git: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,7 +126,7 @@ def test_half_a_lock_file_is_deleted_if_no_whole_one_is_committed(
         monkeypatch.setenv("PATH", "")
     else:
         author = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
-        commit = ["git", *author, "commit", "--quiet", "--all", "--message", "torn"]
+        commit = ["git", *author, "commit", "--quiet", "--all", "--message", "truncated"]
         subprocess.run(commit, cwd=folder, check=True)
     [line] = clear_leftovers(folder)
     assert line.endswith("a process that was killed; removed.") and not path.exists()

@@ -110,12 +110,12 @@ def test_json_is_sorted_and_faults_are_named(tmp_path: Path) -> None:
     assert read_json(tmp_path / "value.json") == value
     text = (tmp_path / "value.json").read_text()
     assert text.index('"a"') < text.index('"b"') and text.endswith("}\n")
-    # Read json names missing and torn files.
+    # Read json names missing and truncated files.
     with pytest.raises(PotstillError, match=r"absent\.json: not found"):
         read_json(tmp_path / "absent.json")
-    (tmp_path / "torn.json").write_text('{"a": ')
-    with pytest.raises(PotstillError, match=r"torn\.json: not valid JSON"):
-        read_json(tmp_path / "torn.json")
+    (tmp_path / "truncated.json").write_text('{"a": ')
+    with pytest.raises(PotstillError, match=r"truncated\.json: not valid JSON"):
+        read_json(tmp_path / "truncated.json")
     (tmp_path / "long.json").write_text("9" * 5000)
     with pytest.raises(PotstillError, match=r"long\.json: not valid JSON"):
         read_json(tmp_path / "long.json")

@@ -39,7 +39,7 @@ def test_stages_stand_behind_those_that_they_wait_for(tmp_path: Path) -> None:
     # One name is the beginning of another's.
     for name in ("train@a", "train@b", "train_joint", "report"):
         write_json(layout.stage_record(name), record)
-    layout.stage_record("evaluate@a").write_text("torn")
+    layout.stage_record("evaluate@a").write_text("truncated")
     found = read_flow(tmp_path / "dvc.yaml", layout)
     runs = {stage["name"]: [run["item"] for run in stage["runs"]] for stage in found["stages"]}
     assert (runs["train"], runs["report"], runs["evaluate"]) == (["a", "b"], [None], [])

@@ -33,7 +33,7 @@ def test_an_altered_shard_is_found(fails: Fails) -> None:
 def test_a_torn_shard_is_found(fails: Fails) -> None:
     path = OUTPUTS / "b000-i000.arrow"
     path.write_bytes(path.read_bytes()[:-20])
-    assert "(torn)" in fails("verify")
+    assert "(truncated)" in fails("verify")
 
 
 def test_outputs_of_other_inputs_are_found(fails: Fails) -> None:
@@ -86,7 +86,7 @@ def test_an_index_is_checked(index: Path, fails: Fails) -> None:
 
 
 @pytest.mark.parametrize("command", ["search", "verify"])
-@pytest.mark.parametrize("damage", ["encoder", "rows", "torn"])
+@pytest.mark.parametrize("damage", ["encoder", "rows", "truncated"])
 def test_an_index_with_another_manifest_is_one_error(index: Path, fails: Fails, command: str, damage: str) -> None:
     path = index / "manifest.json"
     manifest = json.loads(path.read_text())
@@ -95,7 +95,7 @@ def test_an_index_with_another_manifest_is_one_error(index: Path, fails: Fails, 
     else:
         manifest["shards"][0]["rows"] += 1
     text = json.dumps(manifest)
-    path.write_text(text[:-9] if damage == "torn" else text)
+    path.write_text(text[:-9] if damage == "truncated" else text)
     error = fails(command, "index", *(["word"] if command == "search" else []))
     assert "Delete the folder" in error and "index" in error
     # What it says to do works.

@@ -197,6 +197,6 @@ def test_without_onnx_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_damaged_folder_is_named(tmp_path: Path) -> None:
     folder = write_student(tmp_path / "student", "static", False, ["no", "yes"])
     export_onnx(folder, tmp_path / "out")
-    (tmp_path / "out/onnx/model.onnx").write_bytes(b"torn")
+    (tmp_path / "out/onnx/model.onnx").write_bytes(b"truncated")
     with pytest.raises(PotstillError, match="out: the ONNX student cannot be opened"):
         load_onnx_student(tmp_path / "out")

@@ -151,14 +151,14 @@ class TestFiles:
         assert [file.row_group(n).num_rows for n in range(file.num_row_groups)] == [5, 4]
 
     def test_a_killed_export_leaves_nothing(self, flat: FlatRows, tmp_path: Path) -> None:
-        def torn(batch: RowBatch, side: str) -> np.ndarray:
+        def truncated(batch: RowBatch, side: str) -> np.ndarray:
             if batch.shard:
                 raise KeyboardInterrupt
             return embed(batch, side)
 
         folder = tmp_path / "out"
         for ending in ("parquet", "jsonl", "csv"):
-            own = FlatRows(flat.rows, NAMES, Filter(), encoder=torn)
+            own = FlatRows(flat.rows, NAMES, Filter(), encoder=truncated)
             with pytest.raises(KeyboardInterrupt):
                 write_tables(folder / f"flat.{ending}", own.tables(), NAMES)
         assert not list(folder.iterdir())

@@ -8,7 +8,7 @@ import pytest
 from .workspace import TASK, Workspace
 
 RAW = f"data/raw/tasks/{TASK}/train.tsv"
-UNKNOWN = f"params.yaml: tasks.{TASK}.augment.n_itr: unknown key. Take it out or correct it"
+UNKNOWN = f"params.yaml: tasks.{TASK}.augment.n_itr: unknown key. Remove or correct it"
 
 
 def _relabelled(label: str) -> Callable[[str], str]:

@@ -101,8 +101,8 @@ def test_torn_altered_and_missing_shards_are_found(folder: Path) -> None:
     assert ["altered" in fault for fault in ShardSet.open(folder).verify()] == [True]
     last.write_bytes(last.read_bytes()[:-9])
     faults = ShardSet.open(folder).verify()
-    assert len(faults) == 2 and "torn" in faults[1] and "b2.arrow" in faults[1]
-    with pytest.raises(PotstillError, match=r"b2\.arrow: torn or not an Arrow file"):
+    assert len(faults) == 2 and "truncated" in faults[1] and "b2.arrow" in faults[1]
+    with pytest.raises(PotstillError, match=r"b2\.arrow: truncated or not an Arrow file"):
         read_shard(last)
     first.unlink()
     assert ShardSet.open(folder).verify()[0].endswith("b0.arrow: missing")

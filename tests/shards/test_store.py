@@ -150,7 +150,7 @@ def test_writers_that_come_second(store: Store, tmp_path: Path, monkeypatch: pyt
     # A damaged file without a record is not kept.
     store.add(KEY, TABLE)
     entry(store, ".json").unlink()
-    entry(store, ".arrow").write_bytes(b"ARROW1 torn")
+    entry(store, ".arrow").write_bytes(b"ARROW1 truncated")
     shard = store.add(KEY, TABLE)
     assert store.find(KEY) == shard and store.read(KEY).equals(TABLE)
     assert [path.name for path in (store.root / "quarantine").glob("[!.]*")] == [f"{KEY}.arrow"]

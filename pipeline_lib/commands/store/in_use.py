@@ -49,7 +49,7 @@ def _digests_in_file(path: Path) -> Iterator[str]:
     try:
         yield from _digests_in(read_json(path))
     except PotstillError:
-        # A torn record refers to nothing.
+        # A truncated record refers to nothing.
         return
 
 

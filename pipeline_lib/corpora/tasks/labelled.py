@@ -144,7 +144,7 @@ def _reason_to_drop(example: Example, raw: Raw, where: str, split: str, task: Ta
             return "empty_text"
         if isinstance(task.source, OwnFiles):
             names = ", ".join(map(repr, task.text))
-            raise PotstillError(f"{where}, column {names}: empty text. Fill it in or take it out.")
+            raise PotstillError(f"{where}, column {names}: empty text. Fill it in or remove it.")
     if example.label is not None or task.label_of(split) is None:
         return None
     column = f"{where}, column {task.label_of(split)!r}"

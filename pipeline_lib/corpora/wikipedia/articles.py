@@ -59,7 +59,7 @@ def read_articles(file: IO[bytes], name: str, form: str, skipped: Skipped) -> It
             if is_usable(article, skipped):
                 yield article
     except (EOFError, OSError, zlib.error, zipfile.BadZipFile) as error:
-        raise PotstillError(f"{name}: torn or damaged ({error}). Get it again.") from error
+        raise PotstillError(f"{name}: truncated or damaged ({error}). Download it again.") from error
 
 
 def is_usable(article: Article, skipped: Skipped) -> bool:
@@ -166,12 +166,12 @@ def _body(lines: Iterator[tuple[int, str]], title: str, name: str) -> str | None
         length += len(line) + 1
         if length <= LONGEST_ARTICLE:
             kept.append(line)
-    raise PotstillError(f"{name}: the article {title!r} has no </doc>: torn. Get it again.")
+    raise PotstillError(f"{name}: the article {title!r} has no </doc>: truncated. Download it again.")
 
 
 def _json_article(line: str, where: str) -> Article:
     if len(line) >= LONGEST_LINE:
-        raise PotstillError(f"{where} is longer than {LONGEST_LINE:,} characters, which no article is. Take it out.")
+        raise PotstillError(f"{where} is longer than {LONGEST_LINE:,} characters, which no article is. Remove it.")
     try:
         fields = json.loads(line)
         article = Article(_id(fields["id"]), fields["title"], fields["text"])
@@ -213,7 +213,7 @@ def _read_parquet(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Arti
             yield article_of_row(row, f"{name}: row {number}")
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise PotstillError(
-            f"{name}: truncated or invalid Parquet file ({error}). Get it again, or correct "
+            f"{name}: truncated or invalid Parquet file ({error}). Download it again, or correct "
             "`wikipedia.source.form` in params.yaml."
         ) from error
 

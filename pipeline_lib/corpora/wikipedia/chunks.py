@@ -115,7 +115,7 @@ def _hub_rows(rows: Iterable[dict[str, Any]], name: str) -> Iterator[dict[str, A
             row = next(stream)
         except StopIteration:
             return
-        except Exception as error:  # many kinds: network, torn files
+        except Exception as error:  # many kinds: network, truncated files
             raise PotstillError(
                 f"{KEY}: {name} could not be read further ({type(error).__name__}: {error}). Run "
                 "again: what was split is kept."

@@ -71,7 +71,7 @@ class DumpParser:
 
     def _refused(self, reason: str) -> PotstillError:
         return PotstillError(
-            f"{self.name}: not a MediaWiki dump, or torn ({reason}). Get it again, or correct "
+            f"{self.name}: not a MediaWiki dump, or truncated ({reason}). Download it again, or correct "
             "`wikipedia.source.form` in params.yaml."
         )
 

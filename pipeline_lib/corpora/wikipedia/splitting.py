@@ -97,7 +97,7 @@ def _paragraphs(article: Article, wikitext: bool) -> list[str]:
     try:
         return wikitext_paragraphs(article.text)
     except PotstillError as error:
-        raise PotstillError(f"article {article.id} ({article.title!r}): {error}. Take it out of the dump.") from error
+        raise PotstillError(f"article {article.id} ({article.title!r}): {error}. Remove it from the dump.") from error
 
 
 @lru_cache(maxsize=1)

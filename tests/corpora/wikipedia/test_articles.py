@@ -1,4 +1,4 @@
-"""Articles of every form, packed or not; what is left out is counted; what is torn is named."""
+"""Articles of every form, packed or not; what is left out is counted; what is truncated is named."""
 
 import bz2
 import gzip
@@ -118,7 +118,7 @@ def test_a_small_file_cannot_fill_the_memory(inside: str, monkeypatch: pytest.Mo
         found, skipped = read(packed, "dump")
         assert [a.id for a in found] == ["13"] and skipped == {"too long": 1}
     except PotstillError as error:
-        assert "wiki/file: not a MediaWiki dump, or torn (" in str(error)
+        assert "wiki/file: not a MediaWiki dump, or truncated (" in str(error)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     # A tag of 1 MiB in a buffer that doubles, or a text of 1 MiB in pieces, and joined.
@@ -190,11 +190,11 @@ def parquet_bytes(columns: dict[str, list[object]]) -> bytes:
 @pytest.mark.parametrize(
     ("content", "form", "message"),
     [
-        (dump(PAGES)[:-200], "dump", "not a MediaWiki dump, or torn"),
-        (bz2.compress(dump(PAGES))[:-20], "dump", "torn or damaged"),
-        (gzip.compress(dump(PAGES))[:-20], "dump", "torn or damaged"),
-        (b"", "dump", "not a MediaWiki dump, or torn"),
-        (b"plain words", "dump", "not a MediaWiki dump, or torn"),
+        (dump(PAGES)[:-200], "dump", "not a MediaWiki dump, or truncated"),
+        (bz2.compress(dump(PAGES))[:-20], "dump", "truncated or damaged"),
+        (gzip.compress(dump(PAGES))[:-20], "dump", "truncated or damaged"),
+        (b"", "dump", "not a MediaWiki dump, or truncated"),
+        (b"plain words", "dump", "not a MediaWiki dump, or truncated"),
         (b"<!DOCTYPE mediawiki><mediawiki/>", "dump", "it has a document type"),
         (b"<html><body/></html>", "dump", "its first element is <html>"),
         (EXTRACTED.encode()[:-20], "extracted", "the article 'Autism' has no </doc>"),

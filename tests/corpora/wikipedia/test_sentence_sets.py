@@ -198,7 +198,7 @@ def test_a_torn_dump_is_an_error_unless_its_end_is_not_needed(inputs: Path, tmp_
     whole = dump([page(i, f"P{i}", sentence(i)) for i in range(1000)])
     (inputs / "wiki.xml.bz2").write_bytes(whole[: len(whole) * 3 // 4])
     split(inputs, tmp_path / "sets", workers, sentences=50)
-    with pytest.raises(PotstillError, match=r"^wiki.xml.bz2: not a MediaWiki dump, or torn"):
+    with pytest.raises(PotstillError, match=r"^wiki.xml.bz2: not a MediaWiki dump, or truncated"):
         split(inputs, tmp_path / "sets", workers, sentences=900)
     assert not (tmp_path / "sets/train/manifest.json").exists()
 

@@ -97,7 +97,7 @@ def test_a_stream_is_read_a_few_jobs_ahead(workers: int) -> None:
 
 def faulty_stream() -> Iterator[int]:
     yield from range(3)
-    raise PotstillError("torn")
+    raise PotstillError("truncated")
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -105,7 +105,7 @@ def test_a_streams_faults_surface_in_order(workers: int) -> None:
     with pytest.raises(PotstillError, match="job 9 cannot be done"):
         list(LocalEngine(workers).stream(double, range(12)))
     found = []
-    with pytest.raises(PotstillError, match="torn"):
+    with pytest.raises(PotstillError, match="truncated"):
         found.extend(LocalEngine(workers).stream(double, faulty_stream()))
     results = LocalEngine(workers).stream(double, faulty_stream())
     assert [next(results) for _ in range(3)] == [0, 2, 4]

@@ -88,7 +88,7 @@ def main(
 
 def _texts(location: StudentPlace) -> list[Text]:
     folders = [location.layout.split(location.task, split) for split in ("dev", "test", "train")]
-    return [t for folder in folders if folder.exists() for t in texts(ShardSet.open(folder).table())]
+    return [t for folder in folders if folder.exists() for t in texts(ShardSet.open(folder).to_table())]
 
 
 def _words(sample: list[Text]) -> float:

@@ -68,7 +68,7 @@ class Rows:
     @classmethod
     def of(cls, task: str, split: str) -> "Rows":
         """Read a split of a task."""
-        rows = ShardSet.open(Layout().task(task) / split).table()
+        rows = ShardSet.open(Layout().task(task) / split).to_table()
         return cls(texts_of(rows), rows["label"].to_numpy())
 
     def single(self) -> "Rows":

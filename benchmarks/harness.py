@@ -50,7 +50,7 @@ def source_texts(task: str, split: str, file: Path | None) -> tuple[str, list[Te
     """Return a description, and the texts of a prepared task or the lines of ``file``, if given."""
     if file is not None:
         return f"the lines of {file.name}", lines_of(file)
-    texts = texts_of(ShardSet.open(Layout().split(task, split)).table())
+    texts = texts_of(ShardSet.open(Layout().split(task, split)).to_table())
     return f"the {split} texts of the task {task}", texts
 
 

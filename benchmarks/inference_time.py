@@ -129,7 +129,7 @@ def main(
     cores = usable_cores()
     counts = sorted({1, cores}) if device == "cpu" else [cores]
     fact = facts(PACKAGES, cores, " and ".join(map(str, counts)))
-    rows = ShardSet.open(Layout().task(task) / "train").table()
+    rows = ShardSet.open(Layout().task(task) / "train").to_table()
     texts, words = texts_of(rows), select_words(count_words([rows]), 1)
     students: dict[str, Any] = {}
     turns: dict[str, Callable[[], float]] = {}

@@ -41,7 +41,7 @@ def main(
 ) -> None:
     """Measure and write the results."""
     fact = facts(("torch", "transformers", "pyarrow"), cores=1, threads=1)
-    texts = ShardSet.open(DATA / "wikipedia/train").table()["text"].to_pylist()[:sentences]
+    texts = ShardSet.open(DATA / "wikipedia/train").to_table()["text"].to_pylist()[:sentences]
     runs = {}
     with tempfile.TemporaryDirectory() as scratch:
         for size in SIZES:

@@ -86,7 +86,7 @@ def _judge(training: EncoderTraining, exact: EncoderTraining, record: EncoderRec
     rows = np.arange(len(wanted))
     cosines = (unit(wanted[rows]) * unit(stored[rows])).sum(1)
     held_back = ShardSet.open(training.layout.wikipedia("validation"))
-    answers = load_encoder(training.result.folder).encode(held_back.table()["text"].to_pylist())
+    answers = load_encoder(training.result.folder).encode(held_back.to_table()["text"].to_pylist())
     mean = mean_of(exact.train.vectors(), lambda part: part) if training.row.centre else 0.0
     manifests = [outputs.manifest for _, outputs, _ in training.train.sets]
     size = sum(shard.bytes for manifest in manifests for shard in manifest.shards)

@@ -55,7 +55,7 @@ def main(
 
 def _rows(layout: Layout, task: str, split: str) -> list[Row]:
     """Return the texts and the label of each row."""
-    rows = ShardSet.open(layout.split(task, split)).table()
+    rows = ShardSet.open(layout.split(task, split)).to_table()
     labels = map(str, rows["label"].to_pylist())
     return [
         (*(text if isinstance(text, tuple) else (text,)), label)

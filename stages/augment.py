@@ -64,7 +64,7 @@ def make_lexicon(task: str, layout: Layout) -> None:
     """Count the training words per part of speech."""
     target = layout.lexicon(task)
     fresh_folder(target.parent)
-    train = ShardSet.open(layout.split(task, "train")).table()
+    train = ShardSet.open(layout.split(task, "train")).to_table()
     write_lexicon(target, count_words(*(sentences(train, name) for name in ("words", "tags"))))
     write_seal(target.parent)
     lexicon = read_lexicon(target)

@@ -68,9 +68,9 @@ def _read(layout: Layout, task: str, split: str, teachers: list[str]) -> Heldout
             check_answers(inputs.manifest, outputs.manifest)
         except PotstillError as error:
             raise PotstillError(f"{outputs.folder}: {error}") from error
-        logits[name] = matrix(outputs.table()["logits"])
+        logits[name] = matrix(outputs.to_table()["logits"])
         precision[name] = str(outputs.manifest.made_from.get("precision", "unknown"))
-    table = inputs.table()
+    table = inputs.to_table()
     return Heldout(texts(table), read_labels(table["label"]), logits, precision)
 
 
@@ -83,7 +83,7 @@ def read_labels(column: pa.ChunkedArray) -> np.ndarray | None:
 
 def training_labels(layout: Layout, task: str) -> np.ndarray:
     """Return the training set's labels, int64 or float32, without hidden ones."""
-    column = ShardSet.open(layout.split(task, "train")).table()["label"]
+    column = ShardSet.open(layout.split(task, "train")).to_table()["label"]
     return label_array(column.drop_null())
 
 

@@ -67,7 +67,7 @@ def explained_method(scores: TaskScores) -> str | None:
 
 def _explain(params: Params, task: str, layout: Layout, scores: TaskScores, method: str) -> dict[str, Any]:
     method_scores, seed, split = scores.methods[method], params.seeds[0], scores.decisive_split
-    sentences = texts(ShardSet.open(layout.split(task, split)).table())
+    sentences = texts(ShardSet.open(layout.split(task, split)).to_table())
     table = read_predictions(layout, task, split)
     kind, numbers = scores.kind, None
     labels = _labels(table["label"], matrix(table[method_scores.teacher]), kind)

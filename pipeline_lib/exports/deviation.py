@@ -92,4 +92,4 @@ def dev_texts(subject: Subject) -> list[Text]:
     folder = None if location is None else location.layout.split(location.task, "dev")
     if folder is None or not folder.exists():
         return []
-    return texts(ShardSet.open(folder).table().slice(0, FROM_DEV))
+    return texts(ShardSet.open(folder).to_table().slice(0, FROM_DEV))

@@ -134,7 +134,7 @@ def _installed(distribution: str) -> str | None:
 def sample_texts(layout: Layout, task: str) -> tuple[str, list[Text]]:
     """Return the task's test split, or dev if there is none, and its first texts by length."""
     split = "test" if layout.split(task, "test").exists() else "dev"
-    rows = ShardSet.open(layout.split(task, split)).table().slice(0, MAX_SENTENCES)
+    rows = ShardSet.open(layout.split(task, split)).to_table().slice(0, MAX_SENTENCES)
     return split, sorted(texts(rows), key=_length)
 
 

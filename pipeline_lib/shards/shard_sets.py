@@ -220,8 +220,6 @@ class ShardSet:
         """Return all rows as one table of memory-mapped chunks; without shards, no columns."""
         return pa.concat_tables([*self.tables()] or [pa.table({})])
 
-    table = to_table
-
     def to_pandas(self) -> Any:
         """Return all rows as a pandas data frame."""
         return self.to_table().to_pandas()

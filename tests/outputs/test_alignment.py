@@ -257,4 +257,4 @@ def test_a_shard_of_one_row_is_proven(teachers: dict[str, Path], tmp_path: Path)
     own = logit_pass(teachers["clear"])
     outputs = computed(inputs, own, tmp_path / "out")
     assert prove_alignment(inputs, outputs, own)["recomputed_rows"] == 1
-    assert matrix(outputs.table()["logits"]).shape == (1, 2)
+    assert matrix(outputs.to_table()["logits"]).shape == (1, 2)

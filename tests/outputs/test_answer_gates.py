@@ -36,7 +36,7 @@ def inputs(tmp_path: Path, store_home: Path) -> ShardSet:
 def stored(found: ShardPass, inputs: ShardSet, folder: Path) -> np.ndarray:
     """Run a pass; return the logits of all rows."""
     run_pass(found, inputs, folder, LocalEngine(1))
-    return matrix(ShardSet.open(folder).table()["logits"])
+    return matrix(ShardSet.open(folder).to_table()["logits"])
 
 
 def answers(folder: Path, given: dict[str, dict[str, object]]) -> AnswerPass:

@@ -282,7 +282,7 @@ def test_answers_are_found_by_content(tmp_path: Path, store_home: Path) -> None:
     assert manifest.kind == "logits" and manifest.counts == {"answered": 2, "unanswered": 1}
     assert manifest.made_from["provenance"] == {"terms": "free"}
     outputs = ShardSet.open(tmp_path / "out")
-    table = outputs.table()
+    table = outputs.to_table()
     assert matrix(table["logits"]).argmax(1)[:2].tolist() == [1, 0]
     assert np.isnan(matrix(table["logits"])[2]).all()
     assert table["weight"].to_pylist() == [3.0, 1.0, 1.0]
@@ -308,7 +308,7 @@ def test_an_average_is_that_of_probabilities(tmp_path: Path, store_home: Path) -
     average = AveragePass.of({name: tmp_path / name for name in given}, own, "classification")
     manifest, _ = run_pass(average, inputs, tmp_path / "out", LocalEngine(1))
     assert manifest.counts == {"answered": 1, "unanswered": 1}
-    found = matrix(ShardSet.open(tmp_path / "out").table()["logits"])
+    found = matrix(ShardSet.open(tmp_path / "out").to_table()["logits"])
     wanted = 0.25 * 1.0 + 0.75 / (1 + math.e)
     assert softmax(found[:1])[0, 1] == pytest.approx(wanted)
     assert np.isnan(found[1]).all()

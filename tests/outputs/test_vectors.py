@@ -109,7 +109,7 @@ def test_vectors_are_read_by_row_over_shards(encoder: Path, tmp_path: Path, stor
 def test_pairs_have_a_vector_for_each_sentence(encoder: Path, tmp_path: Path) -> None:
     inputs = write_texts(tmp_path / "in", [TEXTS[:8]], pair=True)
     run_pass(vector_pass(encoder, "int8"), inputs, tmp_path / "out", ALONE)
-    table = ShardSet.open(tmp_path / "out").table()
+    table = ShardSet.open(tmp_path / "out").to_table()
     assert table.column_names == ["key", "vector", "scale", "vector_2", "scale_2"]
     first, second = (StoredVectors([(table, side)])[np.arange(8)] for side in ("", "_2"))
     np.testing.assert_array_equal(first, second[::-1])

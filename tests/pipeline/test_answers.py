@@ -33,8 +33,8 @@ def write_file(workspace: Workspace) -> None:
     pairs += [(f"data/tasks/{TASK}/{split}", heldout / split) for split in ("dev", "test")]
     texts, probs = [], []
     for inputs, outputs in pairs:
-        texts += ShardSet.open(workspace / inputs).table()["text"].to_pylist()
-        found = softmax(matrix(ShardSet.open(outputs).table()["logits"]))
+        texts += ShardSet.open(workspace / inputs).to_table()["text"].to_pylist()
+        found = softmax(matrix(ShardSet.open(outputs).to_table()["logits"]))
         probs += found[:, ::-1].round(4).tolist()
     for label, text in sentences()["train"][:MORE]:
         texts.append(f"{text} anew")

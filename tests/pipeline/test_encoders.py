@@ -119,7 +119,7 @@ def test_the_sentences_are_an_index(joined: Finished, monkeypatch: pytest.Monkey
     workspace, text = joined.workspace, joined.run.text
     assert f"wiki: {SENTENCES} sentences; computed 1 shards, reused 0" in text
     monkeypatch.chdir(workspace.folder)
-    text = ShardSet.open(Path("data/wikipedia/train")).table()["text"][7].as_py()
+    text = ShardSet.open(Path("data/wikipedia/train")).to_table()["text"][7].as_py()
     found = distill("search", "data/catalogues/wiki", text, "--k", "3", "--json")
     # What it says of unknown words is on stderr, which the runner puts beside it.
     lines = [json.loads(line) for line in found.splitlines() if line.startswith("{")]
@@ -198,7 +198,7 @@ def test_vectors_can_stand_in_files(joined: Finished, workspace: Workspace) -> N
     inputs = [Path("data") / name.replace("tasks/", "transfer/") for name in own]
     texts, vectors = [], []
     for name, folder in zip(own, inputs, strict=True):
-        texts += ShardSet.open(workspace / folder).table()["text"].to_pylist()
+        texts += ShardSet.open(workspace / folder).to_table()["text"].to_pylist()
         tables = ShardSet.open(workspace / VECTORS / name).tables()
         vectors += [matrix(table["vector"]) for table in tables]
     table = pa.table({"text": texts, "embedding": list_column(np.concatenate(vectors))})

@@ -104,7 +104,7 @@ def test_a_student_in_use_is_scaled_routed_explained_and_exported(
         apart = 0.1 if form == "onnx-int8" else 1e-5
         for line, logits in zip(exported, raw, strict=True):
             assert json.loads(line)["logits"] == pytest.approx(logits.tolist(), abs=apart)
-    dev = texts(ShardSet.open(finished.workspace / f"data/tasks/{TASK}/dev").table())
+    dev = texts(ShardSet.open(finished.workspace / f"data/tasks/{TASK}/dev").to_table())
     answered = [
         line.split("\t")[2] for line in distill("predict", student, "--route", "0.5", given="\n".join(dev)).splitlines()
     ]

@@ -102,7 +102,7 @@ def kind() -> Iterator[Classes]:
 
 
 def test_teacher_and_students_learn_and_are_scored(finished: Workspace, kind: Classes) -> None:
-    labels = ShardSet.open(finished / "data/tasks/stars/train").table()["label"]
+    labels = ShardSet.open(finished / "data/tasks/stars/train").to_table()["label"]
     assert {*label_array(labels).tolist()} == {0, 1, 2, 3}
     scores = finished.scores("stars")
     assert (scores.kind, scores.metric, scores.labels) == ("ordinal", "quadratic_kappa", [*STARS])

@@ -32,7 +32,7 @@ def test_lists_give_the_same_labels_as_columns_of_marks(
         workspace.stage(stage).sound()
     folders = (finished_pairs / "data/tasks/marks", workspace / "data/tasks" / TASK)
     for split in ("train", "dev", "test"):
-        one, two = (ShardSet.open(folder / split).table().select(["key", "label"]) for folder in folders)
+        one, two = (ShardSet.open(folder / split).to_table().select(["key", "label"]) for folder in folders)
         assert one.equals(two) and label_array(one["label"]).sum(axis=0).min() > 5
 
 
@@ -42,7 +42,7 @@ def test_the_teacher_is_one_of_several_labels_and_its_answers_are_aligned(finish
     assert [*config["id2label"].values()] == NAMES
     proof = json.loads((finished_pairs / "data/outputs/marks/minilm/full/alignment.json").read_text())
     assert proof["rows_with_equal_key"] == proof["rows"]
-    outputs = ShardSet.open(finished_pairs / "data/outputs/marks/minilm/full").table()
+    outputs = ShardSet.open(finished_pairs / "data/outputs/marks/minilm/full").to_table()
     assert matrix(outputs["logits"]).shape[1] == 3
     assert abs(proof["agreement_with_labels"] - proof["teachers_own_agreement"]) < 0.03
 

@@ -52,11 +52,11 @@ def test_words_of_the_test_set_are_known(begun: str, store_home: Path) -> None:
     make_vocabulary(params, "task", layout)
     tokenizer, vectors = load_vocabulary(layout.vocabulary("task"))
     unknown = tokenizer.token_to_id(MASK)
-    texts = ShardSet.open(layout.split("task", "test")).table()["text"].to_pylist()
+    texts = ShardSet.open(layout.split("task", "test")).to_table()["text"].to_pylist()
     ids = numbering(tokenizer).number(texts, 64).ids
     assert np.mean(ids != unknown) > 0.95 and vectors.shape[1] == 32
     # The transfer set has masked words, and no replaced ones.
-    rows = ShardSet.open(layout.transfer("task", "full")).table()
+    rows = ShardSet.open(layout.transfer("task", "full")).to_table()
     assert any(MASK in text for text in rows["text"].to_pylist())
     assert {*rows["rules"].combine_chunks().flatten().to_pylist()} == {0, 1}
     if is_unspaced:

@@ -24,7 +24,7 @@ from .workspace import Workspace
 
 def test_iterations_change_the_first_the_second_and_both(finished_pairs: Workspace) -> None:
     workspace = finished_pairs
-    table = ShardSet.open(workspace / "data/transfer/praise/full").table()
+    table = ShardSet.open(workspace / "data/transfer/praise/full").to_table()
     rows = table.to_pylist()
     originals = {row["key"]: row for row in rows if row["iteration"] == 0}
     changed = {
@@ -45,8 +45,8 @@ def test_the_teacher_answers_every_pair(finished_pairs: Workspace) -> None:
     for task, width in (("praise", 2), ("warmth", 1)):
         outputs = ShardSet.open(workspace / f"data/outputs/{task}/minilm/full")
         inputs = ShardSet.open(workspace / f"data/transfer/{task}/full")
-        assert outputs.table()["key"].equals(inputs.table()["key"])
-        assert matrix(outputs.table()["logits"]).shape == (inputs.manifest.rows, width)
+        assert outputs.to_table()["key"].equals(inputs.to_table()["key"])
+        assert matrix(outputs.to_table()["logits"]).shape == (inputs.manifest.rows, width)
         proof = json.loads((workspace / f"data/outputs/{task}/minilm/full/alignment.json").read_text())
         assert proof["rows_with_equal_key"] == proof["rows"]
         # Rows that slipped would agree by chance: half the classes, or no correlation.
@@ -138,7 +138,7 @@ def test_students_that_read_word_pieces_are_scored_as_saved(finished_pairs: Work
     scores = workspace.scores(task)
     for split in ("dev", "test"):
         rows = [number for number, name in enumerate(table["split"]) if name == split]
-        pairs = texts(ShardSet.open(workspace / f"data/tasks/{task}/{split}").table())
+        pairs = texts(ShardSet.open(workspace / f"data/tasks/{task}/{split}").to_table())
         for method in (*JOINTLY, "dse", "dse_frozen"):
             student = load_student(workspace / f"data/students/{task}/{method}/1")
             found = [table[f"{method}-1"][row] for row in rows]
@@ -159,8 +159,8 @@ def test_a_row_learns_from_the_teachers_layers(finished_pairs: Workspace, task: 
     folder = every / "minilm/original"
     inputs = ShardSet.open(workspace / f"data/transfer/{task}/original")
     states = ShardSet.open(folder)
-    assert states.table()["key"].equals(inputs.table()["key"])
-    assert matrix(states.table()["states"]).shape == (inputs.manifest.rows, 1, 32)
+    assert states.to_table()["key"].equals(inputs.to_table()["key"])
+    assert matrix(states.to_table()["states"]).shape == (inputs.manifest.rows, 1, 32)
     proof = json.loads((folder / "alignment.json").read_text())
     assert proof["rows_with_equal_key"] == proof["rows"] == inputs.manifest.rows
     # Only the transfer set that a row with the term reads, of the teacher that it names.
@@ -336,7 +336,7 @@ def test_each_row_learns_from_the_teacher_that_it_names(finished_pairs: Workspac
         digests.add(outputs.manifest.digest)
         proof = json.loads(outputs.folder.joinpath("alignment.json").read_text())
         assert proof["rows_with_equal_key"] == proof["rows"] == outputs.manifest.rows
-        answers.append(outputs.table())
+        answers.append(outputs.to_table())
     assert len(digests) == 2 and answers[0]["key"].equals(answers[1]["key"])
     assert (matrix(answers[0]["logits"]) != matrix(answers[1]["logits"])).any()
     weights = [load_file(workspace / f"data/students/{task}/kd_{name}/1/model.safetensors") for name in TEACHERS]

@@ -67,7 +67,7 @@ def test_another_tagger_gives_other_tags(workspace: Workspace) -> None:
     moved = stages_of_other_code(workspace)
     assert "prepare" in moved and not {"fetch_data", "train", "evaluate"} & moved
     workspace.stage("prepare").sound()
-    tags = ShardSet.open(workspace / f"data/tasks/{TASK}/train").table()["tags"]
+    tags = ShardSet.open(workspace / f"data/tasks/{TASK}/train").to_table()["tags"]
     assert set(pa.compute.list_flatten(tags).to_pylist()) == {"NN"}
 
 

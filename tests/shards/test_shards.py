@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_set_is_read_and_looked_at(folder: Path, tmp_path: Path) -> None:
     opened = ShardSet.open(folder)
-    assert opened.table().equals(rows(0, 9))
+    assert opened.to_table().equals(rows(0, 9))
     assert [table.num_rows for table in opened.tables()] == [5, 0, 4]
     assert opened.manifest.rows == 9
     assert opened.manifest.made_from == {"seed": 1}
@@ -64,7 +64,7 @@ def test_a_set_is_read_and_looked_at(folder: Path, tmp_path: Path) -> None:
     assert opened.to_pandas()["text"].tolist() == rows(0, 9)["text"].to_pylist()
     # An empty set has an empty table.
     write_manifest(tmp_path, Manifest("sentences", {}, []))
-    assert ShardSet.open(tmp_path).table().num_rows == 0
+    assert ShardSet.open(tmp_path).to_table().num_rows == 0
 
 
 def test_equal_tables_give_equal_bytes_and_records(tmp_path: Path) -> None:
@@ -107,13 +107,13 @@ def test_torn_altered_and_missing_shards_are_found(folder: Path) -> None:
     first.unlink()
     assert ShardSet.open(folder).verify()[0].endswith("b0.arrow: missing")
     with pytest.raises(PotstillError, match=r"b0\.arrow: shard not found"):
-        ShardSet.open(folder).table()
+        ShardSet.open(folder).to_table()
 
 
 def test_faulty_sets_are_refused(folder: Path) -> None:
     write_shard(folder / "b0.arrow", rows(0, 4))
     with pytest.raises(PotstillError, match=r"b0\.arrow: 4 rows, the manifest says 5"):
-        ShardSet.open(folder).table()
+        ShardSet.open(folder).to_table()
     # A manifest that is no object is refused.
     (folder / "manifest.json").write_text("[]")
     with pytest.raises(PotstillError, match=r"manifest\.json: not a manifest"):
@@ -184,7 +184,7 @@ def test_libraries_open_it(folder: Path, tmp_path: Path) -> None:
     assert loaded[1]["label"] is None and loaded[0]["label"] == 5
     # Opens with duckdb.
     duckdb = pytest.importorskip("duckdb")
-    shards = ShardSet.open(folder).table()
+    shards = ShardSet.open(folder).to_table()
     assert shards.num_rows == 9
     query = "select count(*), count(label), max(len(words)) from shards"
     assert duckdb.sql(query).fetchall() == [(9, 4, 2)]

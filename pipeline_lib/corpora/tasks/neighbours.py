@@ -33,7 +33,7 @@ def write_pairs(source: NeighbourPairs, sentences: ShardSet, target: Path, where
     :param sentences: the training set of ``split_wikipedia``.
     :param where: the key of params.yaml, for messages.
     """
-    table = sentences.table()
+    table = sentences.to_table()
     corpus = _Corpus.of(table, source)
     firsts = _choose(corpus, source, where)
     others = _not_following(corpus, firsts, source, where)

@@ -41,7 +41,7 @@ def write_pool(pool: Pool, inputs: Path, wikipedia: Path, target: Path, where: s
             case OwnTexts():
                 read = _own(source, inputs, key)
             case WikipediaTexts():
-                read = iter(ShardSet.open(wikipedia).table()["text"].to_pylist())
+                read = iter(ShardSet.open(wikipedia).to_table()["text"].to_pylist())
         texts |= {text.strip(): None for text in read if text.strip()}
     if len(texts) < pool.rows:
         raise PotstillError(

@@ -65,7 +65,7 @@ def write_vocabulary(sets: Sequence[ShardSet], params: Vocabulary, source: Path,
     settings = [texts, params.model_dump(), sha256_folder(source)]
     kept = Trained("vocabularies", sha256_json([*settings, code_fingerprint(__name__)]))
     if not kept.is_whole():
-        counted = count_normalised(count_words(part.table() for part in sets), params.lowercase)
+        counted = count_normalised(count_words(part.to_table() for part in sets), params.lowercase)
         selected = select_words(counted, 1)
         with kept.writing() as folder:
             save_vocabulary(folder, *build_vocabulary(selected, params, source))

@@ -66,7 +66,7 @@ def describe_answers(answers: KeyedTable, task: Task, splits: Mapping[str, Shard
         dev_rows=len(known),
         training_agreement=agreed,
         training_rows=len(labels),
-        predicted_from_words=check_words(answers, "answers", [splits["train"].table()], where),
+        predicted_from_words=check_words(answers, "answers", [splits["train"].to_table()], where),
         selection="answers out of files",
         provenance=answers.provenance,
         counts=answers.counts,
@@ -97,7 +97,7 @@ def _answer_indices(answers: KeyedTable, rows: ShardSet) -> np.ndarray:
 
 def labelled_answers(answers: KeyedTable, rows: ShardSet) -> tuple[np.ndarray, np.ndarray]:
     """Return the labels of the rows that have both label and answer, and the answers' indices."""
-    table = rows.table()
+    table = rows.to_table()
     indices = answers.find(row_keys(table, answers.mask))
     both = table["label"].is_valid().to_numpy() & (indices >= 0)
     return label_array(table["label"].filter(both)), indices[both]

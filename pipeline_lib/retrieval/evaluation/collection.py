@@ -83,7 +83,7 @@ def read_collection(params: Params, name: str, layout: Layout) -> Collection:
     task, folder = params.task(source.task), layout.split(source.task, source.split)
     if not folder.exists():
         raise PotstillError(f"{where}.split: {source.task} has no split {source.split}. Name one that its source has.")
-    table = ShardSet.open(folder).table()
+    table = ShardSet.open(folder).to_table()
     if table["label"].null_count:
         raise PotstillError(
             f"{where}.split: labels of {source.split} of {source.task} are hidden. Name a labelled split."

@@ -81,7 +81,7 @@ def _labelled(layout: Layout, task: str, split: str) -> LabelledPairs | None:
     """Return the pairs of a split; None if there is no such split, or its labels are hidden."""
     if not layout.split(task, split).exists():
         return None
-    rows = ShardSet.open(layout.split(task, split)).table()
+    rows = ShardSet.open(layout.split(task, split)).to_table()
     if rows["label"].null_count:
         return None
     texts = (rows[column].to_pylist() for column in ("text", "text_2"))

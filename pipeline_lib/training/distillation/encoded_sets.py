@@ -255,7 +255,7 @@ def _refuse_unanswered(kept: np.ndarray, outputs: ShardSet) -> None:
 
 def _weights(outputs: ShardSet) -> np.ndarray | None:
     """Return each row's weight, float32 (rows,); None: all rows count equally."""
-    table = outputs.table()
+    table = outputs.to_table()
     return table["weight"].to_numpy() if "weight" in table.column_names else None
 
 

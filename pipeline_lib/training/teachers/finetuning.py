@@ -53,7 +53,7 @@ class Data:
     @classmethod
     def read(cls, folder: Path) -> "Data":
         """Read a prepared split."""
-        return cls.of(ShardSet.open(folder).table())
+        return cls.of(ShardSet.open(folder).to_table())
 
     @classmethod
     def of(cls, table: pa.Table) -> "Data":
@@ -204,7 +204,7 @@ class TeacherTraining(TrainingSpec):
         use_training_attention(model)
         precision = self.settings.precision
         teacher = Teacher(model, tokenizer, torch.device(self.device), precision, digest="")
-        train, dev = (Data.of(split.open().table()) for split in (data.train, data.dev))
+        train, dev = (Data.of(split.open().to_table()) for split in (data.train, data.dev))
         return TaskTeacher(data.task, train, dev, scale_of(train.labels), teacher, self.max_length)
 
 

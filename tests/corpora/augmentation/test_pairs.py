@@ -114,6 +114,6 @@ def test_a_pairs_key_knows_the_order_of_its_sentences(
     examples = [Example(text, 1.0) for text in texts]
     splits = {"train": examples, "dev": examples[:1]}
     prepare_task(splits, {}, task, Tagger(engine="nltk", model="none"), tmp_path / "out", ALONE)
-    table = ShardSet.open(tmp_path / "out/train").table()
+    table = ShardSet.open(tmp_path / "out/train").to_table()
     assert len(set(table["key"].to_pylist())) == 4
     assert table.schema.names[-4:] == ["text_2", "words_2", "spaces_2", "tags_2"]

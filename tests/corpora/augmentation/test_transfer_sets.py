@@ -65,7 +65,7 @@ def test_one_shard_per_block_and_iteration(augment: Any, tmp_path: Path, prepare
     assert "b001-i000.arrow" in names and "b001-i001.arrow" not in names
     assert {s.name: s.sha256 for s in short.shards}.items() <= {s.name: s.sha256 for s in long.shards}.items()
     assert len(long.shards) == len(short.shards) + 4
-    assert short.counts["rows"] == short.rows == ShardSet.open(tmp_path / "a").table().num_rows
+    assert short.counts["rows"] == short.rows == ShardSet.open(tmp_path / "a").to_table().num_rows
     assert ShardSet.open(tmp_path / "a").verify() == []
     assert short.made_from["inputs"] == prepared.manifest.digest
     assert short.made_from["lexicon"] == read_lexicon(lexicon).digest

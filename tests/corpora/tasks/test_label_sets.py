@@ -126,7 +126,7 @@ def prepared(folder: Path, rows: list[Example], **changes: Any) -> dict[str, pa.
     source = {"kind": "files", "files": {"all": "a.tsv"}, "format": "tsv", "columns": None}
     task = task_of_labels(source=source, split=SPLIT.model_dump(), blocks=2, **changes)
     prepare_task({"all": rows}, {}, task, TAGGER, folder, LocalEngine(1))
-    return {name: ShardSet.open(folder / name).table() for name in ("train", "dev", "test")}
+    return {name: ShardSet.open(folder / name).to_table() for name in ("train", "dev", "test")}
 
 
 def test_prepared_shards_hold_a_mark_for_each_label(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def prepare(folder: Path, train: list[Example], **changes: Any) -> dict[str, Man
 
 def test_columns_by_hand(tmp_path: Path) -> None:
     prepare(tmp_path, examples(1))
-    rows = ShardSet.open(tmp_path / "train").table()
+    rows = ShardSet.open(tmp_path / "train").to_table()
     assert rows.schema == prepared_schema(pair=False, label=pa.int32(), tagged=True)
     words = ["Film", "number", "0", "is", "n't", "dull", "."]
     key = sequence_keys(string_keys(words), np.array([0, 7]))
@@ -73,11 +73,11 @@ def test_columns_by_hand(tmp_path: Path) -> None:
     ]
     # Hidden labels are null.
     prepare(tmp_path, [Example(("a film",), None)])
-    assert ShardSet.open(tmp_path / "train").table()["label"].to_pylist() == [None]
+    assert ShardSet.open(tmp_path / "train").to_table()["label"].to_pylist() == [None]
     # Dev and test keep the files order.
     prepare(tmp_path, examples(5))
     for name, rows in (("dev", examples(5, 1000)), ("test", examples(4, 2000))):
-        texts = ShardSet.open(tmp_path / name).table()["text"].to_pylist()
+        texts = ShardSet.open(tmp_path / name).to_table()["text"].to_pylist()
         assert texts == [example.texts[0] for example in rows]
 
 
@@ -105,7 +105,7 @@ def test_fractions(tmp_path: Path) -> None:
     for fraction in (0.2, 0.5, 1.0):
         folder = tmp_path / str(fraction)
         prepare(folder, examples(400)[::-1], train_fraction=fraction)
-        kept.append(set(ShardSet.open(folder / "train").table()["text"].to_pylist()))
+        kept.append(set(ShardSet.open(folder / "train").to_table()["text"].to_pylist()))
         assert abs(len(kept[-1]) - 400 * fraction) < 40
         assert ShardSet.open(folder / "dev").manifest.rows == 5
     assert kept[0] < kept[1] < kept[2] and len(kept[2]) == 400
@@ -117,7 +117,7 @@ def test_fractions(tmp_path: Path) -> None:
     manifest = prepare(tmp_path, examples(1))["train"]
     assert sorted(shard.rows for shard in manifest.shards) == [0, 0, 0, 1]
     assert ShardSet.open(tmp_path / "train").verify() == []
-    assert ShardSet.open(tmp_path / "train").table().num_rows == 1
+    assert ShardSet.open(tmp_path / "train").to_table().num_rows == 1
 
 
 def train_bytes(folder: Path) -> list[bytes]:
@@ -202,7 +202,9 @@ def test_splitting_one_file(tmp_path: Path) -> None:
         assert manifests["test"].counts["shared_with"] == {"train": none, "dev": none}
         assert manifests["dev"].made_from["split"] == split
     assert train_bytes(tmp_path / "a") == train_bytes(tmp_path / "b")
-    parts = [set(ShardSet.open(tmp_path / "a" / part).table()["text"].to_pylist()) for part in ("train", "dev", "test")]
+    parts = [
+        set(ShardSet.open(tmp_path / "a" / part).to_table()["text"].to_pylist()) for part in ("train", "dev", "test")
+    ]
     assert len(set.union(*parts)) == 100
     no_test = made_up_task(source=source, split=split | {"test": 0.0})
     found = prepare_task({"all": examples(100)}, {}, no_test, TAGGER, tmp_path / "c", ALONE)

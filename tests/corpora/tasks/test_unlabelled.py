@@ -59,7 +59,7 @@ def test_they_stand_in_blocks_of_their_own(tmp_path: Path) -> None:
     found = training_texts(tmp_path / "b" / "train")
     names = [shard.name for shard in found.manifest.shards]
     assert names == ["b000.arrow", "b001.arrow", "unlabelled/u000.arrow", "unlabelled/u001.arrow"]
-    table = found.table()
+    table = found.to_table()
     assert table["label"].null_count == len(NEW) and found.verify() == []
     assert len(table) == len(TRAIN) + len(NEW)
     assert both["unlabelled"].counts == {"in_a_split": 2, "repeated": 1}
@@ -123,7 +123,7 @@ def test_pairs_and_scores(tmp_path: Path) -> None:
 
     own = TypeAdapter(Task).validate_python(values)
     prepare_task(pairs, {}, own, TAGGER, tmp_path, LocalEngine(1))
-    table = training_texts(tmp_path / "train").table()
+    table = training_texts(tmp_path / "train").to_table()
     assert table["text_2"].to_pylist()[-1] == "Other." and table["label"].type == pa.float32()
     assert np.isnan(table["label"].to_numpy()).sum() == 1
 

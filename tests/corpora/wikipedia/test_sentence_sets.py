@@ -50,14 +50,14 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    return ShardSet.open(folder).table().to_pylist()
+    return ShardSet.open(folder).to_table().to_pylist()
 
 
 def test_sentences_with_their_articles_in_the_inputs_order(inputs: Path, tmp_path: Path) -> None:
     manifests, _ = split(inputs, tmp_path / "sets")
     train, validation = rows(tmp_path / "sets/train"), rows(tmp_path / "sets/validation")
     assert [len(train), len(validation)] == [100, 30]
-    assert ShardSet.open(tmp_path / "sets/train").table().schema.equals(SCHEMA, True)
+    assert ShardSet.open(tmp_path / "sets/train").to_table().schema.equals(SCHEMA, True)
     assert [shard.rows for shard in manifests["train"].shards] == [40, 40, 20]
     assert manifests["validation"].kind == "sentences"
     assert train[0]["text"] == sentence(1000 + 20 * (int(train[0]["article"]) - 10))

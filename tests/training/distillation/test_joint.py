@@ -208,7 +208,7 @@ def test_a_row_counts_by_the_weight_of_its_answer(make: MakeRow, layout: Layout,
     own, texts = Layout(tmp_path / "data"), ShardSet.open(layout.transfer(SENTIMENT, "original"))
     outputs = own.outputs(SENTIMENT, "minilm", "original")
     weights = np.random.default_rng(1).integers(0, 4, texts.manifest.rows).astype(np.float32)
-    answers = ShardSet.open(outputs).table().append_column("weight", pa.array(weights))
+    answers = ShardSet.open(outputs).to_table().append_column("weight", pa.array(weights))
     _write(outputs, answers, texts.manifest.shards[0].sha256)
     row = joint_row(make_params({}, {}), "mtl", own, "cpu")
     write_joint_vocabulary(make_params({}, {}), "mtl", own)

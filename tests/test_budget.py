@@ -19,7 +19,7 @@ MOST = {
     "leaves of the default": 119,
     "top-level commands": 15,
     "files that tell kinds of tasks apart": 5,
-    "words of docs and README": 16_950,
+    "words of docs and README": 17_000,
     "words of benchmarks' pages": 11_450,
     "lines of README": 116,
 }

@@ -16,6 +16,7 @@ from tokenizers.models import WordLevel
 from pipeline_lib import cli
 from pipeline_lib.base.files import write_json
 from pipeline_lib.models.folders import MODEL_TYPE
+from pipeline_lib.models.students.tokenise import known_words
 
 from .running import PARAMS, Fails, distill, failing, write_params
 
@@ -31,7 +32,7 @@ class TestPredict:
 
         # Without an unknown word it knows everything.
         tokenizer = Tokenizer(WordLevel({"a": 0}, "a"))
-        reader = SimpleNamespace(max_words=9)
+        reader = SimpleNamespace(max_words=9, words=known_words(tokenizer, 9))
         own = {"label_names": ["negative", "positive"], "is_pair": False}
         own["kind"] = "classification"
         student = SimpleNamespace(logits=logits, tokenizer=tokenizer, reader=reader, **own)
@@ -116,7 +117,7 @@ class TestPredict:
         monkeypatch.setattr(student, "label_names", ["score"])
         monkeypatch.setattr(student, "kind", "regression")
         found = fails("predict", "student", "good", "--route", "0.3")
-        assert "student: a regression, which has no confidence to route by" in found
+        assert "student: a score, which has no confidence to route by" in found
 
     def test_explaining_shows_a_number_per_word_and_model(self, teacher: Path) -> None:
         found = distill("explain", "student", "good film", "--teacher", str(teacher))

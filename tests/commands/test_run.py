@@ -153,7 +153,7 @@ def test_the_stages_of_a_workspace_are_forecast(tmp_path: Path) -> None:
     forecast = Forecast.read(shipped("pipeline.yaml"), params, Layout(tmp_path))
     assert {"train@a", "train@b", "pretrain@sra", "report"} <= forecast.expected.keys()
     assert not [name for name in forecast.expected if name.startswith(("index", "train_joint"))]
-    assert len(forecast.expected) == 2 * 8 + 6
+    assert len(forecast.expected) == 2 * 8 + 8
     # Nothing of one task waits for the other's own stages.
     alone = forecast.seconds_left("evaluate@a", 0.0, 0.0)
     usual = forecast.expected

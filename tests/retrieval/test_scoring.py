@@ -207,6 +207,6 @@ def test_the_cosine_of_zeros_is_zero() -> None:
 
 def test_a_student_of_several_labels_ranks_nothing() -> None:
     student = make_student("cnn", 2)
-    student.model.config = replace(student.model.config, multilabel=True)
+    student.model.config = replace(student.model.config, kind="multilabel")
     with pytest.raises(PotstillError, match="a student of several labels does not rank"):
         PairScorer.of(student, 1)

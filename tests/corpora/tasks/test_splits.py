@@ -34,17 +34,12 @@ def test_fractions_per_class(count: int, blocks: int) -> None:
     assert set(names) == {"train", "dev", "test"}
 
 
-def test_order_and_seed() -> None:
+def test_the_order_of_examples_changes_no_split() -> None:
     examples, keys, blocks = data(500, 4)
     names = split_examples(examples, keys, blocks, PARAMS)
     order = np.random.default_rng(0).permutation(500)
     shuffled = split_examples([examples[i] for i in order], keys[order], blocks[order], PARAMS)
     assert (shuffled == names[order]).all()
-    # Seed matters.
-    examples, keys, blocks = data(500, 4)
-    other = SplitParams(dev=0.1, test=0.2, seed=2)
-    names = split_examples(examples, keys, blocks, PARAMS)
-    assert (names != split_examples(examples, keys, blocks, other)).any()
     # Added example touches its own block.
     examples, keys, blocks = data(801, 4)
     before = split_examples(examples[:800], keys[:800], blocks[:800], PARAMS)

@@ -175,8 +175,9 @@ def test_what_cannot_be_loaded_is_named(tmp_path: Path) -> None:
         AutoModelForSequenceClassification.from_pretrained(tmp_path)
     assert np.array_equal(load_student(tmp_path).logits(TEXTS), student.logits(TEXTS))
     # A folder without a student is refused.
+    (tmp_path / "empty").mkdir()
     with pytest.raises(PotstillError, match="not a trained student"):
-        load_student(tmp_path)
+        load_student(tmp_path / "empty")
     with pytest.raises(PotstillError, match="not a trained student"):
         load_student(tmp_path / "absent")
 

@@ -169,8 +169,8 @@ def test_encode_writes_what_the_encoder_gives(run: MakeRow, tmp_path: Path, monk
     (tmp_path / "in.txt").write_bytes(("\r\n".join(lines) + "\n").encode())
 
     def call(out: str, *options: str, file: str = "in.txt") -> Any:
-        arguments = [str(tmp_path / "sra"), str(tmp_path / file), str(tmp_path / out), *options]
-        return CliRunner().invoke(app, ["encode", *arguments])
+        paths = "--file", str(tmp_path / file), "--out", str(tmp_path / out)
+        return CliRunner().invoke(app, ["predict", str(tmp_path / "sra"), *paths, *options])
 
     wanted = load_encoder(tmp_path / "sra").encode(lines)
     assert call("out.npy").exit_code == 0

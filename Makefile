@@ -1,7 +1,7 @@
 # make repro: install, run the pipeline, print the results.   make test: install, run the tests.
 PYTHON ?= python3
 VENV ?= .venv
-# Which torch to install; README.md, "Two commands", says how to choose another build.
+# Which torch to install; for another build: make repro TORCH="torch==2.13.0 --index-url ADDRESS".
 TORCH ?= torch==2.13.0
 
 BIN := $(VENV)/bin

@@ -179,3 +179,5 @@ def test_what_cannot_split_is_refused(tmp_path: Path) -> None:
 )
 def test_faults(sentence: str, fault: str | None) -> None:
     assert fault_of(sentence) == fault
+    # A splitter of another language is not asked for English words.
+    assert fault_of(sentence, is_english=False) == (None if fault == "language" else fault)

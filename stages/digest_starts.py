@@ -2,8 +2,8 @@
 
     python -m pipeline_lib.stages.digest_starts
 
-Reads data/raw/models, data/raw/vectors, data/encoders and data/joint; writes data/digests/train/<task>.json and
-data/digests/index/<catalogue>.json, on which the stages train and index depend: so a new model or encoder runs them
+Reads data/raw/models, data/raw/vectors, data/encoders and data/joint; writes data/digests/starts/<task>.json and
+data/digests/starts/index-<catalogue>.json, on which the stages train and index depend: so a new model or encoder runs them
 again only where it is used.
 """
 
@@ -20,10 +20,9 @@ from pipeline_lib.params.stage_settings import Starts, starts_of
 def main() -> None:
     """Write digests of the models that students start from and that indexes are made with."""
     params, layout = load_params(), Layout()
-    fresh_folder(layout.all_read_by_training)
+    fresh_folder(layout.started_from)
     for task in params.tasks:
         write_json(layout.read_by_training(task), _digests(folders_of(starts_of(params, task), layout)))
-    fresh_folder(layout.all_read_by_indexing)
     for name, row in params.catalogues.items():
         write_json(layout.read_by_indexing(name), _digests([layout.encoder(row.encoder)]))
 

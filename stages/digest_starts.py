@@ -2,9 +2,9 @@
 
     python -m pipeline_lib.stages.digest_starts
 
-Reads data/raw/models, data/raw/vectors, data/encoders and data/joint; writes data/digests/starts/<task>.json and
-data/digests/starts/index-<catalogue>.json, on which the stages train and index depend: so a new model or encoder runs them
-again only where it is used.
+Reads data/raw/models, data/raw/vectors, data/encoders and data/joint; writes data/digests/starts/<task>.json, on which
+the stage train depends, and data/digests/starts/index-<catalogue>.json, on which index does: so a new model or encoder
+runs them again only where it is used.
 """
 
 from collections.abc import Iterable

@@ -47,12 +47,6 @@ def is_profile(path: Path) -> bool:
     return isinstance(values, dict) and EXTENDS in values
 
 
-def file_of_section(path: Path, section: str) -> Path:
-    """Return which file has a section of a profile: the profile itself, or one of its bases."""
-    files = [file for file, values in _chain(path) if section in values]
-    return files[0] if files else path
-
-
 def plain_text(path: Path) -> str:
     """Return a profile as one plain parameter file, with its base's comments."""
     files = [file for file, _ in reversed(list(_chain(path)))]

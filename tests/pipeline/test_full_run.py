@@ -15,18 +15,12 @@ from pipeline_lib.shards.shard_sets import ShardSet, read_shard
 from tests.commands.running import distill
 
 from .conftest import Finished
-from .workspace import METHODS, TASK, TEACHER, Workspace
+from .workspace import METHODS, SINGLE, TASK, TEACHER, Workspace
 
 STAGES = {
     *(f"{name}@{TASK}" for name in ("fetch_data", "prepare", "augment", "finetune_teacher")),
     *(f"{name}@{TASK}" for name in ("precompute", "train", "evaluate", "measure_speed")),
-    "fingerprint",
-    "fetch_models",
-    "split_wikipedia",
-    "digest_wikipedia",
-    "precompute_vectors",
-    "digest_starts",
-    "report",
+    *SINGLE,
 }
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "pipeline_lib"
 MOST = {
-    "lines of code of pipeline_lib": 25_600,
-    "lines of pipeline_lib": 44_480,
-    "lines of tests": 34_100,
+    "lines of code of pipeline_lib": 25_595,
+    "lines of pipeline_lib": 44_470,
+    "lines of tests": 34_085,
     "parameters": 259,
     "leaves of the default": 119,
     "top-level commands": 15,

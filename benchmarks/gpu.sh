@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from pipeline_lib.shards.shard_sets import ShardSet
 
-for text in ShardSet.open(Path("data/transfer") / sys.argv[1] / "full").table()["text"].to_pylist():
+for text in ShardSet.open(Path("data/transfer") / sys.argv[1] / "full").to_table()["text"].to_pylist():
     print(" ".join(text.split()))
 PY
 }

@@ -25,7 +25,7 @@ def _cut(part: str) -> dict[str, Any]:
     values = read_values(ROOT / f"benchmarks/gpu_{part}.yaml") | {"seeds": [1]}
     values["tasks"] = {task: values["tasks"][task] for task in PARTS[part]}
     for teacher in values["teachers"].values():
-        if teacher["tasks"] is not None:
+        if teacher.get("tasks") is not None:
             teacher["tasks"] = [task for task in teacher["tasks"] if task in PARTS[part]]
     for joint in values["joint"].values():
         joint["tasks"] = {task: joint["tasks"][task] for task in PARTS[part]}

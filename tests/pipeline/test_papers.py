@@ -37,8 +37,8 @@ def cut(values: dict[str, Any], tasks: list[str]) -> None:
         optimiser |= {"learning_rates": optimiser["learning_rates"][:1], "max_steps": 2}
     if values["wikipedia"]:
         values["wikipedia"] |= WIKIPEDIA
-    for encoder in values["encoders"].values():
-        encoder["wikipedia"] = encoder["wikipedia"] and encoder["wikipedia"] // 50_000
+    for encoder in (encoder for encoder in values["encoders"].values() if encoder.get("wikipedia")):
+        encoder["wikipedia"] //= 50_000
     values["vocabulary"]["dimensions"] = values["vocabulary"]["dimensions"] and 8
     _keep_rows(values, tasks)
     values |= {"seeds": [1], "device": "cpu", "workers": 1}

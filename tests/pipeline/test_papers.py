@@ -49,11 +49,11 @@ def _keep_rows(values: dict[str, Any], tasks: list[str]) -> None:
     for row in [*values["encoders"].values(), *values["joint"].values()]:
         if "tasks" in row:
             row["tasks"] = {task: data for task, data in row["tasks"].items() if task in tasks}
-    for row in (row for row in values["methods"].values() if row["tasks"] is not None):
+    for row in (row for row in values["methods"].values() if row.get("tasks")):
         row["tasks"] = [task for task in row["tasks"] if task in tasks]
     for section in ("joint", "methods"):
         rows = values[section].items()
-        values[section] = {name: row for name, row in rows if row["tasks"] != []}
+        values[section] = {name: row for name, row in rows if row.get("tasks") not in ([], {})}
     rows = values["similarity"].items()
     values["similarity"] = {name: row for name, row in rows if row["task"] in tasks}
 

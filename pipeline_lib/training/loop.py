@@ -1,8 +1,7 @@
 """The training loop, shared by teachers and students.
 
-It is deterministic given (data, settings, seed) on one machine, evaluates on dev every few
-steps and keeps the best weights.  If killed, it resumes from its checkpoint, which is kept outside
-DVC's outputs, and produces the same bytes.
+It is deterministic given (data, settings, seed) on one machine, evaluates on dev every few steps and keeps the best
+weights.  If killed, it resumes from its checkpoint, which is kept outside DVC's outputs, and produces the same bytes.
 """
 
 import math

@@ -70,8 +70,7 @@ def augment_block(
     :param lexicon: what replacement draws from.
     :param recipe: the rules' probabilities.
     :param n_iter: synthetic examples per example, before duplicates are dropped.
-    :param cap: the block's maximum number of rows, originals included, or None; no iteration starts
-        once it is reached.
+    :param cap: the block's maximum number of rows, originals included, or None; no iteration starts once it is reached.
     """
     yield 0, _originals(examples), Counts(rows=examples.num_rows)
     if recipe.changes_nothing or not examples.num_rows or not n_iter:

@@ -49,8 +49,7 @@ class Plan(BaseModel):
     :ivar dev_outputs: the teacher's answers on dev, if that has no labels.
     :ivar teacher: the one that runs alongside, if any; :ivar teacher_layers: those matched with the student's.
     :ivar encoder: the one to start from.
-    :ivar students: the ones to start from, by seed: from a joint run; or from the row ``start``,
-        once that is trained.
+    :ivar students: the ones to start from, by seed: from a joint run; or from the row ``start``, once that is trained.
     :ivar new_outputs: whether these students are for other tasks, so that the head above their
         encoder is initialised anew.
     :ivar optimiser: None: that student is used as it is.

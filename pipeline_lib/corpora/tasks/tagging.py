@@ -22,13 +22,9 @@ NO_TAG = "X"
 
 def load_tagger(params: Tagger) -> TagWords:
     """Return the function that tags sentences."""
-    match params.engine:
-        case "spacy":
-            return _load_spacy(params.model)
-        case "nltk":
-            return _load_nltk()
-        case _:
-            return lambda words, _: ([NO_TAG] * len(sentence) for sentence in words)
+    if params.engine == "spacy":
+        return _load_spacy(params.model)
+    return lambda words, _: ([NO_TAG] * len(sentence) for sentence in words)
 
 
 @dataclass(frozen=True)
@@ -46,8 +42,8 @@ class TaggingPass(ShardPass):
     @property
     def libraries(self) -> tuple[str, ...]:
         """The library that tags, and its model."""
-        if self.tagger.engine != "spacy":
-            return () if self.tagger.engine == "none" else ("nltk",)
+        if self.tagger.engine == "none":
+            return ()
         try:
             library_versions(self.tagger.model)
         except PackageNotFoundError as error:
@@ -96,23 +92,5 @@ def _load_spacy(model: str) -> TagWords:
         for doc in nlp.pipe(docs, batch_size=256):
             # Some languages' pipelines have coarse tags alone.
             yield [token.tag_ or token.pos_ for token in doc]
-
-    return tag
-
-
-def _load_nltk() -> TagWords:
-    from nltk.tag import PerceptronTagger
-
-    try:
-        tagger = PerceptronTagger(lang="eng")
-    except LookupError as error:
-        raise PotstillError(
-            "tagger.engine: NLTK's averaged_perceptron_tagger_eng is not on this machine. Run "
-            "`python -m nltk.downloader averaged_perceptron_tagger_eng`, or use spacy."
-        ) from error
-
-    def tag(words: Sequence[Sequence[str]], spaces: Sequence[Sequence[bool]]) -> Iterator[list[str]]:
-        for sentence in words:
-            yield [tag for _, tag in tagger.tag(list(sentence))]
 
     return tag

@@ -1,7 +1,7 @@
 """A student's network in plain torch: an encoder, an optional ReLU layer, and the outputs.
 
 Training, scoring and prediction need no more than this: importing transformers takes longer than predicting a
-thousand sentences.  :mod:`pipeline_lib.models.students.huggingface` wraps the same network as a transformers model.
+thousand sentences.  In an export, :mod:`distilled_student` wraps the same network as a transformers model.
 """
 
 from collections.abc import Mapping

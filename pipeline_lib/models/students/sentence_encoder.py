@@ -60,7 +60,7 @@ class Targets:
 
 
 PREFIX = "encoder."
-"""Of the stored tensors' names, as in :mod:`pipeline_lib.models.students.huggingface`."""
+"""Of the stored tensors' names, as a student's encoder has them."""
 
 
 @dataclass

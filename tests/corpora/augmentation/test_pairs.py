@@ -113,7 +113,7 @@ def test_a_pairs_key_knows_the_order_of_its_sentences(
     texts = [("a b", "c"), ("c", "a b"), ("a", "b c"), ("a b c", "a")]
     examples = [Example(text, 1.0) for text in texts]
     splits = {"train": examples, "dev": examples[:1]}
-    prepare_task(splits, {}, task, Tagger(engine="nltk", model="none"), tmp_path / "out", ALONE)
+    prepare_task(splits, {}, task, Tagger(engine="none", model=None), tmp_path / "out", ALONE)
     table = ShardSet.open(tmp_path / "out/train").to_table()
     assert len(set(table["key"].to_pylist())) == 4
     assert table.schema.names[-4:] == ["text_2", "words_2", "spaces_2", "tags_2"]

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoModel, AutoTokenizer
 
-import pipeline_lib.models.students.huggingface  # noqa: F401  registers the students
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.hashing import string_keys
@@ -109,11 +108,8 @@ def test_it_learns_the_layers_and_is_a_model_to_transformers(make: MakeRow, layo
     assert not torch.allclose(read[1], expected, atol=1e-2)
     save_student(tmp_path / "student", random, other.tokenizer)
     loaded = load_student(tmp_path / "student")
-    hub = AutoModelForSequenceClassification.from_pretrained(tmp_path / "student").eval()
     with torch.inference_mode():
         assert torch.allclose(loaded.model.outputs(batch)["vector"], read[1], atol=1e-5)
-        logits = hub(batch["ids"]).logits.numpy()
-    np.testing.assert_allclose(loaded.logits(["a dull film"]), logits, atol=1e-5)
 
 
 def test_a_kill_loses_nothing(make: MakeRow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from transformers import AutoModel, AutoTokenizer
 from typer.testing import CliRunner
 
 from pipeline_lib.base.errors import PotstillError
@@ -184,17 +183,3 @@ def test_encode_writes_what_the_encoder_gives(run: MakeRow, tmp_path: Path, monk
     (tmp_path / "bad.txt").write_bytes(b"\xff\xfe caf\xe9")
     assert "row 1 is not UTF-16" in str(call("bad.npy", file="bad.txt").exception)
     assert not (tmp_path / "bad.npy").exists()
-
-
-@pytest.mark.parametrize("student", [None, LAYER])
-def test_to_transformers_an_encoder_is_a_model(run: MakeRow, tmp_path: Path, student: dict[str, Any] | None) -> None:
-    import pipeline_lib.models.students.huggingface  # noqa: F401  registers it
-
-    train_one(run({"epochs": 1}, student), tmp_path / "sra", ignore)
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "sra")
-    model = AutoModel.from_pretrained(tmp_path / "sra").eval()
-    with torch.inference_mode():
-        inputs = tokenizer(HELD_BACK[:9], padding=True, return_tensors="pt")
-        found = model(**inputs).pooler_output.numpy()
-    wanted = load_encoder(tmp_path / "sra").encode(HELD_BACK[:9])
-    np.testing.assert_allclose(found, wanted, atol=1e-5)

@@ -21,7 +21,6 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import MASK
-from pipeline_lib.models.fitting import check_fits
 from pipeline_lib.models.students.sentence_encoder import Targets, encode_sentences, save_encoder
 from pipeline_lib.models.students.student import attend_quickly
 from pipeline_lib.models.students.vocabulary import (
@@ -33,10 +32,11 @@ from pipeline_lib.models.students.vocabulary import (
 )
 from pipeline_lib.params import Encoder, Optimiser, Params, StudentSettings
 from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.shards.training_records import SEED, VectorEncoderRecord
+from pipeline_lib.shards.training_records import SEED, EncoderRecord, VectorEncoderRecord
 from pipeline_lib.shards.training_texts import training_texts
 from pipeline_lib.shards.vectors import StoredVectors, unit
 from pipeline_lib.text.batches import LengthSorted
+from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.text.words import split_words
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.distillation.collapse_checks import sample_rows, spread_figures
@@ -45,7 +45,6 @@ from pipeline_lib.training.distillation.initialisation import Start, start_of
 from pipeline_lib.training.loop import Batch
 from pipeline_lib.training.objectives import objective_loss
 from pipeline_lib.training.runs import Fields, Prepared, TrainingSpec
-from pipeline_lib.training.search import TrainingRow
 
 _CHUNK = 8192
 
@@ -56,7 +55,7 @@ class EncoderTraining(TrainingSpec):
 
     kind: ClassVar[str] = "encoders"
     is_by_loss: ClassVar[bool] = True
-    record: ClassVar[type[VectorEncoderRecord]] = VectorEncoderRecord
+    record: ClassVar[type[EncoderRecord]] = VectorEncoderRecord
     params: Params
     name: str
     layout: Layout
@@ -201,20 +200,26 @@ class EncoderTraining(TrainingSpec):
             spread = spread_figures(answers[chosen], wanted[chosen] - mean)
             constant = mean_of(targets, lambda vectors: unit(vectors - mean))
             rows = np.broadcast_to(constant, (len(held_back), len(constant)))
-            return {
-                "sentences": len(train),
-                "held_back_sentences": len(held_back),
+            return losses_of(progress, train, held_back) | {
                 "words": start.words,
                 "centred": self.row.centre,
-                "loss": -progress.best_merit,
                 "constant_loss": held_back_loss(rows, held_back.targets["vectors"], mean),
                 **spread.model_dump(),
-                "history": [{**entry, "dev": -entry["dev"]} for entry in progress.history],
                 **_left_out(self),
             }
 
         batches = LengthSorted(train, self.optimiser.batch_size, self.seed)
         return Prepared(model, batches, loss, evaluate, finish)
+
+
+def losses_of(progress: Progress, train: Sentences, held_back: Sentences) -> Fields:
+    """Return what the record of any encoder has: its scores on dev are losses, whose sign was changed."""
+    return {
+        "sentences": len(train),
+        "held_back_sentences": len(held_back),
+        "loss": -progress.best_merit,
+        "history": [{**entry, "dev": -entry["dev"]} for entry in progress.history],
+    }
 
 
 def _left_out(training: EncoderTraining) -> Fields:
@@ -228,20 +233,6 @@ def _opened(folders: tuple[Path, Path]) -> tuple[ShardSet, ShardSet]:
     return ShardSet.open(folders[0]), ShardSet.open(folders[1])
 
 
-def encoder_row(params: Params, name: str, layout: Layout, device: str) -> TrainingRow[EncoderTraining]:
-    """Return the runs of one row of ``encoders``, by learning rate."""
-    encoder = params.encoders[name]
-    student = params.students[encoder.student]
-    if student.source_model is not None:
-        check_fits(f"students.{encoder.student}", student, layout.model(student.source_model))
-    rates = params.optimisers[encoder.optimiser].learning_rates
-
-    def spec(_: int, rate: float) -> EncoderTraining:
-        return EncoderTraining(params, name, layout, rate, device)
-
-    return TrainingRow(name, rates, [SEED], spec)
-
-
 def check_vectors(training: EncoderTraining) -> None:
     """Check that there are vectors of the right width to train and evaluate on."""
     for corpus, what in ((training.train, "train on"), (training.validation, "hold back")):
@@ -252,16 +243,21 @@ def check_vectors(training: EncoderTraining) -> None:
                 "`sentence_vectors.files`. `distill teacher vector-requests` writes those that need one."
             )
         if not len(vectors):
-            raise PotstillError(
-                f"encoders.{training.name}: there are no sentences to {what}. Set `wikipedia` in "
-                "params.yaml to a source with more of them, or remove the encoder."
-            )
+            raise no_sentences(training.name, what)
         width, wanted = vectors.shape[1], training.student.sentence_width
         if width != wanted:
             raise PotstillError(
                 f"students.{training.row.student}.width: {wanted}, but the teacher's vectors "
                 f"have {width} values. Set it to {width}."
             )
+
+
+def no_sentences(name: str, what: str) -> PotstillError:
+    """Return the error for an encoder without sentences to train on, or to hold back."""
+    return PotstillError(
+        f"encoders.{name}: there are no sentences to {what}. Set `wikipedia` in params.yaml to a source with more of "
+        "them, or remove the encoder."
+    )
 
 
 def mean_of(vectors: StoredVectors | AnsweredVectors, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

@@ -19,7 +19,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.students.student import Student, load_student, save_student
 from pipeline_lib.params import check_params
 from pipeline_lib.shards.engine.local import LocalEngine
-from pipeline_lib.training.distillation.general import GeneralTraining, general_row
+from pipeline_lib.training.distillation.general import GeneralTraining, encoder_row
 from pipeline_lib.training.distillation.initialisation import start_from_encoder, start_of
 from pipeline_lib.training.search import Searched, TrainingRow, train_rows
 from tests.kit.kills import killed_and_resumed
@@ -64,7 +64,7 @@ def make(layout: Layout) -> MakeRow:
         }
         values["encoders"] = {"general": GENERAL | changes}
         values["wikipedia"] = changed({})["wikipedia"]
-        return general_row(check_params(values), "general", layout, "cpu")
+        return encoder_row(check_params(values), "general", layout, "cpu")
 
     return make_row
 
@@ -137,5 +137,5 @@ def test_what_decides_counts_and_what_the_model_has_not_is_refused(make: MakeRow
         make(student={"heads": 3})
     with pytest.raises(PotstillError, match=r"students\.tiny\.max_words: 65, but .* 64 position"):
         make(student={"max_words": 65})
-    with pytest.raises(PotstillError, match=r"encoders\.general: no sentences in .*train"):
+    with pytest.raises(PotstillError, match=r"encoders\.general: there are no sentences to train on"):
         first_of(make(wikipedia=0)).prepare()

@@ -21,7 +21,8 @@ from pipeline_lib.models.students.sentence_encoder import SentenceEncoder, load_
 from pipeline_lib.models.students.student import Student
 from pipeline_lib.outputs.vectors import VectorPass
 from pipeline_lib.shards.columns import matrix
-from pipeline_lib.training.distillation.encoders import EncoderTraining, encoder_row
+from pipeline_lib.training.distillation.encoders import EncoderTraining
+from pipeline_lib.training.distillation.general import encoder_row
 from pipeline_lib.training.distillation.initialisation import start_from_encoder
 from pipeline_lib.training.objectives import representation_loss
 from tests.kit.kills import killed_and_resumed

@@ -70,22 +70,14 @@ def check_fits(key: str, student: StudentSettings, folder: Path) -> None:
     if not student.pretrained or count is None:
         return
     if student.layers is None:
-        check_last(key, student, folder, count)
+        if student.last > count:
+            raise PotstillError(
+                f"{key}.last: {student.last}, but {folder} has {count} layers. Set it to at most {count} in params.yaml."
+            )
     elif max(student.layers) >= count:
         raise PotstillError(
             f"{key}.layers: {max(student.layers)}, but {folder} has {count} layers, 0 to "
             f"{count - 1}. Name some of them in params.yaml."
-        )
-
-
-def check_last(key: str, student: StudentSettings, folder: Path, count: int) -> None:
-    """Check that a pretrained model has as many layers as a student's ``last`` uses.
-
-    :param key: of the student in params.yaml; :param count: how many the model has.
-    """
-    if student.last > count:
-        raise PotstillError(
-            f"{key}.last: {student.last}, but {folder} has {count} layers. Set it to at most {count} in params.yaml."
         )
 
 

@@ -40,7 +40,8 @@ def split_examples(
     :return: array of strings, shape (len(examples),).
     """
     several = any(isinstance(example.label, tuple) for example in examples)
-    labels = _rarest(examples, blocks) if several else _strata_of(examples, scores)
+    strata = (_stratum(example.label, scores) for example in examples)
+    labels = _rarest(examples, blocks) if several else np.fromiter(strata, np.int64)
     units, first, inverse, sizes = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
     if np.any(blocks != blocks[first][inverse]):
         raise ValueError("examples with equal keys are in different blocks")
@@ -63,11 +64,6 @@ def split_examples(
     names = _NAMES[codes[inverse]]
     _check(names, params)
     return names
-
-
-def _strata_of(examples: Sequence[Example], scores: Range | None) -> np.ndarray:
-    """Return the stratum of each example, int64."""
-    return np.array([_stratum(example.label, scores) for example in examples], np.int64)
 
 
 def _rarest(examples: Sequence[Example], blocks: np.ndarray) -> np.ndarray:

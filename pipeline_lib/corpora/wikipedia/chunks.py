@@ -103,26 +103,20 @@ def _hub_articles(source: HubCorpus, inputs: Path, skipped: Skipped) -> Iterator
     options = {"name": source.config, "split": source.split, "streaming": True}
     rows = _hub_rows(load_hub(location | options, KEY), location["path"])
     for number, row in enumerate(rows, 1):
+        if missing := {"id", "title", "text"} - set(row):
+            raise PotstillError(
+                f"{KEY}: {location['path']} has no column {min(missing)!r}; id, title and text are read. Correct dataset "
+                "and config."
+            )
         article = article_of_row(row, f"{KEY}: {location['path']}: row {number}")
         if is_usable(article, skipped):
             yield article
 
 
 def _hub_rows(rows: Iterable[dict[str, Any]], name: str) -> Iterator[dict[str, Any]]:
-    stream = iter(rows)
-    while True:
-        try:
-            row = next(stream)
-        except StopIteration:
-            return
-        except Exception as error:  # many kinds: network, truncated files
-            raise PotstillError(
-                f"{KEY}: {name} could not be read further ({type(error).__name__}: {error}). Run "
-                "again: what was split is kept."
-            ) from error
-        if missing := {"id", "title", "text"} - set(row):
-            raise PotstillError(
-                f"{KEY}: {name} has no column {min(missing)!r}; id, title and text are read. "
-                "Correct dataset and config."
-            )
-        yield row
+    try:
+        yield from rows
+    except Exception as error:  # many kinds: network, truncated files
+        raise PotstillError(
+            f"{KEY}: {name} could not be read further ({type(error).__name__}: {error}). Run again: what was split is kept."
+        ) from error

@@ -25,6 +25,7 @@ from pipeline_lib.base.hashing import salt, splitmix64, string_keys
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import MASK
+from pipeline_lib.base.words import split_words, word_splitter
 from pipeline_lib.models.students.tokenise import PAD, load_tokenizer, save_tokenizer
 from pipeline_lib.models.students.word_vectors import (
     CONTINUES,
@@ -39,7 +40,6 @@ from pipeline_lib.shards.columns import column_suffixes
 from pipeline_lib.shards.fingerprint import code_fingerprint
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.trained import Trained
-from pipeline_lib.text.words import split_words, word_splitter
 
 
 def vector_source(params: Vocabulary, layout: Layout) -> Path:
@@ -90,15 +90,11 @@ def build_vocabulary(selected: list[str], params: Vocabulary, source: Path) -> t
         selected += pieces
     else:
         path = vector_file(source)
-        wanted = selected, params.extra_words, usable
-        words, rows = read_vectors(path, params.vectors.format, *wanted)
-        places = {word: number for number, word in enumerate(words)}
-        known = set(selected)
-        selected += [word for word in words if word not in known]
+        words, rows = read_vectors(path, params.vectors.format, selected, params.extra_words, usable)
+        selected = [*dict.fromkeys([*selected, *words])]
+        numbers = {word: number for number, word in enumerate(selected)}
         table = np.zeros((len(selected), rows.shape[1]), np.float32)
-        for number, word in enumerate(selected):
-            if word in places:
-                table[number] = rows[places[word]]
+        table[np.array([numbers[word] for word in words], np.int64)] = rows
     if params.dimensions is not None:
         table = reduce_vectors(table, params.dimensions)
     return build_tokenizer(selected, params.lowercase), complete_vectors(selected, table)

@@ -128,7 +128,9 @@ def test_what_decides_counts_and_what_the_model_has_not_is_refused(make: MakeRow
     others = {first_of(make(**own)).result.key for own in changes}
     assert len(others | {key}) == 4
     assert first_of(make(wikipedia=96)).result.key == key
-    assert replace(first_of(make()), name="another").result.key == key
+    own = first_of(make())
+    renamed = own.params.model_copy(update={"encoders": {"another": own.row}})
+    assert replace(own, params=renamed, name="another").result.key == key
     # What the model has not is refused.
     with pytest.raises(PotstillError, match=r"encoders\.general\.teacher_runs\.layers: 3, but"):
         make(teacher_runs={"layers": [3]})

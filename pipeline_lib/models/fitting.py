@@ -72,7 +72,8 @@ def check_fits(key: str, student: StudentSettings, folder: Path) -> None:
     if student.layers is None:
         if student.last > count:
             raise PotstillError(
-                f"{key}.last: {student.last}, but {folder} has {count} layers. Set it to at most {count} in params.yaml."
+                f"{key}.last: {student.last}, but {folder} has {count} layers. Set it to at most {count} in "
+                "params.yaml."
             )
     elif max(student.layers) >= count:
         raise PotstillError(

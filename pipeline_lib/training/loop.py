@@ -89,11 +89,8 @@ Score = float | DevScore | ScoresByTask
 """A model's score on dev, higher is better; with several tasks, their mean counts."""
 
 
-class Report(Protocol):
-    """Progress callback, called after every step."""
-
-    def __call__(self, step: int, total: int, loss: float, best: float) -> None:
-        """Report that ``step`` of ``total`` is done."""
+Report = Callable[[int, int, float, float], None]
+"""Called after every step: with it, how many there are, its loss, and the best merit on dev so far."""
 
 
 def fit(

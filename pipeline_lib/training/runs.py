@@ -128,11 +128,9 @@ def train_or_find(spec: TrainingSpec, report: Callable[[Message], None]) -> Trai
 
 
 def _train(spec: TrainingSpec, report: Callable[[Message], None]) -> None:
-    def on_step(step: int, total: int, loss: float, best: float) -> None:
-        report((step, total, loss, best))
-
     run, checkpoint = spec.prepare(), spec.result.checkpoint
-    progress = fit(run.model, run.batches, run.loss, run.evaluate, spec.settings, checkpoint, on_step)
+    steps = run.model, run.batches, run.loss, run.evaluate, spec.settings, checkpoint
+    progress = fit(*steps, lambda *message: report(message))
     with spec.result.writing() as folder:
         fields = _fields(spec, progress) | run.finish(folder, progress)
         spec.record(**fields).write(folder / "training.json")

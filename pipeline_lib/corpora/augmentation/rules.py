@@ -51,11 +51,6 @@ class Counts:
     replaced: int = 0
     ngrams: int = 0
 
-    def add(self, other: "Counts") -> None:
-        """Add another block's counts to these."""
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
-
 
 def augment_block(
     examples: pa.Table, lexicon: Lexicon, recipe: Recipe, n_iter: int, cap: int | None

@@ -105,8 +105,8 @@ def _hub_articles(source: HubCorpus, inputs: Path, skipped: Skipped) -> Iterator
     for number, row in enumerate(rows, 1):
         if missing := {"id", "title", "text"} - set(row):
             raise PotstillError(
-                f"{KEY}: {location['path']} has no column {min(missing)!r}; id, title and text are read. Correct dataset "
-                "and config."
+                f"{KEY}: {location['path']} has no column {min(missing)!r}; id, title and text are read. Correct "
+                "dataset and config."
             )
         article = article_of_row(row, f"{KEY}: {location['path']}: row {number}")
         if is_usable(article, skipped):
@@ -118,5 +118,6 @@ def _hub_rows(rows: Iterable[dict[str, Any]], name: str) -> Iterator[dict[str, A
         yield from rows
     except Exception as error:  # many kinds: network, truncated files
         raise PotstillError(
-            f"{KEY}: {name} could not be read further ({type(error).__name__}: {error}). Run again: what was split is kept."
+            f"{KEY}: {name} could not be read further ({type(error).__name__}: {error}). Run again: what was "
+            "split is kept."
         ) from error

@@ -193,7 +193,17 @@ Encoded = tuple[EncodingPass, EncodedInput]
 
 
 class EncodedTraining(TrainingSpec):
-    """A training run that reads encoded sets."""
+    """A training run that reads encoded sets.
+
+    :ivar words: the folder of the tokenizer: a vocabulary's, or that of a model.
+    """
+
+    words: Path
+
+    @property
+    def encoding(self) -> EncodingPass:
+        """How its sets are encoded."""
+        return EncodingPass.of(self.words, self.student.max_words, reads=self.student.reads)
 
     @property
     @abstractmethod

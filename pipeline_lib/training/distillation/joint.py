@@ -13,14 +13,14 @@ from typing import Any, ClassVar
 import torch
 
 from pipeline_lib.base.files import sha256_folder
-from pipeline_lib.base.kinds import KINDS, kind_of
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.fitting import check_fits
 from pipeline_lib.models.networks.encoders import ENCODERS
 from pipeline_lib.models.networks.imitation import JointNetwork
 from pipeline_lib.models.students.student import attend_quickly, predict_sentences, save_student
 from pipeline_lib.models.students.vocabulary import vector_source, write_vocabulary
-from pipeline_lib.params import JOINT_OBJECTIVE, Joint, Optimiser, Params, StudentSettings
+from pipeline_lib.params import JOINT_OBJECTIVE, Joint, Optimiser, Params, StudentSettings, Task
 from pipeline_lib.shards.fingerprint import code_outside
 from pipeline_lib.shards.shard_sets import SetReference, check_answers, read_manifest
 from pipeline_lib.shards.training_records import JointRecord, StudentRecord, TasksRecord
@@ -28,13 +28,7 @@ from pipeline_lib.shards.training_texts import training_texts
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.dev_scores import dev_score, scale_of
-from pipeline_lib.training.distillation.encoded_sets import (
-    Encoded,
-    EncodedInput,
-    EncodedTraining,
-    EncodingPass,
-    standardised,
-)
+from pipeline_lib.training.distillation.encoded_sets import Encoded, EncodedInput, EncodedTraining, standardised
 from pipeline_lib.training.distillation.initialisation import start_of
 from pipeline_lib.training.loop import Batch, ScoresByTask
 from pipeline_lib.training.mixed import MixedBatches
@@ -48,45 +42,30 @@ class TaskPart:
     """What one task contributes to a joint run.
 
     :ivar inputs: its transfer set; :ivar outputs: the teacher's answers.
-    :ivar dev: the prepared dev set, on which ``metric`` is computed.
+    :ivar dev: the prepared dev set, on which the task's first metric is computed.
     """
 
     inputs: SetReference
     outputs: SetReference
     dev: SetReference
-    metric: str
-    positive: int
-    pair: bool
-    labels: list[str]
+    task: Task
 
     @classmethod
     def of(cls, params: Params, row: Joint, task: str, layout: Layout) -> "TaskPart":
         """Resolve one task of a row."""
-        recipe, settings = row.tasks[task], params.task(task)
+        recipe = row.tasks[task]
         inputs = layout.transfer(task, recipe)
         outputs = layout.outputs(task, params.teacher_of(task, row), recipe)
         check_answers(read_manifest(inputs), read_manifest(outputs))
-        return cls(
-            inputs=SetReference.to(inputs),
-            outputs=SetReference.to(outputs),
-            dev=SetReference.to(layout.split(task, "dev")),
-            metric=settings.metrics[0],
-            positive=settings.positive_class,
-            pair=settings.is_pair,
-            labels=settings.label_names,
-        )
+        sets = map(SetReference.to, (inputs, outputs, layout.split(task, "dev")))
+        return cls(*sets, params.task(task))
 
     @property
-    def kind(self) -> str:
-        """What the student's outputs for the task are."""
-        return kind_of(self.metric)
-
-    @property
-    def made_from(self) -> dict[str, Any]:
-        """The part without paths."""
-        sets = {"inputs": self.inputs, "outputs": self.outputs, "dev": self.dev}
-        settings = {name: getattr(self, name) for name in ("metric", "positive", "pair", "labels")}
-        return settings | {name: reference.digest for name, reference in sets.items()}
+    def made_from(self) -> list[Any]:
+        """The sets, and the settings that count, without names and paths."""
+        digests = [reference.digest for reference in (self.inputs, self.outputs, self.dev)]
+        task = self.task
+        return [*digests, task.metrics[0], task.positive_class, task.is_pair, task.label_names]
 
 
 @dataclass(frozen=True)
@@ -116,7 +95,7 @@ class JointTraining(EncodedTraining):
         row = self.row.model_dump(exclude=names)
         parts = [part.made_from for part in self.parts.values()]
         losses = [TERMS[name].loss for name in JOINT_OBJECTIVE]
-        kinds = [type(KINDS[part.kind]) for part in self.parts.values()]
+        kinds = [type(KINDS[part.task.kind]) for part in self.parts.values()]
         code = code_outside(ENCODERS[self.student.name()], *losses, *kinds)
         student = self.student.model_dump(exclude={"model"})
         return [row, parts, student, sha256_folder(self.words), code]
@@ -129,8 +108,7 @@ class JointTraining(EncodedTraining):
     @property
     def sets(self) -> list[Encoded]:
         """Each task's training set and dev set in turn."""
-        student = self.student
-        encoding = EncodingPass.of(self.words, student.max_words, reads=student.reads)
+        encoding = self.encoding
         return [
             (encoding, content)
             for part in self.parts.values()
@@ -145,20 +123,23 @@ class JointTraining(EncodedTraining):
         scales = [scale_of(train.targets["labels"]) for train in trains]
         start = start_of(self.words, self.student, self.row.start)
         torch.manual_seed(self.seed)
-        model = JointNetwork(start.build(self.student, part.pair, part.labels, part.kind) for part in parts).to(device)
+        tasks = [part.task for part in parts]
+        students = (start.build(self.student, task.is_pair, task.label_names, task.kind) for task in tasks)
+        model = JointNetwork(students).to(device)
         attend_quickly(model.students[0], training=True)
         of_task = dict(zip(self.parts, model.students, strict=True))
 
         def loss(_: JointNetwork, batch: Batch) -> torch.Tensor:
-            task = batch["task"]
-            return objective_loss(JOINT_OBJECTIVE, of_task[task].outputs(batch), batch, None, self.parts[task].kind)
+            name = batch["task"]
+            kind = self.parts[name].task.kind
+            return objective_loss(JOINT_OBJECTIVE, of_task[name].outputs(batch), batch, None, kind)
 
         def evaluate(model: JointNetwork) -> ScoresByTask:
             scores = []
-            for student, part, dev, scale in zip(model.students, parts, devs, scales, strict=True):
+            for student, task, dev, scale in zip(model.students, tasks, devs, scales, strict=True):
                 results = dev.targets["labels"], predict_sentences(student, dev, device)
                 settings = self.optimiser.select, scale
-                scores.append(dev_score(part.metric, part.positive, *results, *settings))
+                scores.append(dev_score(task.metrics[0], task.positive_class, *results, *settings))
             return ScoresByTask(scores, [len(dev) for dev in devs])
 
         def finish(folder: Path, _: Progress) -> Fields:

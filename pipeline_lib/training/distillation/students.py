@@ -25,13 +25,7 @@ from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.dev_scores import LabelScale, dev_score, scale_of
-from pipeline_lib.training.distillation.encoded_sets import (
-    Encoded,
-    EncodedInput,
-    EncodedTraining,
-    EncodingPass,
-    standardised,
-)
+from pipeline_lib.training.distillation.encoded_sets import Encoded, EncodedInput, EncodedTraining, standardised
 from pipeline_lib.training.distillation.initialisation import Start, start_from_encoder, start_of
 from pipeline_lib.training.distillation.online_teacher import RunningTeacher, held_back_loss
 from pipeline_lib.training.distillation.plans import ModelReference, Plan
@@ -116,23 +110,11 @@ class StudentTraining(EncodedTraining):
         return self.started_from.open() if self.started_from else self.vocabulary
 
     @property
-    def train_set(self) -> Encoded:
-        """How the training set is encoded, and from what."""
-        plan = self.plan
-        encoding = EncodingPass.of(self.words, plan.student.max_words, reads=plan.student.reads)
-        return encoding, EncodedInput(plan.inputs, plan.outputs, states=plan.states)
-
-    @property
-    def dev_set(self) -> Encoded:
-        """How the dev set is encoded, and from what."""
-        student = self.plan.student
-        encoding = EncodingPass.of(self.words, student.max_words, reads=student.reads)
-        return encoding, EncodedInput(self.dev, self.plan.dev_outputs, prepared=True)
-
-    @property
     def sets(self) -> list[Encoded]:
         """The sets that it is trained and evaluated on."""
-        return [self.train_set, self.dev_set]
+        plan, encoding = self.plan, self.encoding
+        train = EncodedInput(plan.inputs, plan.outputs, states=plan.states)
+        return [(encoding, train), (encoding, EncodedInput(self.dev, plan.dev_outputs, prepared=True))]
 
     def prepare(self) -> Prepared:
         """Load the encoded sets, and build the student."""

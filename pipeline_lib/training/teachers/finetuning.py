@@ -37,6 +37,7 @@ from pipeline_lib.training.dev_scores import LabelScale, dev_score, scale_of
 from pipeline_lib.training.loop import Batch, DevScore, autocast
 from pipeline_lib.training.runs import Fields, Prepared, TrainingSpec
 from pipeline_lib.training.search import TrainingRow
+from pipeline_lib.training.teachers.ranking import CandidateBatches, questions_of, ranking_loss
 
 EVALUATION_TOKENS = 4096
 AGREEMENT_ROWS = 2000
@@ -91,6 +92,7 @@ class TaskTeacher:
     """One task in a training run: its rows, and the model as its teacher.
 
     :ivar scale: the unit in which a regression is trained.
+    :ivar answer: the class of right answers, for a task that is trained by ranking.
     """
 
     task: Task
@@ -99,6 +101,7 @@ class TaskTeacher:
     scale: LabelScale | None
     teacher: Teacher
     max_length: int
+    answer: int | None = None
 
     def sentences(self) -> Sentences:
         """Return the training rows, with a regression's labels standardised."""
@@ -107,12 +110,17 @@ class TaskTeacher:
         return replace(self.teacher.encode(self.train.texts, self.max_length), targets=targets)
 
     def batches(self, batch_size: int, seed: int) -> LengthSorted:
-        """Return the batches of the training rows."""
-        return LengthSorted(self.sentences(), batch_size, seed)
+        """Return the batches of the training rows; if it is ranked, each with all candidates of its questions."""
+        if self.answer is None:
+            return LengthSorted(self.sentences(), batch_size, seed)
+        return CandidateBatches(self.sentences(), batch_size, seed, questions_of(self.train.texts))
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        """Return the loss of the labels."""
-        return KINDS[self.task.kind].loss(self.teacher.forward(batch).float(), batch["labels"])
+        """Return the loss of the labels, or that which compares a question's candidates."""
+        logits = self.teacher.forward(batch).float()
+        if self.answer is None:
+            return KINDS[self.task.kind].loss(logits, batch["labels"])
+        return ranking_loss(logits, batch["labels"], self.answer, batch["candidates"])
 
     def dev_score(self, select: Select) -> DevScore:
         """Return the task's first metric on dev, and if it selects the loss of dev's labels."""
@@ -205,7 +213,7 @@ class TeacherTraining(TrainingSpec):
         precision = self.settings.precision
         teacher = Teacher(model, tokenizer, torch.device(self.device), precision, digest="")
         train, dev = (Data.of(split.open().to_table()) for split in (data.train, data.dev))
-        return TaskTeacher(data.task, train, dev, scale_of(train.labels), teacher, self.max_length)
+        return TaskTeacher(data.task, train, dev, scale_of(train.labels), teacher, self.max_length, data.answer)
 
 
 def teacher_row(

@@ -19,15 +19,13 @@ from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, Refining
 from pipeline_lib.shards.training_records import TasksRecord, TrainingRecord, TunedTeacherRecord
-from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.pieces import load_fast_tokenizer
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.loop import Batch, ScoresByTask, autocast
 from pipeline_lib.training.mixed import MixedBatches
 from pipeline_lib.training.runs import Fields, Prepared
 from pipeline_lib.training.search import TrainingRow
-from pipeline_lib.training.teachers.finetuning import TaskTeacher, TeacherTask, TeacherTraining, teacher_row
-from pipeline_lib.training.teachers.ranking import CandidateBatches, questions_of, ranking_loss
+from pipeline_lib.training.teachers.finetuning import TeacherTask, TeacherTraining, teacher_row
 
 ENCODER, HEAD = "encoder.safetensors", "head.safetensors"
 """The two files of a refined teacher's weights: those all tasks share, and the task's own."""
@@ -71,26 +69,6 @@ class SharedClassifiers(torch.nn.Module):
 
 
 @dataclass(frozen=True)
-class RankedTask(TaskTeacher):
-    """A task of questions and candidate answers, trained by ranking.
-
-    :ivar answer: the class of right answers.
-    """
-
-    answer: int
-
-    def batches(self, batch_size: int, seed: int) -> LengthSorted:
-        """Return batches that hold all candidates of their questions."""
-        questions = questions_of(self.train.texts)
-        return CandidateBatches(self.sentences(), batch_size, seed, questions)
-
-    def loss(self, batch: Batch) -> torch.Tensor:
-        """Return the loss that compares a question's candidates: :func:`ranking_loss`."""
-        logits = self.teacher.forward(batch).float()
-        return ranking_loss(logits, batch["labels"], self.answer, batch["candidates"])
-
-
-@dataclass(frozen=True)
 class RefinedTraining(TeacherTraining):
     """One fine-tuning of the base on several tasks at once: everything that determines it.
 
@@ -101,11 +79,6 @@ class RefinedTraining(TeacherTraining):
 
     record: ClassVar[type[TrainingRecord]] = TasksRecord
     optimiser: Refining
-
-    def part(self, data: TeacherTask, model: Any, tokenizer: Any) -> TaskTeacher:
-        """Read a task's rows; see :meth:`TeacherTraining.part`."""
-        part = super().part(data, model, tokenizer)
-        return part if data.answer is None else RankedTask(**vars(part), answer=data.answer)
 
     def prepare(self) -> Prepared:
         """Load the rows of all tasks, and the base with a head for each."""

@@ -14,7 +14,8 @@ from pipeline_lib.base.files import atomic_path, copy_file, read_record, write_j
 from pipeline_lib.base.text import MASK
 from pipeline_lib.base.words import UNSPACED, word_splitter
 from pipeline_lib.models import networks
-from pipeline_lib.models.students.tokenise import PAD, Reader, read_tokenizer, save_tokenizer
+from pipeline_lib.models.students import tokenise
+from pipeline_lib.models.students.tokenise import PAD, Reader, read_tokenizer
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import PAD_ID
 
@@ -65,12 +66,10 @@ def write_tokenizer(out: Path, tokenizer: Tokenizer | Pieces, limit: int) -> Non
     ``Tokenizer.from_file(file).encode_batch(texts)`` gives what the student reads, with one exception: a text
     without words is an empty row, which exported students read as one unknown word.
     """
+    tokenise.write_tokenizer(out, tokenizer)
+    backend, padding = tokenizer, PAD
     if isinstance(tokenizer, Pieces):
-        tokenizer.save(out)
         backend, padding = tokenizer.tokenizer, tokenizer.padding or PAD
-    else:
-        save_tokenizer(out, tokenizer)
-        backend, padding = tokenizer, PAD
     copy = Tokenizer.from_str(backend.to_str())
     make_portable(copy)
     copy.enable_truncation(limit, strategy="longest_first")

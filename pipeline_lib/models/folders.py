@@ -70,6 +70,4 @@ def temperature_of(folder: Path) -> float:
 
 def served(folder: Path, predict: Predict, temperature: float = 1.0) -> Predict:
     """Return the function of the model in ``folder``, divided by a temperature, with an error instead of NaN."""
-    if temperature == 1.0:
-        return lambda texts: check_outputs(folder, predict(texts))
     return lambda texts: check_outputs(folder, predict(texts) / temperature)

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -52,6 +52,19 @@ class Transformer(ABC):
     precision: str
     digest: str
     packs: bool = field(default=False, kw_only=True)
+
+    @classmethod
+    def of(
+        cls, folder: Path, model: Any, tokenizer: Any, device: torch.device | str, precision: str, **fields: Any
+    ) -> Self:
+        """Prepare what was loaded from a folder to predict, as it is fastest."""
+        from pipeline_lib.models.networks.attention import use_short_attention
+        from pipeline_lib.models.trial import can_pack
+
+        use_short_attention(model)
+        packs = can_pack(model.eval(), Pieces.of(tokenizer, model.config))
+        model = keep_head_exact(model.to(device, DTYPES[precision]))
+        return cls(model, tokenizer, torch.device(device), precision, digest_model(folder), packs=packs, **fields)
 
     def parameters(self, embeddings: bool) -> int:
         """Count parameters, with or without the embedding tables (the papers leave them out)."""
@@ -172,21 +185,7 @@ class Teacher(Transformer):
 
 def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Teacher:
     """Load a fine-tuned teacher from a transformers model folder; safetensors only."""
-    from pipeline_lib.models.networks.attention import use_short_attention
-    from pipeline_lib.models.trial import can_pack
-
-    device = torch.device(device)
-    model, tokenizer = load_classifier(folder)
-    use_short_attention(model)
-    packs = can_pack(model.eval(), Pieces.of(tokenizer, model.config))
-    return Teacher(
-        keep_head_exact(model.to(device, DTYPES[precision])),
-        tokenizer,
-        device,
-        precision,
-        digest_model(folder),
-        packs=packs,
-    )
+    return Teacher.of(folder, *load_classifier(folder), device, precision)
 
 
 def keep_head_exact(model: Any) -> Any:

@@ -10,11 +10,9 @@ from pathlib import Path
 
 import torch
 
-from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.networks.layers import inside
-from pipeline_lib.models.teacher import Transformer, digest_model, load_pretrained
-from pipeline_lib.text.pieces import Pieces
+from pipeline_lib.models.teacher import Transformer, load_pretrained
 
 
 @dataclass
@@ -46,22 +44,9 @@ class VectorModel(Transformer):
 
 def load_vector_model(folder: Path, device: str, precision: str, pooling: str) -> VectorModel:
     """Load an encoder from a transformers model folder; safetensors only."""
-    from pipeline_lib.models.networks.attention import use_short_attention
-    from pipeline_lib.models.trial import can_pack
-
     model, tokenizer = load_pretrained(folder, "AutoModel", {}, pooling == "pooler")
     if pooling == "pooler" and getattr(model, "pooler", None) is None:
         raise PotstillError(
             f"{folder}: the model has no pooler. Set sentence_vectors.pooling in params.yaml to cls or mean."
         )
-    use_short_attention(model)
-    packs = can_pack(model.eval(), Pieces.of(tokenizer, model.config))
-    return VectorModel(
-        model.to(device, DTYPES[precision]),
-        tokenizer,
-        torch.device(device),
-        precision,
-        digest_model(folder),
-        pooling,
-        packs=packs,
-    )
+    return VectorModel.of(folder, model, tokenizer, device, precision, pooling=pooling)

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
@@ -74,26 +74,15 @@ class Pieces:
         :raises ValueError: if tokenizer.json is missing or damaged.
         """
         config = read_record(folder / "tokenizer_config.json", "model_input_names")
-        try:
-            tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        except Exception as error:  # the library raises bare Exceptions
-            raise ValueError(f"tokenizer.json: {error}") from error
         signs = (config.get(f"{name}_token") for name in ("pad", "unk", "mask"))
-        return cls(tokenizer, *signs, SEGMENTS in config["model_input_names"])
+        return cls(load_tokenizer(folder), *signs, SEGMENTS in config["model_input_names"])
 
     def save(self, folder: Path) -> None:
         """Write the files from which transformers loads a ``PreTrainedTokenizerFast``."""
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()
-        with atomic_path(folder / "tokenizer.json") as temporary:
-            temporary.write_text(self.tokenizer.to_str(pretty=True), encoding="utf-8")
-        signs = {"pad_token": self.padding, "unk_token": self.unknown, "mask_token": self.mask}
-        inputs = ["input_ids", "attention_mask", *([SEGMENTS] if self.segments else [])]
-        write_json(
-            folder / "tokenizer_config.json",
-            {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs}
-            | {name: sign for name, sign in signs.items() if sign is not None},
-        )
+        signs = {"pad": self.padding, "unk": self.unknown, "mask": self.mask}
+        save_tokenizer(folder, self.tokenizer, signs, self.segments)
 
     def without_special_tokens(self) -> "Pieces":
         """Return this tokenizer without the special tokens around a sentence."""
@@ -170,6 +159,31 @@ class Pieces:
 
     def _number(self, sign: str | None) -> int | None:
         return None if sign is None else self.tokenizer.token_to_id(sign)
+
+
+def save_tokenizer(folder: Path, tokenizer: Tokenizer, signs: Mapping[str, str | None], segments: bool = False) -> None:
+    """Write the files from which transformers loads a ``PreTrainedTokenizerFast``.
+
+    :param signs: its special tokens: pad, unk, mask.
+    """
+    with atomic_path(folder / "tokenizer.json") as temporary:
+        temporary.write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
+    inputs = ["input_ids", "attention_mask", *([SEGMENTS] if segments else [])]
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs}
+    config |= {f"{name}_token": sign for name, sign in signs.items() if sign is not None}
+    write_json(folder / "tokenizer_config.json", config)
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """Read what :func:`save_tokenizer` wrote.
+
+    :raises ValueError: if the file is missing or damaged.
+    """
+    check_sealed(folder / "tokenizer.json")
+    try:
+        return Tokenizer.from_file(str(folder / "tokenizer.json"))
+    except Exception as error:  # the library raises bare Exceptions
+        raise ValueError(f"tokenizer.json: {error}") from error
 
 
 def _padding(tokenizer: Any, number: int | None) -> str | None:

@@ -241,7 +241,10 @@ def _tagged(blocks: list[pa.Table], tagger: Tagger, engine: Engine) -> list[pa.T
     tagging = TaggingPass(tagger)
     answers, _ = run_pieces(tagging, [_piece(block) for block in blocks], engine)
     tagged = [next(answer.tables(tagging)) for answer in answers]
-    return [pa.table({**_columns(block), **_columns(tags)}) for block, tags in zip(blocks, tagged, strict=True)]
+    pairs = zip(blocks, tagged, strict=True)
+    return [
+        pa.table([*block.columns, *tags.columns], [*block.column_names, *tags.column_names]) for block, tags in pairs
+    ]
 
 
 def _piece(block: pa.Table) -> Piece:
@@ -251,10 +254,6 @@ def _piece(block: pa.Table) -> Piece:
     parts = [_words_digest(columns[f"words{s}"].to_pylist(), columns[f"spaces{s}"].to_pylist()) for s in suffixes]
     texts = {f"text{s}": block[f"text{s}"] for s in suffixes}
     return Piece(sha256_json(parts), pa.table(texts | columns))
-
-
-def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
-    return {name: table[name] for name in table.column_names}
 
 
 def _words_digest(words: list[list[str]], spaces: list[list[bool]]) -> str:

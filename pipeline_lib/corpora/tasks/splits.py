@@ -40,8 +40,11 @@ def split_examples(
     :return: array of strings, shape (len(examples),).
     """
     several = any(isinstance(example.label, tuple) for example in examples)
-    strata = (_stratum(example.label, scores) for example in examples)
-    labels = _rarest(examples, blocks) if several else np.fromiter(strata, np.int64)
+    if several:
+        has = np.array([example.label for example in examples], bool)
+        labels = _rarest(has, blocks)
+    else:
+        labels = np.array([_stratum(example.label, scores) for example in examples], np.int64)
     units, first, inverse, sizes = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
     if np.any(blocks != blocks[first][inverse]):
         raise ValueError("examples with equal keys are in different blocks")
@@ -56,7 +59,8 @@ def split_examples(
         offset = _offset(int(unit_blocks[rows[0]]), int(unit_labels[rows[0]]))
         codes[rows] = _codes(sizes[rows], offset, params)
     if scores is None:
-        members = _rows_of_labels(examples) if several else _rows_of_classes(labels)
+        masks = has.T if several else (labels == label for label in np.unique(labels))
+        members = [*map(np.flatnonzero, masks)]
         for rows in members:
             _move_to_train(codes, inverse, rows)
         for rows in members if several else ():
@@ -66,12 +70,13 @@ def split_examples(
     return names
 
 
-def _rarest(examples: Sequence[Example], blocks: np.ndarray) -> np.ndarray:
+def _rarest(has: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """Return the rank in its block of the rarest label of each example, int64.
 
     Those without a label come last.  So what is rare is spread over the splits before what is not.
+
+    :param has: which labels each example has, bool (examples, labels).
     """
-    has = np.array([example.label for example in examples], bool)
     ranks = np.empty(len(has), np.int64)
     for block in np.unique(blocks):
         rows = np.flatnonzero(blocks == block)
@@ -79,17 +84,6 @@ def _rarest(examples: Sequence[Example], blocks: np.ndarray) -> np.ndarray:
         ordered = np.column_stack([has[rows][:, order], np.ones(len(rows), bool)])
         ranks[rows] = ordered.argmax(axis=1)
     return ranks
-
-
-def _rows_of_labels(examples: Sequence[Example]) -> list[np.ndarray]:
-    """Return the numbers of the examples that have each label."""
-    has = np.array([example.label for example in examples], bool)
-    return [np.flatnonzero(column) for column in has.T]
-
-
-def _rows_of_classes(labels: np.ndarray) -> list[np.ndarray]:
-    """Return the numbers of the examples of each class."""
-    return [np.flatnonzero(labels == label) for label in np.unique(labels)]
 
 
 def _stratum(label: float | None, scores: Range | None) -> int:

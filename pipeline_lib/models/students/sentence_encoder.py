@@ -1,6 +1,5 @@
 """Standalone sentence encoders: saving, loading and encoding sentences, and the record of their target vectors."""
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -20,13 +19,13 @@ from pipeline_lib.models.folders import ENCODER_TYPE, MODEL_TYPE
 from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.networks.student import ENCODED, StudentNetwork
 from pipeline_lib.models.students.student import attend_quickly, load_student, opening, quick_batch, quick_threads
-from pipeline_lib.models.students.tokenise import load_tokenizer, numbering, read_tokenizer, write_tokenizer
+from pipeline_lib.models.students.tokenise import numbering, read_tokenizer, write_tokenizer
 from pipeline_lib.models.weights import check_finite
 from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.fast_tokenizer import WordNumbers
-from pipeline_lib.text.pieces import Pieces
+from pipeline_lib.text.pieces import Pieces, load_tokenizer
 from pipeline_lib.text.ragged import Sentences, to_device
 
 RECORD, MEAN = "targets.json", "mean.npy"
@@ -51,10 +50,8 @@ class Targets:
         """Write the record, and the mean if there is one, into an encoder's folder."""
         record = asdict(self) | {"mean": None}
         if self.mean is not None:
-            sink = io.BytesIO()
-            np.save(sink, self.mean.astype(np.float32))
-            with atomic_path(folder / MEAN) as temporary:
-                temporary.write_bytes(sink.getvalue())
+            with atomic_path(folder / MEAN) as temporary, temporary.open("wb") as file:
+                np.save(file, self.mean.astype(np.float32))
             record["mean"] = MEAN
         write_json(folder / RECORD, record)
 

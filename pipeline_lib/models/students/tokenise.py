@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tokenizers import Encoding, Tokenizer
 
-from pipeline_lib.base.files import atomic_path, write_json
-from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import MASK, Text
 from pipeline_lib.text.fast_tokenizer import WordNumbers
-from pipeline_lib.text.pieces import Pieces
+from pipeline_lib.text.pieces import Pieces, load_tokenizer, save_tokenizer
 from pipeline_lib.text.ragged import Sentences
 
 if TYPE_CHECKING:
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
 
 
 PAD = "[PAD]"
+SIGNS = {"pad": PAD, "unk": MASK}
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,7 @@ def write_tokenizer(folder: Path, tokenizer: Tokenizer | Pieces) -> None:
     if isinstance(tokenizer, Pieces):
         tokenizer.save(folder)
     else:
-        save_tokenizer(folder, tokenizer)
+        save_tokenizer(folder, tokenizer, SIGNS)
 
 
 def read_tokenizer(folder: Path, reads: "Reads") -> Tokenizer | Pieces:
@@ -173,24 +172,3 @@ def read_tokenizer(folder: Path, reads: "Reads") -> Tokenizer | Pieces:
     :raises ValueError: if it is missing or damaged.
     """
     return load_tokenizer(folder) if reads == "words" else Pieces.read(folder)
-
-
-def save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
-    """Write the files from which transformers loads a ``PreTrainedTokenizerFast``."""
-    with atomic_path(folder / "tokenizer.json") as temporary:
-        temporary.write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
-    names = {"pad_token": PAD, "unk_token": MASK}
-    inputs = {"model_input_names": ["input_ids", "attention_mask"]}
-    write_json(folder / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **names, **inputs})
-
-
-def load_tokenizer(folder: Path) -> Tokenizer:
-    """Read what :func:`save_tokenizer` wrote.
-
-    :raises ValueError: if the file is missing or damaged.
-    """
-    check_sealed(folder / "tokenizer.json")
-    try:
-        return Tokenizer.from_file(str(folder / "tokenizer.json"))
-    except Exception as error:  # the library raises bare Exceptions
-        raise ValueError(f"tokenizer.json: {error}") from error

@@ -26,7 +26,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import MASK
 from pipeline_lib.base.words import split_words, word_splitter
-from pipeline_lib.models.students.tokenise import PAD, load_tokenizer, save_tokenizer
+from pipeline_lib.models.students.tokenise import PAD, write_tokenizer
 from pipeline_lib.models.students.word_vectors import (
     CONTINUES,
     model_pieces,
@@ -40,6 +40,7 @@ from pipeline_lib.shards.columns import column_suffixes
 from pipeline_lib.shards.fingerprint import code_fingerprint
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.trained import Trained
+from pipeline_lib.text.pieces import load_tokenizer
 
 
 def vector_source(params: Vocabulary, layout: Layout) -> Path:
@@ -243,7 +244,7 @@ def random_vectors(words: Sequence[str], width: int) -> np.ndarray:
 def save_vocabulary(folder: Path, tokenizer: Tokenizer, vectors: np.ndarray) -> None:
     """Write tokenizer files and ``vectors.safetensors``."""
     folder.mkdir(parents=True, exist_ok=True)
-    save_tokenizer(folder, tokenizer)
+    write_tokenizer(folder, tokenizer)
     with atomic_path(folder / "vectors.safetensors") as temporary:
         save_file({"vectors": vectors}, temporary)
 

@@ -19,16 +19,6 @@ from pipeline_lib.text.ragged import Sentences
 
 
 @dataclass(frozen=True)
-class AnsweredVectors(ChosenVectors):
-    """The vectors of a corpus, without the missing ones."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows and width."""
-        return len(self), *self.stored.shape[1:]
-
-
-@dataclass(frozen=True)
 class Corpus:
     """Sentences with their vectors: shard sets of text, and the matching sets of vectors.
 
@@ -51,25 +41,25 @@ class Corpus:
         for rows, _, side in self._parts():
             texts += signed_sentences(rows, side, lambda: mask_sign(tokenizer))
         vectors = self.vectors()
-        if isinstance(vectors, AnsweredVectors):
+        if isinstance(vectors, ChosenVectors):
             texts = [texts[row] for row in vectors.rows.tolist()]
         numbered = numbering(tokenizer).number(texts, max_words)
         return replace(numbered, targets={"vectors": vectors})
 
-    def vectors(self) -> StoredVectors | AnsweredVectors:
+    def vectors(self) -> StoredVectors | ChosenVectors:
         """Return the vectors of the sentences that have one, in the order of :meth:`read`."""
         parts = [(vectors, side) for _, vectors, side in self._parts()]
         stored = StoredVectors(parts)
         if not any(outputs.manifest.counts.get("unanswered") for _, outputs, _ in self.sets):
             return stored
         known = np.concatenate([_have_vector(*part) for part in parts])
-        return AnsweredVectors(stored, np.flatnonzero(known))
+        return ChosenVectors(stored, np.flatnonzero(known))
 
     @property
     def unanswered(self) -> int:
         """The number of sentences left out because they have no vector."""
         vectors = self.vectors()
-        return len(vectors.stored) - len(vectors) if isinstance(vectors, AnsweredVectors) else 0
+        return len(vectors.stored) - len(vectors) if isinstance(vectors, ChosenVectors) else 0
 
     def _parts(self) -> Iterator[tuple[pa.Table, pa.Table, str]]:
         for inputs, outputs, limit in self.sets:

@@ -35,12 +35,12 @@ from pipeline_lib.params import Encoder, Optimiser, Params, StudentSettings
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.training_records import SEED, EncoderRecord, VectorEncoderRecord
 from pipeline_lib.shards.training_texts import training_texts
-from pipeline_lib.shards.vectors import StoredVectors, unit
+from pipeline_lib.shards.vectors import ChosenVectors, StoredVectors, unit
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.distillation.collapse_checks import sample_rows, spread_figures
-from pipeline_lib.training.distillation.corpus import AnsweredVectors, Corpus
+from pipeline_lib.training.distillation.corpus import Corpus
 from pipeline_lib.training.distillation.initialisation import Start, start_of
 from pipeline_lib.training.loop import Batch
 from pipeline_lib.training.objectives import objective_loss
@@ -260,7 +260,7 @@ def no_sentences(name: str, what: str) -> PotstillError:
     )
 
 
-def mean_of(vectors: StoredVectors | AnsweredVectors, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def mean_of(vectors: StoredVectors | ChosenVectors, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Return the mean of all vectors after transforming each, float64 (width,)."""
     total = np.zeros(vectors.shape[1])
     for start in range(0, len(vectors), _CHUNK):
@@ -269,7 +269,7 @@ def mean_of(vectors: StoredVectors | AnsweredVectors, change: Callable[[np.ndarr
     return total / len(vectors)
 
 
-def held_back_loss(answers: np.ndarray, targets: StoredVectors | AnsweredVectors, mean: np.ndarray | float) -> float:
+def held_back_loss(answers: np.ndarray, targets: StoredVectors | ChosenVectors, mean: np.ndarray | float) -> float:
     """Return the mean of ½(1 − cos) between answers and targets minus ``mean``."""
     total = 0.0
     for start in range(0, len(targets), _CHUNK):

@@ -116,10 +116,10 @@ def check_beside(key: str, row: Method | GeneralEncoder, student: StudentSetting
     :param model: the folder of the student's model; :param teacher: the teacher's.
     """
     config, other = _configuration(student, model), read_config(teacher)
-    count, wanted = layer_count(other), max(row.teacher_runs.layers)
-    if count is not None and wanted > count:
+    count, highest = layer_count(other), max(row.teacher_runs.layers)
+    if count is not None and highest > count:
         raise PotstillError(
-            f"{key}.teacher_runs.layers: {wanted}, but {teacher} has {count} layers, 1 to {count}. "
+            f"{key}.teacher_runs.layers: {highest}, but {teacher} has {count} layers, 1 to {count}. "
             "Name some of them in params.yaml."
         )
     heads = head_count(config), head_count(other)

@@ -18,14 +18,14 @@ from pipeline_lib.base.kinds import KINDS, Classes
 from pipeline_lib.base.kinds.probabilities import threshold_at
 from pipeline_lib.base.layout import StudentPlace, student_place
 from pipeline_lib.base.model_config import position_count
-from pipeline_lib.base.text import MASK, Text
+from pipeline_lib.base.text import Text
 from pipeline_lib.models.folders import Predict, check_names, require_model, served, temperature_of
+from pipeline_lib.models.students.tokenise import mask_sign
 from pipeline_lib.models.teacher import Teacher, load_teacher
 from pipeline_lib.params import Params
 from pipeline_lib.shards.columns import matrix
 from pipeline_lib.shards.shard_sets import read_shard
 from pipeline_lib.shards.training_records import tuned_length
-from pipeline_lib.text.pieces import Pieces
 
 if TYPE_CHECKING:
     from pipeline_lib.models.students.student import Student
@@ -57,9 +57,7 @@ class Router:
 
 def student_in_use(folder: Path, student: "Student") -> tuple[Predict, str]:
     """Return a student's prediction function, with its temperature, and its mask token."""
-    tokenizer = student.tokenizer
-    sign = tokenizer.mask_sign if isinstance(tokenizer, Pieces) else MASK
-    return served(folder, student.logits, temperature_of(folder)), sign
+    return served(folder, student.logits, temperature_of(folder)), mask_sign(student.tokenizer)
 
 
 def threshold_of(folder: Path, share: float, kind: str = Classes.name) -> float:

@@ -112,14 +112,14 @@ def count_pieces(folder: Path, texts: Sequence[Text]) -> PieceCounts:
     encodings = backend.encode_batch_fast(list(texts))
     special = backend.num_special_tokens_to_add(any(isinstance(text, tuple) for text in texts))
     lengths = np.array([len(encoding.ids) for encoding in encodings], np.int64)
-    odd = [text for text, one in zip(texts, encodings, strict=True) if pieces.unknown_id in one.ids]
-    sides = [part for text in odd for part in _sides(text)]
+    odd = [text for text, encoding in zip(texts, encodings, strict=True) if pieces.unknown_id in encoding.ids]
+    sides = [side for text in odd for side in _sides(text)]
     words = Counter(_unknown(backend, pieces.unknown_id, sides))
-    letters = max(1, sum(_letters(part) for text in texts for part in _sides(text)))
+    letters = max(1, sum(_letters(side) for text in texts for side in _sides(text)))
     unknown = sum(_letters(word) * count for word, count in words.items())
     total = int(lengths.sum()) - special * len(texts)
     examples = [word for word, _ in words.most_common(3)]
-    characters = max(1, sum(len("".join(part.split())) for text in texts for part in _sides(text)))
+    characters = max(1, sum(len("".join(side.split())) for text in texts for side in _sides(text)))
     return PieceCounts(lengths, unknown / letters, examples, total / characters)
 
 

@@ -48,11 +48,11 @@ def check_loaded(folder: Path, model: Any, info: Mapping[str, Any], new_head: bo
             f"{folder}: {name} has the shape {tuple(stored)} in its weights, and {tuple(configured)} by config.json "
             f"({len(others):,} such tensors). Put the config.json there that the weights were saved with."
         )
-    known = {_NUMBER.sub("#", name.removeprefix(prefix)) for name in model.state_dict()}
+    patterns = {_NUMBER.sub("#", name.removeprefix(prefix)) for name in model.state_dict()}
     surplus = [
         name
         for name in info["unexpected_keys"]
-        if (pattern := _NUMBER.sub("#", name.removeprefix(prefix))) in known and "#" in pattern
+        if (pattern := _NUMBER.sub("#", name.removeprefix(prefix))) in patterns and "#" in pattern
     ]
     if surplus:
         raise PotstillError(

@@ -250,10 +250,10 @@ def load_fast_tokenizer(folder: Path) -> Any:
         )
     # Otherwise each word of each text would be the unknown word.
     if tokenizer.backend_tokenizer.get_vocab_size() <= len(tokenizer.added_tokens_decoder):
-        wanted = " or ".join(dict.fromkeys(tokenizer.vocab_files_names.values()))
+        word_files = " or ".join(dict.fromkeys(tokenizer.vocab_files_names.values()))
         there = ", ".join(path.name for path in tokenizer_files(folder)) or "no tokenizer file"
         raise PotstillError(
-            f"{folder}: its {name} has no word: there is {there}, and words would be in {wanted}. "
+            f"{folder}: its {name} has no word: there is {there}, and words would be in {word_files}. "
             "Add the tokenizer with tokenizer.save_pretrained(folder)."
         )
     return tokenizer

@@ -132,8 +132,8 @@ def _loss(
     if rows is None:
         return term.loss(output, target, temperature)
 
-    def of_row(row_output: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-        return term.loss(row_output[None], wanted[None], temperature)
+    def of_row(row_output: torch.Tensor, row_target: torch.Tensor) -> torch.Tensor:
+        return term.loss(row_output[None], row_target[None], temperature)
 
     each = torch.vmap(of_row)(output, target)
     return (each * rows).sum() / rows.sum().clamp_min(torch.finfo(rows.dtype).tiny)

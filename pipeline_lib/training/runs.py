@@ -102,11 +102,6 @@ class TrainingSpec(ABC):
         steps = settings.epochs * math.ceil(self.rows / settings.batch_size)
         return min(steps, settings.max_steps or steps)
 
-    @property
-    def planned_rows(self) -> int:
-        """The approximate number of rows that the run reads."""
-        return self.planned_steps * self.settings.batch_size
-
     @cached_property
     def result(self) -> Trained:
         """Where the trained model is kept."""
@@ -138,12 +133,12 @@ def _train(spec: TrainingSpec, report: Callable[[Message], None]) -> None:
 
 
 def _fields(spec: TrainingSpec, progress: Progress) -> Fields:
-    [kept] = [entry for entry in progress.history if entry["step"] == progress.best_step]
-    loss = {"best_dev_loss": kept["dev_loss"]} if "dev_loss" in kept else {}
-    what = "mean " if "dev_by_task" in kept else ""
+    [best] = [entry for entry in progress.history if entry["step"] == progress.best_step]
+    loss = {"best_dev_loss": best["dev_loss"]} if "dev_loss" in best else {}
+    what = "mean " if "dev_by_task" in best else ""
     what += "loss is lowest" if spec.is_by_loss else "score is best"
     return loss | {
-        "best_dev": kept["dev"],
+        "best_dev": best["dev"],
         "best_step": progress.best_step,
         "steps": progress.step,
         "selection": f"evaluation whose {what} on dev",
@@ -165,7 +160,8 @@ def train_all(
     alike: dict[str, list[int]] = {}
     for number, spec in enumerate(specs):
         alike.setdefault(spec.result.key, []).append(number)
-    groups = sorted(alike.values(), key=lambda group: -specs[group[0]].planned_rows)
+    rows = [spec.planned_steps * spec.settings.batch_size for spec in specs]
+    groups = sorted(alike.values(), key=lambda group: -rows[group[0]])
     firsts = [specs[group[0]] for group in groups]
 
     def pass_on(group: int, message: Message) -> None:

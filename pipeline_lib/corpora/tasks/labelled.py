@@ -78,11 +78,11 @@ def _read_split(paths: Sequence[Path], split: str, task: Task, labels: Meaning) 
     """Read the files of a split, one after the other."""
     column = task.label_of(split)
     optional = task.labels_of(split) if split.startswith("test") else []
-    wanted = [*task.text, *task.labels_of(split)]
+    columns = [*task.text, *task.labels_of(split)]
     examples: list[Example] = []
     empty: list[int] = []
     counts = Counter(rows=0, kept=0, empty_text=0, outside_label_ranges=0, hidden_label=0)
-    for batch in _batches(paths, wanted, optional, read_options(task.source, split)):
+    for batch in _batches(paths, columns, optional, read_options(task.source, split)):
         counts["rows"] += len(batch)
         rows = zip(batch.numbers, _rows(batch, task, column), strict=True)
         for number, (where, texts, raw) in rows:
@@ -100,11 +100,11 @@ def _read_split(paths: Sequence[Path], split: str, task: Task, labels: Meaning) 
 
 
 def _batches(
-    paths: Sequence[Path], wanted: Sequence[str], optional: Sequence[str], options: ReadOptions
+    paths: Sequence[Path], columns: Sequence[str], optional: Sequence[str], options: ReadOptions
 ) -> Iterator[RowBatch]:
     for path in paths:
         rows = 0
-        for batch in read_batches(path, wanted, optional, options):
+        for batch in read_batches(path, columns, optional, options):
             rows += len(batch)
             yield batch
         if not rows:

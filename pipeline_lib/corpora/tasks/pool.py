@@ -48,9 +48,9 @@ def write_pool(pool: Pool, inputs: Path, wikipedia: Path, target: Path, where: s
             f"{where}.rows: {pool.rows:,}, but its sources have {len(texts):,} texts. Lower it, or add sources."
         )
     drawn = np.argsort(splitmix64(string_keys([*texts]) ^ salt("pool", 0)), kind="stable")
-    kept = np.array([*texts], object)[np.sort(drawn[: pool.rows])]
+    selected = np.array([*texts], object)[np.sort(drawn[: pool.rows])]
     with atomic_path(target / FILE) as temporary:
-        pq.write_table(pa.table({TEXT: pa.array(kept, pa.string())}), temporary)
+        pq.write_table(pa.table({TEXT: pa.array(selected, pa.string())}), temporary)
 
 
 def _packaged(source: PackageTexts, cache: Path | None) -> Iterator[str]:

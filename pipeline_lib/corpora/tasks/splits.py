@@ -159,15 +159,15 @@ def texts_of_no_split(texts: pa.Table, splits: Iterable[pa.Table], task: str) ->
     :param texts: rows with their content keys, ``key``; :param splits: rows of the splits.
     """
     keys = texts["key"].to_numpy()
-    known = np.concatenate([table["key"].to_numpy() for table in splits])
-    elsewhere = np.isin(keys, known)
+    taken = np.concatenate([table["key"].to_numpy() for table in splits])
+    elsewhere = np.isin(keys, taken)
     first = np.zeros(len(keys), bool)
     first[np.unique(keys, return_index=True)[1]] = True
-    kept = texts.filter(pa.array(first & ~elsewhere))
-    if not kept.num_rows:
+    new = texts.filter(pa.array(first & ~elsewhere))
+    if not new.num_rows:
         raise PotstillError(
             f"tasks.{task}: all {len(keys):,} unlabelled texts are in a split too. Take the file "
             "out of `source.files`, or put others into it."
         )
     counts = {"in_a_split": int(elsewhere.sum()), "repeated": int((~first & ~elsewhere).sum())}
-    return kept, counts
+    return new, counts

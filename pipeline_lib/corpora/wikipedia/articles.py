@@ -152,20 +152,20 @@ def _body(lines: Iterator[tuple[int, str]], title: str, name: str) -> str | None
 
     None if they are longer than an article can be.
     """
-    kept: list[str] = []
+    body: list[str] = []
     length = 0
     for _, line in lines:
         if line.rstrip().endswith("</doc>"):
-            kept += filter(None, [line.rstrip().removesuffix("</doc>")])
+            body += filter(None, [line.rstrip().removesuffix("</doc>")])
             if length > LONGEST_ARTICLE:
                 return None
-            repeats = bool(kept) and html.unescape(kept[0]).strip() == title
-            return "\n".join(kept[1:] if repeats else kept)
+            repeats = bool(body) and html.unescape(body[0]).strip() == title
+            return "\n".join(body[1:] if repeats else body)
         if _DOC.fullmatch(line):
             break
         length += len(line) + 1
         if length <= LONGEST_ARTICLE:
-            kept.append(line)
+            body.append(line)
     raise PotstillError(f"{name}: the article {title!r} has no </doc>: truncated. Download it again.")
 
 

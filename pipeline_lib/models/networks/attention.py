@@ -20,7 +20,15 @@ from transformers.masking_utils import eager_mask, sdpa_mask
 from .layers import dropout as drop
 from .packing import Packing, current_packing
 
+try:
+    from torch.nn.attention.varlen import varlen_attn
+except ImportError:  # before torch 2.10
+    varlen_attn = None
+
 WITH_SCORES = "with_scores"
+NAME, NAME_IN_TRAINING = "short_sentences", "short_sentences_in_training"
+LONGEST = 48
+"""In tokens; beyond about this length, torch's kernel was as fast on the one processor tried."""
 
 
 def give_scores(model: Any) -> None:
@@ -55,20 +63,6 @@ def attend_with_scores(
     masked = scores if attention_mask is None else scores + attention_mask
     weights = drop(masked.softmax(-1), dropout, module.training)
     return (weights @ value).transpose(1, 2).contiguous(), scores
-
-
-AttentionInterface.register(WITH_SCORES, attend_with_scores)
-AttentionMaskInterface.register(WITH_SCORES, eager_mask)
-
-
-try:
-    from torch.nn.attention.varlen import varlen_attn
-except ImportError:  # before torch 2.10
-    varlen_attn = None
-
-NAME, NAME_IN_TRAINING = "short_sentences", "short_sentences_in_training"
-LONGEST = 48
-"""In tokens; beyond about this length, torch's kernel was as fast on the one processor tried."""
 
 
 def use_short_attention(model: Any) -> None:
@@ -183,6 +177,8 @@ def _is_short(
     )
 
 
+AttentionInterface.register(WITH_SCORES, attend_with_scores)
+AttentionMaskInterface.register(WITH_SCORES, eager_mask)
 AttentionInterface.register(NAME, attend)
 AttentionMaskInterface.register(NAME, sdpa_mask)
 AttentionInterface.register(NAME_IN_TRAINING, attend_in_training)

@@ -88,11 +88,11 @@ class JointNetwork(nn.Module):
         self.shared, self.heads = nn.ModuleDict(), nn.ModuleList()
         joined = []
         for student in students:
-            parts = dict(student.named_children())
-            self.heads.append(nn.ModuleDict({name: parts.pop(name) for name in HEAD}))
-            for name, part in parts.items():
+            layers = dict(student.named_children())
+            self.heads.append(nn.ModuleDict({name: layers.pop(name) for name in HEAD}))
+            for name, layer in layers.items():
                 if name not in self.shared:
-                    self.shared[name] = part
+                    self.shared[name] = layer
                 setattr(student, name, self.shared[name])
             joined.append(student)
         # torch does not look for modules in a tuple, so the weights, registered above, count once.

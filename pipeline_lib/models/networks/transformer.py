@@ -78,8 +78,8 @@ class TransformerReader(PretrainedLayers):
         :param segments: which sentence each token belongs to, for models with token types.
         """
         batch = {"ids": ids, "lengths": lengths, "segments": segments}
-        wanted = {"output_hidden_states": True, "output_attentions": self.gives_scores}
-        result = self.model(**model_inputs(batch), **wanted)
+        options = {"output_hidden_states": True, "output_attentions": self.gives_scores}
+        result = self.model(**model_inputs(batch), **options)
         # The first of them are the embeddings.
         states = torch.stack([layer[:, 0] for layer in result.hidden_states[1:]], dim=1)
         vector = states[:, -1] if self.pool == "last" else states.mean(1)
@@ -112,17 +112,17 @@ def cut(model: Any, layers: Sequence[int] | None, dropout: float | None) -> dict
 
 def _keep_layers(model: Any, numbers: Sequence[int]) -> None:
     count = model.config.num_hidden_layers
-    lists = [part for part in model.modules() if isinstance(part, nn.ModuleList)]
-    whole = [part for part in lists if len(part) == count]
+    lists = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
+    whole = [module for module in lists if len(module) == count]
     if not whole:
         raise ValueError(f"a {model.config.model_type} has no list of its {count} layers")
-    kept = [whole[0][number] for number in numbers]
+    chosen = [whole[0][number] for number in numbers]
     del whole[0][:]
-    whole[0].extend(kept)
+    whole[0].extend(chosen)
     # ModernBERT's layers attend globally or locally, as the configuration says for each.
     if types := getattr(model.config, "layer_types", None):
         model.config.layer_types = [types[number] for number in numbers]
-    model.config.num_hidden_layers = len(kept)
+    model.config.num_hidden_layers = len(chosen)
 
 
 def _check_rebuilt(model: Any, configuration: Mapping[str, Any]) -> None:

@@ -14,12 +14,11 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from pipeline_lib.base.files import atomic_path, read_record, write_json
-from pipeline_lib.base.text import MASK
 from pipeline_lib.models.folders import ENCODER_TYPE, MODEL_TYPE
 from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.networks.student import ENCODED, StudentNetwork
 from pipeline_lib.models.students.student import attend_quickly, load_student, opening, quick_batch, quick_threads
-from pipeline_lib.models.students.tokenise import numbering, read_tokenizer, write_tokenizer
+from pipeline_lib.models.students.tokenise import mask_sign, numbering, read_tokenizer, write_tokenizer
 from pipeline_lib.models.weights import check_finite
 from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.shards.masking import signed_sentences
@@ -89,8 +88,7 @@ class SentenceEncoder:
         :param rows: with masked words as a transfer set has them, or without any.
         :param side: the suffix of the columns, ``""`` or ``_2``.
         """
-        sign = self.tokenizer.mask_sign if isinstance(self.tokenizer, Pieces) else MASK
-        return self.encode(signed_sentences(rows, side, lambda: sign))
+        return self.encode(signed_sentences(rows, side, lambda: mask_sign(self.tokenizer)))
 
 
 def encode_sentences(model: nn.Module, sentences: Sentences, device: torch.device) -> np.ndarray:

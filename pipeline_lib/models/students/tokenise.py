@@ -158,6 +158,11 @@ def known_words(tokenizer: Tokenizer | Pieces, limit: int) -> KnownWords:
     return KnownWords(tokenizer, tokenizer.token_to_id(MASK), limit)
 
 
+def mask_sign(tokenizer: Tokenizer | Pieces) -> str:
+    """Return what a student with this tokenizer reads for a masked word."""
+    return tokenizer.mask_sign if isinstance(tokenizer, Pieces) else MASK
+
+
 def write_tokenizer(folder: Path, tokenizer: Tokenizer | Pieces) -> None:
     """Save a student's tokenizer in its folder, where :func:`read_tokenizer` finds it."""
     if isinstance(tokenizer, Pieces):

@@ -62,15 +62,15 @@ def write_vocabulary(sets: Sequence[ShardSet], params: Vocabulary, source: Path,
     :param source: from :func:`vector_source`.
     :returns: how many words there are, special tokens included, and how many values each has.
     """
-    texts = [[shard.sha256 for shard in part.manifest.shards] for part in sets]
+    texts = [[shard.sha256 for shard in prepared.manifest.shards] for prepared in sets]
     settings = [texts, params.model_dump(), sha256_folder(source)]
-    kept = Trained("vocabularies", sha256_json([*settings, code_fingerprint(__name__)]))
-    if not kept.is_whole():
-        counted = count_normalised(count_words(part.to_table() for part in sets), params.lowercase)
+    stored = Trained("vocabularies", sha256_json([*settings, code_fingerprint(__name__)]))
+    if not stored.is_whole():
+        counted = count_normalised(count_words(prepared.to_table() for prepared in sets), params.lowercase)
         selected = select_words(counted, 1)
-        with kept.writing() as folder:
+        with stored.writing() as folder:
             save_vocabulary(folder, *build_vocabulary(selected, params, source))
-    kept.link_into(target, counted_as="vocabularies")
+    stored.link_into(target, counted_as="vocabularies")
     _, vectors = load_vocabulary(target)
     return vectors.shape
 
@@ -83,8 +83,8 @@ def build_vocabulary(selected: list[str], params: Vocabulary, source: Path) -> t
     """
     usable = partial(is_one_word, lowercase=params.lowercase)
     if params.vectors.kind == "model":
-        known = set(selected)
-        whole = (word for word in model_words(source) if word not in known and usable(word))
+        seen = set(selected)
+        whole = (word for word in model_words(source) if word not in seen and usable(word))
         selected += islice(whole, params.extra_words)
         pieces = select_pieces(source, selected, params.pieces, usable)
         table = np.concatenate([model_vectors(source, selected), word_embeddings(source)[[*pieces.values()]]])
@@ -108,11 +108,11 @@ def select_pieces(source: Path, words: Sequence[str], count: int, usable: Callab
     """
     if not count:
         return {}
-    scripts, known = {_script(sign) for word in words for sign in word}, set(words)
+    scripts, whole = {_script(sign) for word in words for sign in word}, set(words)
     others = (
         (piece, number)
         for piece, number in model_pieces(source).items()
-        if piece not in known
+        if piece not in whole
         and usable(stem := piece.removeprefix(CONTINUES))
         and scripts.issuperset(map(_script, stem))
     )

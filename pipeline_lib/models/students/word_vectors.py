@@ -40,8 +40,8 @@ def read_vectors(
     :return: the words found, and their vectors, float32, shape (words, width).
     """
     missing = {word.encode("utf-8", "surrogatepass") for word in words}
-    wanted, left, seen = len(missing), extra, set()
-    kept: list[str] = []
+    count, left, seen = len(missing), extra, set()
+    words_read: list[str] = []
     rows: list[np.ndarray] = []
     for word, numbers, where in _entries(path, format):
         if word in missing:
@@ -51,16 +51,16 @@ def read_vectors(
         else:
             continue
         seen.add(word)
-        kept.append(word.decode("utf-8", "surrogatepass"))
+        words_read.append(word.decode("utf-8", "surrogatepass"))
         rows.append(_vector(numbers, where))
         if not missing and not left:
             break
-    if wanted and len(missing) == wanted:
+    if count and len(missing) == count:
         raise PotstillError(
-            f"{path}: contains none of the {wanted} wanted words. Check `format` and `lowercase` "
+            f"{path}: contains none of the {count} wanted words. Check `format` and `lowercase` "
             "of `vocabulary` in params.yaml, and the file's language."
         )
-    return kept, np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+    return words_read, np.stack(rows) if rows else np.zeros((0, 0), np.float32)
 
 
 Numbers = list[bytes] | bytes

@@ -59,13 +59,13 @@ def sample_rows(rows: int) -> np.ndarray:
 
 def collapse_warning(name: str, figures: Spread) -> str | None:
     """Return the warning for an encoder whose vectors have collapsed; None: they have not."""
-    rank, wanted = figures.effective_rank, figures.target_effective_rank
+    rank, usual_rank = figures.effective_rank, figures.target_effective_rank
     cosine, usual = figures.mean_cosine, figures.target_mean_cosine
     alike = cosine > max(MAX_COSINE, (1.0 + usual) / 2)
-    if not alike and rank >= MIN_RANK_SHARE * wanted:
+    if not alike and rank >= MIN_RANK_SHARE * usual_rank:
         return None
     return (
         f"warning: encoders.{name}: its vectors have collapsed: effective rank {rank:.1f} (the "
-        f"model's {wanted:.1f}), mean cosine {cosine:.3f} (the model's {usual:.3f}). Set `centre: "
+        f"model's {usual_rank:.1f}), mean cosine {cosine:.3f} (the model's {usual:.3f}). Set `centre: "
         "true`, train it for longer, or at another learning rate."
     )

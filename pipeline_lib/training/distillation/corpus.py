@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer
 
-from pipeline_lib.base.text import MASK
-from pipeline_lib.models.students.tokenise import numbering
+from pipeline_lib.models.students.tokenise import mask_sign, numbering
 from pipeline_lib.shards.columns import column_suffixes, matrix
 from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.shards.shard_sets import ShardSet
@@ -77,8 +76,3 @@ def _have_vector(table: pa.Table, side: str) -> np.ndarray:
     if scale in table.column_names:
         return ~np.isnan(table[scale].to_numpy())
     return ~np.isnan(matrix(table[f"vector{side}"])[:, 0])
-
-
-def mask_sign(tokenizer: Tokenizer | Pieces) -> str:
-    """Return what a masked word is replaced by in this tokenizer's input."""
-    return tokenizer.mask_sign if isinstance(tokenizer, Pieces) else MASK

@@ -256,9 +256,9 @@ def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
     """Return the rows' labels; missing ones are replaced by the teacher's answer."""
     column = rows["label"]
     missing = column.is_null().to_numpy()
-    known = label_array(column.drop_null())
-    labels = np.zeros((len(missing), *known.shape[1:]), known.dtype)
-    labels[~missing] = known
+    present = label_array(column.drop_null())
+    labels = np.zeros((len(missing), *present.shape[1:]), present.dtype)
+    labels[~missing] = present
     if missing.any():
         if logits is None:
             raise PotstillError(

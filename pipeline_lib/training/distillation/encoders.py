@@ -154,13 +154,13 @@ class EncoderTraining(TrainingSpec):
         """
         vocabulary = self.params.vocabulary
         counts = count_normalised(self._corpus_words(), vocabulary.lowercase)
-        kept = set(select_words(counts, self.row.min_count))
+        chosen = set(select_words(counts, self.row.min_count))
         for task in self.row.tasks:
             words = count_words(self._texts(task).tables())
             task_counts = count_normalised(words, vocabulary.lowercase)
-            kept |= set(task_counts)
+            chosen |= set(task_counts)
             counts += task_counts
-        return select_words(Counter({word: counts[word] for word in kept}), 1)
+        return select_words(Counter({word: counts[word] for word in chosen}), 1)
 
     def _corpus_words(self) -> Iterator[str]:
         inputs = ShardSet.open(self.layout.wikipedia("train"))
@@ -196,8 +196,8 @@ class EncoderTraining(TrainingSpec):
             save_encoder(folder, model, start.tokenizer, self.student, start.pretrained)
             self._targets(mean if self.row.centre else None).save(folder)
             answers = encode_sentences(model, held_back, device)
-            chosen, wanted = sample_rows(len(held_back)), held_back.targets["vectors"]
-            spread = spread_figures(answers[chosen], wanted[chosen] - mean)
+            chosen, expected = sample_rows(len(held_back)), held_back.targets["vectors"]
+            spread = spread_figures(answers[chosen], expected[chosen] - mean)
             constant = mean_of(targets, lambda vectors: unit(vectors - mean))
             rows = np.broadcast_to(constant, (len(held_back), len(constant)))
             return losses_of(progress, train, held_back) | {
@@ -244,10 +244,10 @@ def check_vectors(training: EncoderTraining) -> None:
             )
         if not len(vectors):
             raise no_sentences(training.name, what)
-        width, wanted = vectors.shape[1], training.student.sentence_width
-        if width != wanted:
+        width, expected = vectors.shape[1], training.student.sentence_width
+        if width != expected:
             raise PotstillError(
-                f"students.{training.row.student}.width: {wanted}, but the teacher's vectors "
+                f"students.{training.row.student}.width: {expected}, but the teacher's vectors "
                 f"have {width} values. Set it to {width}."
             )
 

@@ -93,12 +93,12 @@ class JointTraining(EncodedTraining):
         """The row and its tasks' data in order, without names; the student and vocabulary."""
         names = {"student", "tasks", "optimiser", "teacher"}
         row = self.row.model_dump(exclude=names)
-        parts = [part.made_from for part in self.parts.values()]
+        by_task = [data.made_from for data in self.parts.values()]
         losses = [TERMS[name].loss for name in JOINT_OBJECTIVE]
-        kinds = [type(KINDS[part.task.kind]) for part in self.parts.values()]
+        kinds = [type(KINDS[data.task.kind]) for data in self.parts.values()]
         code = code_outside(ENCODERS[self.student.name()], *losses, *kinds)
         student = self.student.model_dump(exclude={"model"})
-        return [row, parts, student, sha256_folder(self.words), code]
+        return [row, by_task, student, sha256_folder(self.words), code]
 
     @cached_property
     def rows(self) -> int:
@@ -117,13 +117,12 @@ class JointTraining(EncodedTraining):
 
     def prepare(self) -> Prepared:
         """Load the encoded sets, and build the network."""
-        device, parts = torch.device(self.device), list(self.parts.values())
+        device, tasks = torch.device(self.device), [data.task for data in self.parts.values()]
         read = [encoding.read(content) for encoding, content in self.sets]
         trains, devs = read[::2], read[1::2]
         scales = [scale_of(train.targets["labels"]) for train in trains]
         start = start_of(self.words, self.student, self.row.start)
         torch.manual_seed(self.seed)
-        tasks = [part.task for part in parts]
         students = (start.build(self.student, task.is_pair, task.label_names, task.kind) for task in tasks)
         model = JointNetwork(students).to(device)
         attend_quickly(model.students[0], training=True)
@@ -192,7 +191,7 @@ def joint_row(params: Params, name: str, layout: Layout, device: str) -> Trainin
     """Return the runs of one row of ``joint``, by seed and learning rate."""
     row = params.joint[name]
     student, optimiser = params.students[row.student], params.optimisers[row.optimiser]
-    parts = {task: TaskPart.of(params, row, task, layout) for task in row.tasks}
+    tasks = {task: TaskPart.of(params, row, task, layout) for task in row.tasks}
     words = layout.joint_vocabulary(name)
     if student.source_model is not None:
         words = layout.model(student.source_model)
@@ -200,7 +199,7 @@ def joint_row(params: Params, name: str, layout: Layout, device: str) -> Trainin
 
     def spec(seed: int, rate: float) -> JointTraining:
         options = words, seed, rate, device
-        return JointTraining(name, row, student, optimiser, parts, *options)
+        return JointTraining(name, row, student, optimiser, tasks, *options)
 
     return TrainingRow(name, optimiser.learning_rates, params.seeds, spec)
 

@@ -26,7 +26,7 @@ from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.dev_scores import LabelScale, dev_score, scale_of
 from pipeline_lib.training.distillation.encoded_sets import Encoded, EncodedInput, EncodedTraining, standardised
-from pipeline_lib.training.distillation.initialisation import Start, start_from_encoder, start_of
+from pipeline_lib.training.distillation.initialisation import start_from_encoder, start_of
 from pipeline_lib.training.distillation.online_teacher import RunningTeacher, held_back_loss
 from pipeline_lib.training.distillation.plans import ModelReference, Plan
 from pipeline_lib.training.loop import Batch, DevScore
@@ -174,7 +174,10 @@ class StudentTraining(EncodedTraining):
         plan = self.plan
         task = {"pair": plan.pair, "kind": plan.kind}
         if plan.students is None:
-            start = self.start()
+            if plan.encoder is None:
+                start = start_of(self.words, plan.student, plan.start)
+            else:
+                start = start_from_encoder(self.words, plan.student)
             torch.manual_seed(self.seed)
             return start.build(plan.student, labels=plan.labels, **task), start.tokenizer
         student = load_student(self.words)
@@ -188,12 +191,6 @@ class StudentTraining(EncodedTraining):
             # Its outputs are in the labels' unit, but it is trained in standard units.
             scale.inverse.rescale(student.model.logits)
         return student.model, student.tokenizer
-
-    def start(self) -> Start:
-        """Load what an untrained student starts from."""
-        if self.plan.encoder is not None:
-            return start_from_encoder(self.words, self.plan.student)
-        return start_of(self.words, self.plan.student, self.plan.start)
 
 
 def student_row(plan: Plan, vocabulary: Path, dev: Path, seeds: list[int], device: str) -> TrainingRow[StudentTraining]:

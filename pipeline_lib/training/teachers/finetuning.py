@@ -181,22 +181,22 @@ class TeacherTraining(TrainingSpec):
         [data] = self.tasks.values()
         torch.manual_seed(self.seed)
         model, tokenizer = self.classifier(data)
-        part = self.part(data, model.to(device), tokenizer)
+        taught = self.part(data, model.to(device), tokenizer)
 
         def loss(_: torch.nn.Module, batch: Batch) -> torch.Tensor:
-            return part.loss(batch)
+            return taught.loss(batch)
 
         def evaluate(_: torch.nn.Module) -> DevScore:
             with autocast(device, precision):
-                return part.dev_score(self.optimiser.select)
+                return taught.dev_score(self.optimiser.select)
 
         def finish(folder: Path, _: Progress) -> Fields:
-            part.rescale()
+            taught.rescale()
             model.to("cpu").save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-            return part.describe(folder, self.agreement_precision)
+            return taught.describe(folder, self.agreement_precision)
 
-        batches = part.batches(self.optimiser.batch_size, self.seed)
+        batches = taught.batches(self.optimiser.batch_size, self.seed)
         return Prepared(model, batches, loss, evaluate, finish)
 
     def classifier(self, data: TeacherTask) -> tuple[Any, Any]:

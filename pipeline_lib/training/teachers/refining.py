@@ -86,35 +86,35 @@ class RefinedTraining(TeacherTraining):
         torch.manual_seed(self.seed)
         classifiers = (self.classifier(data)[0] for data in self.tasks.values())
         model, tokenizer = SharedClassifiers(classifiers).to(device), load_fast_tokenizer(self.base)
-        parts = {
+        taught_by_task = {
             name: self.part(data, classifier, tokenizer)
             for (name, data), classifier in zip(self.tasks.items(), model.classifiers, strict=True)
         }
 
         def loss(_: SharedClassifiers, batch: Batch) -> torch.Tensor:
-            return parts[batch["task"]].loss(batch)
+            return taught_by_task[batch["task"]].loss(batch)
 
         def evaluate(_: SharedClassifiers) -> ScoresByTask:
             with autocast(device, precision):
-                scores = [part.dev_score(self.optimiser.select) for part in parts.values()]
-            return ScoresByTask(scores, [len(part.dev.texts) for part in parts.values()])
+                scores = [taught.dev_score(self.optimiser.select) for taught in taught_by_task.values()]
+            return ScoresByTask(scores, [len(taught.dev.texts) for taught in taught_by_task.values()])
 
         def finish(folder: Path, _: Progress) -> Fields:
-            for part in parts.values():
-                part.rescale()
+            for taught in taught_by_task.values():
+                taught.rescale()
             save_classifiers(folder, model.to("cpu"), tokenizer)
             described = [
                 {
-                    "rows": len(part.train.texts),
-                    "label_scale": part.scale and asdict(part.scale),
-                    **part.describe(folder / str(number), self.agreement_precision),
+                    "rows": len(taught.train.texts),
+                    "label_scale": taught.scale and asdict(taught.scale),
+                    **taught.describe(folder / str(number), self.agreement_precision),
                 }
-                for number, part in enumerate(parts.values())
+                for number, taught in enumerate(taught_by_task.values())
             ]
             return {"by_task": described}
 
         size, seed = self.optimiser.batch_size, self.seed
-        sets = {name: part.batches(size, seed) for name, part in parts.items()}
+        sets = {name: taught.batches(size, seed) for name, taught in taught_by_task.items()}
         batches = MixedBatches(sets, seed)
         return Prepared(model, batches, loss, evaluate, finish)
 

@@ -18,10 +18,7 @@ def require_model(folder: Path) -> None:
 
 
 def check_outputs(folder: Path | str, outputs: np.ndarray) -> np.ndarray:
-    """Return a model's outputs, float (texts, values), unless one is NaN or infinite.
-
-    :param folder: the model's.
-    """
+    """Return the outputs of the model in a folder, float (texts, values), unless one is NaN or infinite."""
     broken = np.flatnonzero(~np.isfinite(outputs).all(axis=1))
     if broken.size:
         raise PotstillError(

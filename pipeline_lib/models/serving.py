@@ -36,10 +36,7 @@ MAX_PIECES = 512
 
 @dataclass(frozen=True)
 class Router:
-    """A student that routes the texts it is unsure of to its teacher.
-
-    :ivar threshold: at or below this confidence, the teacher answers.
-    """
+    """A student whose texts, if its confidence is at or below the ``threshold``, go to its teacher."""
 
     student: Predict
     teacher: Predict
@@ -61,10 +58,7 @@ def student_in_use(folder: Path, student: "Student") -> tuple[Predict, str]:
 
 
 def threshold_of(folder: Path, share: float, kind: str = Classes.name) -> float:
-    """Return the confidence at or below which the given share of the task's dev rows is routed.
-
-    :param folder: of a student that has been evaluated.
-    """
+    """Return the confidence at or below which a share of the dev rows is routed; the student has been evaluated."""
     location = student_place(folder)
     path = None if location is None else location.layout.predictions(location.task)
     if path is None or not path.exists():
@@ -82,10 +76,7 @@ def threshold_of(folder: Path, share: float, kind: str = Classes.name) -> float:
 
 
 def teacher_of(folder: Path, params: Params) -> tuple[Path, int] | None:
-    """Return the folder of a student's teacher, and its word-piece limit.
-
-    None if no model can answer: the teacher is answers in files, or an average.
-    """
+    """Return the folder of a student's teacher, and its word-piece limit; None if no model can answer."""
     location = _place(folder, "--teacher")
     name = params.teacher_of(location.task, params.method(location.method))
     teacher = params.teachers[name]

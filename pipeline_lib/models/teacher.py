@@ -1,7 +1,4 @@
-"""A teacher: a transformers encoder, classifier or regressor, run in length-sorted batches.
-
-A pair task uses a cross-encoder: both sentences in one sequence, distinguished by token types.
-"""
+"""A teacher: a transformers encoder, classifier or regressor; a pair is one sequence with token types."""
 
 import logging
 import threading
@@ -76,10 +73,7 @@ class Transformer(ABC):
         return Pieces.of(self.tokenizer, self.model.config)
 
     def sentences(self, rows: pa.Table, side: str) -> list[str]:
-        """Return each row's sentence of one side as the teacher reads it.
-
-        :param rows: of a transfer set, whose masked words become the teacher's mask token, or of another set.
-        """
+        """Return each row's sentence of one side as the teacher reads it: masked words become its mask token."""
         return signed_sentences(rows, side, lambda: self.pieces.mask_sign)
 
     def texts(self, rows: pa.Table) -> list[Text]:
@@ -281,11 +275,7 @@ def _not_a_model(folder: Path, reason: str) -> PotstillError:
 
 
 def digest_model(folder: Path) -> str:
-    """Return one SHA-256 over the weights, configuration and tokenizer of a model folder.
-
-    Everything that affects tokens or outputs counts, so that another teacher's outputs are never
-    found for it; training records do not.
-    """
+    """Return one SHA-256 over what affects a model folder's outputs: weights, configuration and tokenizer."""
     weights = {path for pattern in WEIGHTS for path in Path(folder).glob(pattern)}
     paths = {*tokenizer_files(folder), *Path(folder).glob("config.json"), *weights}
     return sha256_json({path.name: sha256_file(path) for path in sorted(paths)})

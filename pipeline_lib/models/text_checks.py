@@ -36,10 +36,7 @@ English takes 0.25 of a model of English, Chinese 1 of a model of Chinese."""
 
 @dataclass(frozen=True)
 class ScriptShare:
-    """The most frequent script other than Latin.
-
-    :ivar share: of all letters; :ivar is_unspaced: whether it has no spaces between words.
-    """
+    """The most frequent script other than Latin, and its share of all letters."""
 
     name: str
     share: float
@@ -67,10 +64,7 @@ a Scandinavian language, too."""
 
 
 def english_share(texts: Sequence[Text]) -> float:
-    """Return the share of the words of texts that are function words of English alone.
-
-    Of English it is a quarter, of queries in it less, of other languages hardly any.
-    """
+    """Return the share of words that are English function words: of English a quarter, of others hardly any."""
     # Imported here: spaCy takes a second.
     from spacy.lang.en.stop_words import STOP_WORDS
 
@@ -95,10 +89,7 @@ class PieceCounts:
     per_character: float
 
     def is_foreign(self, script: ScriptShare | None) -> bool:
-        """Whether the model hardly knows the language of the texts, or not at all.
-
-        :param script: theirs.
-        """
+        """Whether the model hardly knows the language of the texts, of a script, or not at all."""
         is_unspaced = script is not None and script.is_unspaced and script.share > 0.5
         return self.unknown > _MUCH or self.per_character > _SPELT[is_unspaced]
 

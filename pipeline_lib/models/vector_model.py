@@ -1,8 +1,4 @@
-"""A pretrained model that embeds sentences: its last layer's states, pooled.
-
-Wu et al. 2020, section 3.1, use the last layer's state of [CLS]; the mean over the tokens and the
-pooler's output are the alternatives.
-"""
+"""A pretrained model that embeds sentences: the last layer's states, pooled (Wu et al. 2020, section 3.1: [CLS])."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

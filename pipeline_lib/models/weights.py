@@ -63,10 +63,7 @@ def check_loaded(folder: Path, model: Any, info: Mapping[str, Any], new_head: bo
 
 
 def check_finite(folder: Path, weights: Mapping[str, Any]) -> None:
-    """Check that no weight is NaN or infinite.
-
-    :param weights: arrays of numpy or torch, by name.
-    """
+    """Check that no weight, an array of numpy or torch by its name, is NaN or infinite."""
     broken = [
         name
         for name, values in weights.items()

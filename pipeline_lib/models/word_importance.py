@@ -91,10 +91,7 @@ def masked_variants(sentence: str, mask: str) -> list[str]:
 
 
 def as_json(text: Text, importances: Mapping[str, Importance], names: Sequence[str]) -> dict[str, Any]:
-    """Return the importances of one text, by model, as plain values; entropies are in bits.
-
-    :param names: of the classes; for a regression that of the score.
-    """
+    """Return the importances of one text, by model, as plain values; entropies are in bits."""
     sentences = [text] if isinstance(text, str) else [*text]
     return {
         "text": sentences,

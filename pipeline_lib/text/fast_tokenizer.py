@@ -47,11 +47,7 @@ class WordNumbers:
         return Sentences.from_lists([row or [self._unknown] for row in rows], {}, PAD_ID)
 
     def of_words(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ids of words as the tokenizer would assign them, int32, flat.
-
-        :returns: them, and how many each word has, int64 (words,): its pieces', if it has to be
-            read by them, or else 1.
-        """
+        """Return the ids of words, int32, flat, and how many each has, int64 (words,): 1, or those of its pieces."""
         normalise = self._tokenizer.normalizer.normalize_str if self._lowercase else str
         rows = [self._ids([MASK if w == MASK else normalise(w)]) for w in words]
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))

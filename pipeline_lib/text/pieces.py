@@ -52,11 +52,7 @@ class Pieces:
 
     @classmethod
     def of(cls, tokenizer: Any, config: Any) -> "Pieces":
-        """Wrap a fast tokenizer of transformers.
-
-        :param config: the model's.  It says whether the model has segments: the tokenizers of some
-            models that have them, such as ALBERT's, do not list them.
-        """
+        """Wrap a fast tokenizer of transformers; whether there are segments, the model's ``config`` says."""
         named = tokenizer.init_kwargs.get("model_input_names") or [SEGMENTS]
         has_segments = (getattr(config, "type_vocab_size", None) or 0) > 1
         return cls(
@@ -69,10 +65,7 @@ class Pieces:
 
     @classmethod
     def read(cls, folder: Path) -> "Pieces":
-        """Read what :meth:`save` wrote; needs no transformers.
-
-        :raises ValueError: if tokenizer.json is missing or damaged.
-        """
+        """Read what :meth:`save` wrote, without transformers; a ValueError if tokenizer.json is missing or damaged."""
         config = read_record(folder / "tokenizer_config.json", "model_input_names")
         signs = (config.get(f"{name}_token") for name in ("pad", "unk", "mask"))
         return cls(load_tokenizer(folder), *signs, SEGMENTS in config["model_input_names"])
@@ -162,10 +155,7 @@ class Pieces:
 
 
 def save_tokenizer(folder: Path, tokenizer: Tokenizer, signs: Mapping[str, str | None], segments: bool = False) -> None:
-    """Write the files from which transformers loads a ``PreTrainedTokenizerFast``.
-
-    :param signs: its special tokens: pad, unk, mask.
-    """
+    """Write the files from which transformers loads a ``PreTrainedTokenizerFast``, with the pad, unk and mask signs."""
     with atomic_path(folder / "tokenizer.json") as temporary:
         temporary.write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
     inputs = ["input_ids", "attention_mask", *([SEGMENTS] if segments else [])]
@@ -175,10 +165,7 @@ def save_tokenizer(folder: Path, tokenizer: Tokenizer, signs: Mapping[str, str |
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Read what :func:`save_tokenizer` wrote.
-
-    :raises ValueError: if the file is missing or damaged.
-    """
+    """Read what :func:`save_tokenizer` wrote; a ValueError if it is missing or damaged."""
     check_sealed(folder / "tokenizer.json")
     try:
         return Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -288,12 +275,7 @@ def _tokenizer_fault(folder: Path, error: Exception) -> str:
 
 
 def load_pieces(folder: Path, reads: str) -> Pieces:
-    """Load the word pieces of a model folder, without special tokens if ``reads`` is ``pieces``.
-
-    A process caches the last ones.
-
-    :param reads: ``pieces``, ``sentences`` or ``sequence``: see :data:`~pipeline_lib.params.students.Reads`.
-    """
+    """Load the pieces of a model folder, as a student ``reads`` them (:data:`~pipeline_lib.params.students.Reads`)."""
     return _loaded(folder, digest_tokenizer(folder), reads)
 
 

@@ -1,7 +1,4 @@
-"""Sentences of different lengths as flat arrays of word or token ids.
-
-What exported students need of this module does not import torch.
-"""
+"""Sentences of different lengths as flat arrays of ids; what exported students need of it imports no torch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -42,10 +42,7 @@ class Batches(Protocol):
 
 @dataclass(frozen=True)
 class DevScore:
-    """How a model does on dev.
-
-    :ivar score: higher is better; :ivar loss: of dev's labels, if evaluations are chosen by it.
-    """
+    """How a model does on dev; higher is better, but for the loss of dev's labels, if evaluations are chosen by it."""
 
     score: float
     loss: float | None = None
@@ -63,10 +60,7 @@ class DevScore:
 
 @dataclass(frozen=True)
 class ScoresByTask:
-    """How a model of several tasks does on their dev sets, in their order.
-
-    :ivar rows: how many rows each task was scored on.
-    """
+    """How a model of several tasks does on their dev sets, of so many rows, in their order."""
 
     each: list[DevScore]
     rows: list[int]

@@ -81,10 +81,7 @@ class TrainingSpec(ABC):
     @property
     @abstractmethod
     def made_from(self) -> Any:
-        """What determines the result besides settings, device and code: data, model, start.
-
-        Names and folders do not count.
-        """
+        """What determines the result besides settings, device and code: data, model, start; no names, no folders."""
 
     @property
     @abstractmethod

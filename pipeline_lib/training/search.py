@@ -19,10 +19,7 @@ Name = tuple[str, int, float]
 
 @dataclass(frozen=True)
 class TrainingRow(Generic[Spec]):
-    """Runs that differ only in learning rate and seed.
-
-    :ivar name: unique among the rows; :ivar spec: maps (seed, rate) to the run.
-    """
+    """Runs that differ only in learning rate and seed: ``spec`` maps (seed, rate) to the run."""
 
     name: str
     rates: Sequence[float]
@@ -43,12 +40,7 @@ class TrainingRow(Generic[Spec]):
 
 @dataclass(frozen=True)
 class Searched(Generic[Spec]):
-    """The outcome of a row: the run and record for each seed, at the chosen rate.
-
-    ``rate`` is the best of ``by_rate``, the first if there is a tie.
-
-    :ivar by_rate: the first seed's records.
-    """
+    """The outcome of a row: each seed's run and record at the best rate of ``by_rate``, the first seed's records."""
 
     rate: float
     by_rate: dict[float, TrainingRecord]

@@ -22,10 +22,7 @@ from pipeline_lib.tables.reader import ReadOptions, RowBatch, read_batches
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One labelled row: one text or two, and its class number or score, None where it is hidden.
-
-    Of several labels it is a 0 or 1 for each.
-    """
+    """One labelled row: its texts, and its class number, score or marks; None where it is hidden."""
 
     texts: tuple[str, ...]
     label: Label | None

@@ -267,10 +267,7 @@ def _words_digest(words: list[list[str]], spaces: list[list[bool]]) -> str:
 def _write_set(
     folder: Path, blocks: dict[str, list[pa.Table]], schema: pa.Schema, made_from: Any, counts: Any
 ) -> Manifest:
-    """Write blocks as a shard set.
-
-    :param blocks: by the letter that their files begin with.
-    """
+    """Write blocks, by the letter that their files begin with, as a shard set."""
     shards = [
         write_shard(folder / f"{letter}{number:03d}.arrow", rows.select(schema.names).combine_chunks().cast(schema))
         for letter, tables in blocks.items()

@@ -103,10 +103,7 @@ def _strata(blocks: np.ndarray, labels: np.ndarray) -> list[slice]:
 
 
 def _codes(sizes: np.ndarray, offset: float, params: SplitParams) -> np.ndarray:
-    """Return 0 (dev), 1 (test) or 2 (train) for each unit of one stratum, in its order.
-
-    :param sizes: rows of each unit; a unit goes where its middle row falls.
-    """
+    """Return 0 (dev), 1 (test) or 2 (train) for each unit of a stratum, by its middle row."""
     total = int(sizes.sum())
     middles = np.cumsum(sizes) - (sizes + 1) / 2
     dev_end = np.floor(total * params.dev + offset)

@@ -148,10 +148,7 @@ def _read_extracted(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Ar
 
 
 def _body(lines: Iterator[tuple[int, str]], title: str, name: str) -> str | None:
-    """Return the lines up to ``</doc>``, without the first, which repeats the title.
-
-    None if they are longer than an article can be.
-    """
+    """Return the lines up to ``</doc>`` but a repeated title; None if they are longer than an article can be."""
     body: list[str] = []
     length = 0
     for _, line in lines:
@@ -219,10 +216,7 @@ def _read_parquet(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Arti
 
 
 def article_of_row(row: dict[str, Any], where: str) -> Article:
-    """Return the article of a row with id, title and text; nulls become empty strings.
-
-    :param where: file and row, for the message.
-    """
+    """Return the article of a row with id, title and text; nulls become empty strings."""
     title, text = ("" if row[name] is None else row[name] for name in ("title", "text"))
     try:
         article = Article(_id(row["id"]), title, text)

@@ -26,11 +26,7 @@ KEY = "params.yaml: wikipedia.source"
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive articles of the input.
-
-    :ivar wikitext: whether their text is MediaWiki markup.
-    :ivar skipped: what was left out between the last chunk and this one's end, by reason.
-    """
+    """Consecutive articles, of markup or not, and what was left out since the last chunk, by reason."""
 
     articles: tuple[Article, ...]
     wikitext: bool
@@ -48,11 +44,7 @@ class Chunk:
 
 
 def read_chunks(source: CorpusSource, inputs: Path, cache: Path | None = None) -> Iterator[Chunk]:
-    """Yield all articles of a source, in its order; memory does not grow with it.
-
-    :param inputs: folder that paths of the user's own files start from.
-    :param cache: folder of downloaded archives; by default that of :func:`download`.
-    """
+    """Yield all articles of a source, below ``inputs`` or the ``cache``, in its order; memory does not grow with it."""
     skipped: Skipped = Counter()
     wikitext = not isinstance(source, HubCorpus) and source.form == "dump"
     articles: list[Article] = []

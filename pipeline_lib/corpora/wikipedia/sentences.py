@@ -27,22 +27,14 @@ COMPONENTS = {"senter": ["senter"], "parser": ["tok2vec", "parser"]}
 
 @dataclass(frozen=True)
 class SentenceSplitter:
-    """A splitter, and all that its sentences depend on besides the text.
-
-    :ivar split: maps paragraphs to the sentences of each, in order, stripped of spaces.
-    :ivar version: of spaCy, and of the model.
-    """
+    """Maps paragraphs to the sentences of each, stripped; the version is that of spaCy, and of the model."""
 
     split: Callable[[Iterable[str]], Iterator[list[str]]]
     version: dict[str, str]
 
 
 def load_splitter(params: Splitter) -> SentenceSplitter:
-    """Return a sentence splitter based on spaCy.
-
-    ``sentencizer`` splits after punctuation marks, ``senter`` where a small trained tagger says so,
-    ``parser`` by the dependency parse.
-    """
+    """Return spaCy's splitter: by punctuation (sentencizer), a small trained tagger (senter) or the parse (parser)."""
     import spacy
 
     version = {"spacy": spacy.__version__}

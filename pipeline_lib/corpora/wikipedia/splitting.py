@@ -1,7 +1,4 @@
-"""The pass from a chunk of articles to the sentences that are worth keeping.
-
-Changing the number of sentences does not split any chunk again.
-"""
+"""The pass from a chunk of articles to the sentences that are worth keeping, however many of them a set takes."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -148,10 +148,7 @@ def _attend_packed(
 
 
 def attend_in_training(*inputs: Any, **settings: Any) -> tuple[torch.Tensor, None]:
-    """Return the same as :func:`attend`, in plain operations and with fast dropout.
-
-    The inputs are its too, but for the mask, which is added to the scores.
-    """
+    """Return the same as :func:`attend`, in plain operations and with fast dropout; the mask is added to the scores."""
     return attend_with_scores(*inputs, **settings)[0], None
 
 

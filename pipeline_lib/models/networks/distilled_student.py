@@ -157,18 +157,12 @@ class StudentForSequenceClassification(PreTrainedModel):
 
 
 class PairTokenizer(PreTrainedTokenizerFast):
-    """Accepts only pairs, and truncates those that are too long unless told otherwise.
-
-    By default a tokenizer of transformers truncates nothing, and accepts a single text.
-    """
+    """Accepts only pairs, and truncates long ones unless told otherwise, where transformers' tokenizers do neither."""
 
     def __call__(
         self, text: Any = None, text_pair: Any = None, *rest: Any, truncation: Any = None, **kwargs: Any
     ) -> Any:
-        """Return the model's input; ``truncation=None`` means True.
-
-        :raises ValueError: if there is a text without a second one.
-        """
+        """Return the model's input; ``truncation=None`` means True, and a text without a second one is a ValueError."""
         listed = text if isinstance(text, list | tuple) else [text]
         if text_pair is None and any(isinstance(item, str) for item in listed):
             raise ValueError(

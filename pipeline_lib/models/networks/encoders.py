@@ -13,10 +13,7 @@ from .transformer import TransformerReader
 
 
 class BiLSTMEncoder(nn.Module):
-    """One bidirectional LSTM; the final states of both directions, concatenated.
-
-    Tang et al. 2019, section 3.1; no attention and no layer norm.
-    """
+    """A bidirectional LSTM's final states, concatenated (Tang et al. 2019, section 3.1), without attention."""
 
     def __init__(self, words: int, width: int, settings: Settings) -> None:
         super().__init__()
@@ -47,10 +44,7 @@ class BiLSTMEncoder(nn.Module):
 
 
 class SentenceBiLSTMEncoder(BiLSTMEncoder):
-    """A BiLSTM whose final states are mapped to the teacher's width, tanh(W h), without bias.
-
-    Wu et al. 2020, section 3.1.
-    """
+    """A BiLSTM whose final states are mapped to the teacher's width, tanh(W h) (Wu et al. 2020, section 3.1)."""
 
     def __init__(self, words: int, width: int, settings: Settings) -> None:
         super().__init__(words, width, settings)

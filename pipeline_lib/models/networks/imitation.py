@@ -80,10 +80,7 @@ class JointNetwork(nn.Module):
     """
 
     def __init__(self, students: Iterable[StudentNetwork]) -> None:
-        """Join students; each shared part is taken from the first student that has it.
-
-        :param students: untrained, of the same architecture and vocabulary.
-        """
+        """Join untrained students of one architecture; each shared part is taken from the first that has it."""
         super().__init__()
         self.shared, self.heads = nn.ModuleDict(), nn.ModuleList()
         joined = []

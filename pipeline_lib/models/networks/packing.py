@@ -101,10 +101,7 @@ def current_packing() -> Packing | None:
 
 @contextmanager
 def packed(batch: Mapping[str, torch.Tensor]) -> Iterator[None]:
-    """Let models compute a batch packed within the block.
-
-    :param batch: of :class:`~pipeline_lib.text.ragged.Sentences`, sorted by length.
-    """
+    """Let models compute a batch of ragged sentences, sorted by length, packed within the block."""
     token = _current.set(Packing(batch["lengths"], batch["ids"].device))
     try:
         yield
@@ -113,10 +110,7 @@ def packed(batch: Mapping[str, torch.Tensor]) -> Iterator[None]:
 
 
 def let_pack(model: Any) -> None:
-    """Let a transformers model compute packed batches, if its layers are where they usually are.
-
-    Whether its answers are then the same is for the caller to try.
-    """
+    """Let a transformers model compute packed batches, if its layers are where usual; the caller tries the answers."""
     base = model.base_model
     layers = getattr(base, "encoder", None) or getattr(base, "transformer", None)
     if layers is None:

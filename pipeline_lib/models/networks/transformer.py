@@ -44,11 +44,7 @@ class PretrainedLayers(nn.Module):
 
 
 class TransformerReader(PretrainedLayers):
-    """Layers that read a whole input at once, and a pool over their [CLS] states.
-
-    :param words, width: of the model's input embeddings; its configuration has them too.
-    :param pretrained: see :class:`PretrainedLayers`.
-    """
+    """Layers that read a whole input at once, and a pool over their [CLS] states; see :class:`PretrainedLayers`."""
 
     def __init__(self, words: int, width: int, settings: Settings, pretrained: Mapping[str, Any]) -> None:
         super().__init__(pretrained)
@@ -126,10 +122,7 @@ def _keep_layers(model: Any, numbers: Sequence[int]) -> None:
 
 
 def _check_rebuilt(model: Any, configuration: Mapping[str, Any]) -> None:
-    """Check that a model built from this configuration has the same tensors as ``model``.
-
-    :raises ValueError: if not: ModernBERT's first layer, for one, differs from the others.
-    """
+    """Check that a model of this configuration has the same tensors: ModernBERT's first layer is unlike others."""
     with torch.device("meta"):
         again = PretrainedLayers(configuration).model
     expected, left = ({n: t.shape for n, t in m.state_dict().items()} for m in (again, model))
@@ -140,11 +133,7 @@ def _check_rebuilt(model: Any, configuration: Mapping[str, Any]) -> None:
 
 
 def bert_configuration(settings: Settings, words: int, padding: int, segments: int) -> dict[str, Any]:
-    """Return the transformers configuration of a BERT of a student's size.
-
-    :param words: the vocabulary size; :param padding: the id of the padding token.
-    :param segments: the number of token types.
-    """
+    """Return transformers' configuration of a BERT of a student's size; ``segments`` is the number of token types."""
     return {
         "model_type": "bert",
         "vocab_size": words,

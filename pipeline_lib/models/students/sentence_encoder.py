@@ -83,11 +83,7 @@ class SentenceEncoder:
         return numbering(self.tokenizer)
 
     def encode_rows(self, rows: pa.Table, side: str) -> np.ndarray:
-        """Return the vectors of a column of texts, float32 (rows, width).
-
-        :param rows: with masked words as a transfer set has them, or without any.
-        :param side: the suffix of the columns, ``""`` or ``_2``.
-        """
+        """Return the vectors of one side's column of texts, float32 (rows, width), with masked words or without."""
         return self.encode(signed_sentences(rows, side, lambda: mask_sign(self.tokenizer)))
 
 
@@ -109,11 +105,7 @@ def save_encoder(
     settings: StudentSettings,
     pretrained: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write config.json, model.safetensors and the tokenizer.
-
-    :param settings: the encoder's row of ``students``.
-    :param pretrained: its configuration, if it is a transformers model.
-    """
+    """Write config.json, model.safetensors and the tokenizer of a row of ``students``."""
     folder.mkdir(parents=True, exist_ok=True)
     weights = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
     tensors = {PREFIX + name: tensor for name, tensor in weights.items()}
@@ -181,11 +173,7 @@ def _table(tensors: dict[str, torch.Tensor]) -> torch.Tensor:
 
 
 def with_vectors(model: StudentNetwork, sentences: Sentences, device: torch.device) -> Sentences:
-    """Return the sentences with the encoder's vectors for them, float32 (rows, width), in memory.
-
-    They are added to the targets under the names ``ENCODED`` of
-    :mod:`pipeline_lib.models.networks.student`, so that every batch has them.
-    """
+    """Return the sentences with the encoder's vectors, float32 (rows, width), as the targets ``ENCODED``, in memory."""
     sides = [replace(sentences, second=None)]
     sides += [] if sentences.second is None else [sentences.second]
     vectors = [encode_sentences(model.encoder, side, device) for side in sides]

@@ -27,11 +27,7 @@ SIGNS = {"pad": PAD, "unk": MASK}
 
 @dataclass(frozen=True)
 class Unknown:
-    """What of a text a tokenizer does not know.
-
-    :ivar words: the unknown words, in their order, each once.
-    :ivar share: how much of the text's words, or word pieces, they are, punctuation apart.
-    """
+    """What of a text is not known: the words, each once, and their share of all words or pieces, punctuation apart."""
 
     words: list[str]
     share: float
@@ -149,10 +145,7 @@ def numbering(tokenizer: Tokenizer | Pieces) -> WordNumbers | Pieces:
 
 
 def known_words(tokenizer: Tokenizer | Pieces, limit: int) -> KnownWords:
-    """Return the words that a student's tokenizer knows.
-
-    :param limit: how many words or word pieces of a text the student reads.
-    """
+    """Return the words that a student's tokenizer knows; it reads ``limit`` words or word pieces of a text."""
     if isinstance(tokenizer, Pieces):
         return KnownWords(tokenizer.tokenizer, tokenizer.unknown_id, limit)
     return KnownWords(tokenizer, tokenizer.token_to_id(MASK), limit)
@@ -172,8 +165,5 @@ def write_tokenizer(folder: Path, tokenizer: Tokenizer | Pieces) -> None:
 
 
 def read_tokenizer(folder: Path, reads: "Reads") -> Tokenizer | Pieces:
-    """Return the tokenizer saved with a student.
-
-    :raises ValueError: if it is missing or damaged.
-    """
+    """Return the tokenizer saved with a student; a ValueError if it is missing or damaged."""
     return load_tokenizer(folder) if reads == "words" else Pieces.read(folder)

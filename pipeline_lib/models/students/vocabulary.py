@@ -76,11 +76,7 @@ def write_vocabulary(sets: Sequence[ShardSet], params: Vocabulary, source: Path,
 
 
 def build_vocabulary(selected: list[str], params: Vocabulary, source: Path) -> tuple[Tokenizer, np.ndarray]:
-    """Return the students' tokenizer and embedding table.
-
-    :param selected: the training text's words, from :func:`select_words`.
-    :param source: the folder from :func:`vector_source`.
-    """
+    """Return the students' tokenizer and embedding table, of :func:`select_words` and :func:`vector_source`."""
     usable = partial(is_one_word, lowercase=params.lowercase)
     if params.vectors.kind == "model":
         seen = set(selected)
@@ -102,10 +98,7 @@ def build_vocabulary(selected: list[str], params: Vocabulary, source: Path) -> t
 
 
 def select_pieces(source: Path, words: Sequence[str], count: int, usable: Callable[[str], bool]) -> dict[str, int]:
-    """Return a model's first ``count`` word pieces that are not among the words, and their ids.
-
-    Only those in scripts of the words, and of words that the tokenizer can produce.
-    """
+    """Return a model's first ``count`` usable pieces that are no words, in the words' scripts, and their ids."""
     if not count:
         return {}
     scripts, whole = {_script(sign) for word in words for sign in word}, set(words)
@@ -168,10 +161,7 @@ def select_words(counted: Counter[str], min_count: int) -> list[str]:
 
 
 def count_words(tables: Iterable[pa.Table]) -> Counter[str]:
-    """Count the ``words`` of prepared shards.
-
-    Arrow counts them: as Python objects, the words of a large corpus would not fit in memory.
-    """
+    """Count the ``words`` of prepared shards; Arrow does, since a large corpus's would not fit in memory as objects."""
     counted: Counter[str] = Counter()
     for table in tables:
         for side in column_suffixes(table):
@@ -181,10 +171,7 @@ def count_words(tables: Iterable[pa.Table]) -> Counter[str]:
 
 
 def count_normalised(words: Iterable[str], lowercase: bool) -> Counter[str]:
-    """Count words as the tokenizer will see them.
-
-    :param words: the words, or how often each occurs.
-    """
+    """Count words as the tokenizer will see them, given the words or how often each occurs."""
     normalise = normaliser(lowercase)
     counted: Counter[str] = Counter()
     for word, count in Counter(words).items():

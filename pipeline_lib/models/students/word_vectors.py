@@ -1,8 +1,4 @@
-"""Word vectors: streamed from GloVe and word2vec files, or averaged from a teacher's word pieces.
-
-Vector files have millions of words and a task needs thousands, so a file is read once, line by
-line, and only the wanted words are kept.
-"""
+"""Word vectors: of GloVe and word2vec files, read once, line by line, or averaged from a teacher's word pieces."""
 
 import json
 import re
@@ -170,12 +166,7 @@ def _bad(where: str, what: str) -> PotstillError:
 
 
 def model_vectors(model_folder: Path, words: Sequence[str]) -> np.ndarray:
-    """Return the mean of each word's word-piece embeddings; zeros where all pieces are unknown.
-
-    :param model_folder: the base encoder: tokenizer and safetensors weights.
-    :param words: the words.
-    :return: float32, shape (len(words), width of the embeddings).
-    """
+    """Return the mean of each word's piece embeddings, float32 (words, width); zeros where all are unknown."""
     table = word_embeddings(model_folder)
     tokenizer = _tokenizer(model_folder)
     settings = json.loads(tokenizer.to_str())

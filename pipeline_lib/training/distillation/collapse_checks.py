@@ -1,7 +1,4 @@
-"""Whether an encoder's sentence vectors have collapsed: all similar, or in few dimensions.
-
-A low loss can hide it if the targets share a large common direction.
-"""
+"""Whether an encoder's vectors have collapsed: all similar, or in few dimensions, which a low loss can hide."""
 
 import numpy as np
 
@@ -29,20 +26,14 @@ def effective_rank(vectors: np.ndarray) -> float:
 
 
 def mean_cosine(vectors: np.ndarray) -> float:
-    """Return the mean cosine of two different rows; 1 if there is only one.
-
-    :param vectors: float (rows, width).
-    """
+    """Return the mean cosine of two different rows of float (rows, width); 1 if there is only one."""
     rows = len(vectors)
     total = unit(vectors.astype(np.float64)).sum(0)
     return float((total @ total - rows) / (rows * (rows - 1))) if rows > 1 else 1.0
 
 
 def spread_figures(answers: np.ndarray, targets: np.ndarray) -> Spread:
-    """Return effective rank and mean cosine of an encoder's vectors, and of their targets.
-
-    :param answers: float (rows, width); :param targets: the same shape.
-    """
+    """Return effective rank and mean cosine of an encoder's vectors, float (rows, width), and of their targets."""
     both = {"": answers, "target_": targets}
     figures = {
         f"{whose}{name}": round(measure(vectors), 6)

@@ -19,10 +19,7 @@ from pipeline_lib.text.ragged import Sentences
 
 @dataclass(frozen=True)
 class Corpus:
-    """Sentences with their vectors: shard sets of text, and the matching sets of vectors.
-
-    :ivar sets: of (text, vectors, limit): only the first ``limit`` rows are used; None: all.
-    """
+    """Shard sets of (sentences, their vectors, limit): only the first ``limit`` rows are used; None: all."""
 
     sets: list[tuple[ShardSet, ShardSet, int | None]]
 
@@ -32,10 +29,7 @@ class Corpus:
         return [(a.manifest.digest, b.manifest.digest, limit) for a, b, limit in self.sets]
 
     def read(self, tokenizer: Tokenizer | Pieces, max_words: int) -> Sentences:
-        """Return all tokenized sentences with the target ``vectors``; a pair counts as two.
-
-        Vectors stay in the memory-mapped files until a batch needs them.
-        """
+        """Return all sentences, tokenized, a pair as two, with the target ``vectors``, still in the files."""
         texts: list[str] = []
         for rows, _, side in self._parts():
             texts += signed_sentences(rows, side, lambda: mask_sign(tokenizer))

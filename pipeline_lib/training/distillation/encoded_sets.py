@@ -1,7 +1,4 @@
-"""Encoded sets: transfer sets and dev sets as token ids with their targets, computed once.
-
-An encoded set is one Arrow file in the store.  Training runs memory-map it, so all workers share it.
-"""
+"""Encoded sets: transfer and dev sets as token ids with targets, computed once, in Arrow files that all workers map."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -79,10 +76,7 @@ class EncodingPass(ShardPass):
 
     @classmethod
     def of(cls, vocabulary: Path, max_words: int, **fields: Any) -> "EncodingPass":
-        """Return the pass for the tokenizer in a folder.
-
-        :param fields: the pass's other fields.
-        """
+        """Return the pass for the tokenizer in a folder, with its other fields."""
         words = fields.get("reads", "words") == "words"
         file = vocabulary / "tokenizer.json"
         digest = sha256_file(file) if words else digest_tokenizer(vocabulary)
@@ -181,10 +175,7 @@ Encoded = tuple[EncodingPass, EncodedInput]
 
 
 class EncodedTraining(TrainingSpec):
-    """A training run that reads encoded sets.
-
-    :ivar words: the folder of the tokenizer: a vocabulary's, or that of a model.
-    """
+    """A training run that reads encoded sets; ``words`` is the folder of their tokenizer."""
 
     words: Path
 

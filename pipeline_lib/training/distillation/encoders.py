@@ -148,10 +148,7 @@ class EncoderTraining(TrainingSpec):
         return Start(tokenizer, *vectors.shape, vectors)
 
     def words(self) -> list[str]:
-        """Return a student's vocabulary: the corpus's words, and the tasks' own, however rare.
-
-        A task's own are those of its training set and of its unlabelled texts.
-        """
+        """Return a student's vocabulary: the corpus's words, and those of the tasks' training and unlabelled texts."""
         vocabulary = self.params.vocabulary
         counts = count_normalised(self._corpus_words(), vocabulary.lowercase)
         chosen = set(select_words(counts, self.row.min_count))

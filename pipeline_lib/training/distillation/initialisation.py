@@ -65,10 +65,7 @@ class Start:
 
 
 def start_of(folder: Path, student: StudentSettings, start: str) -> Start:
-    """Start as params.yaml says: from ``vectors``, at ``random``, or from a ``model``'s layers.
-
-    :param folder: of the student's vocabulary, or of its pretrained model.
-    """
+    """Start as params.yaml says: from ``vectors``, at ``random``, or from the layers of the ``model`` in the folder."""
     if student.source_model is None:
         tokenizer, vectors = load_vocabulary(folder)
         return Start(tokenizer, *vectors.shape, vectors if start == "vectors" else None)

@@ -176,10 +176,7 @@ class JointTraining(EncodedTraining):
 
 
 def write_joint_vocabulary(params: Params, name: str, layout: Layout) -> int:
-    """Write the words of all tasks' training texts with their vectors; return how many there are.
-
-    Unlabelled texts are included.
-    """
+    """Write the words of all tasks' training and unlabelled texts with their vectors; return how many there are."""
     row, settings = params.joint[name], params.vocabulary
     sets = [training_texts(layout.split(task, "train")) for task in row.tasks]
     source, target = vector_source(settings, layout), layout.joint_vocabulary(name)

@@ -37,10 +37,7 @@ from pipeline_lib.training.search import TrainingRow
 
 @dataclass(frozen=True)
 class StudentTraining(EncodedTraining):
-    """Everything that determines the training of one student.
-
-    :ivar vocabulary: the folder of the task's vocabulary; :ivar dev: the prepared dev set.
-    """
+    """Everything that determines the training of one student: plan, vocabulary, prepared dev set, seed, rate."""
 
     kind: ClassVar[str] = "students"
     record: ClassVar[type[StudentRecord]] = StudentRecord
@@ -194,10 +191,7 @@ class StudentTraining(EncodedTraining):
 
 
 def student_row(plan: Plan, vocabulary: Path, dev: Path, seeds: list[int], device: str) -> TrainingRow[StudentTraining]:
-    """Return the runs of one method of a task, by seed and learning rate.
-
-    :param vocabulary: the task's; :param dev: the prepared dev set.
-    """
+    """Return the runs of one method of a task, with its vocabulary and prepared dev set, by seed and rate."""
     reference = SetReference.to(dev)
 
     def spec(seed: int, rate: float) -> StudentTraining:
@@ -224,12 +218,7 @@ def plans_in_turn(plans: Sequence[Plan]) -> list[list[Plan]]:
 
 
 def take_students(plan: Plan, seeds: Sequence[int], target: Path) -> dict[int, StudentRecord]:
-    """Link a joint run's students, which the row uses as they are, into ``<target>/<seed>``.
-
-    Their learning-rate search is that of the joint run.
-
-    :returns: their records by seed.
-    """
+    """Link a joint run's students and search into ``<target>/<seed>`` as they are; return their records."""
     folders = {seed: plan.student_start(seed).open() for seed in seeds}
     for seed, folder in folders.items():
         for path in sorted(folder.iterdir()):

@@ -63,10 +63,7 @@ class Data:
 
 
 class TeacherTask(NamedTuple):
-    """A task that a teacher is tuned on: its prepared splits, and its settings.
-
-    :ivar answer: the class of right answers, for a task that is trained by ranking.
-    """
+    """A task that a teacher is tuned on; ``answer`` is the class of right answers, if it is trained by ranking."""
 
     train: SetReference
     dev: SetReference
@@ -275,10 +272,7 @@ def import_teacher(
     device: torch.device,
     precision: str,
 ) -> TeacherRecord:
-    """Copy a teacher that was fine-tuned elsewhere into ``folder``; return its record.
-
-    :param splits: the task's train and dev.
-    """
+    """Copy a teacher that was fine-tuned elsewhere into ``folder``; ``splits`` are train and dev; return its record."""
     check_sealed(finished)
     for path in sorted(finished.iterdir()):
         link_or_copy(path, folder / path.name)

@@ -32,16 +32,10 @@ ENCODER, HEAD = "encoder.safetensors", "head.safetensors"
 
 
 class SharedClassifiers(torch.nn.Module):
-    """Classifiers of several tasks that share one encoder; each has its architecture's own head.
-
-    :ivar classifiers: ordinary transformers models, which share their weights with this module.
-    """
+    """Ordinary transformers classifiers of several tasks that share one encoder; each has its own head."""
 
     def __init__(self, classifiers: Iterable[Any]) -> None:
-        """Join classifiers of one architecture; the encoder is that of the first.
-
-        :param classifiers: may be a generator, if memory cannot hold an encoder for each.
-        """
+        """Join classifiers of one architecture on the first's encoder; a generator keeps one encoder in memory."""
         super().__init__()
         joined, self.heads = [], torch.nn.ModuleList()
         for classifier in classifiers:
@@ -70,12 +64,7 @@ class SharedClassifiers(torch.nn.Module):
 
 @dataclass(frozen=True)
 class RefinedTraining(TeacherTraining):
-    """One fine-tuning of the base on several tasks at once: everything that determines it.
-
-    The results are in folders ``0``, ``1``, ... in the order of the tasks: task names do not count.
-
-    :ivar tasks: by their names.
-    """
+    """One fine-tuning of the base on several tasks at once; the results are numbered in the tasks' order."""
 
     record: ClassVar[type[TrainingRecord]] = TasksRecord
     optimiser: Refining
@@ -119,10 +108,7 @@ class RefinedTraining(TeacherTraining):
         return Prepared(model, batches, loss, evaluate, finish)
 
     def write(self, folders: Mapping[str, Path], record: TasksRecord) -> None:
-        """Link each task's teacher into its folder, with a record as if it were trained alone.
-
-        :param folders: by task; :param record: the run's.
-        """
+        """Link each task's teacher into its folder, with a record as if it were trained alone."""
         for number, task in enumerate(self.tasks):
             self.result.link_into(folders[task], str(number))
             teacher = record.of_task(number, TunedTeacherRecord, best_dev_mean=record.best_dev)
@@ -174,19 +160,13 @@ def refined_row(params: Params, name: str, layout: Layout, device: str) -> Train
 
 
 def with_answers(row: str, tasks: Mapping[str, TeacherTask], ranking: Mapping[str, str]) -> dict[str, TeacherTask]:
-    """Return the tasks, with the class of right answers for those that are ranked.
-
-    :param row: the refined teacher, for messages; :param ranking: the right answers' labels.
-    """
+    """Return a refined teacher's tasks, with the class of right answers for those that ``ranking`` names."""
     answers = {task: answer_class(row, task, label, tasks) for task, label in ranking.items()}
     return {task: data._replace(answer=answers.get(task)) for task, data in tasks.items()}
 
 
 def answer_class(row: str, name: str, label: str, tasks: Mapping[str, TeacherTask]) -> int:
-    """Return the class index of a ranked task's right answers.
-
-    :param row: the refined teacher, for messages.
-    """
+    """Return the class index of a ranked task's right answers; ``row`` is the teacher's name."""
     where = f"teachers.{row}.tuning.ranking.{name}"
     if name not in tasks:
         raise PotstillError(f"{where}: no such task; there are {', '.join(tasks)}. Correct it.")

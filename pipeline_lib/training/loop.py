@@ -87,19 +87,23 @@ Report = Callable[[int, int, float, float], None]
 """Called after every step: with it, how many there are, its loss, and the best merit on dev so far."""
 
 
+LossOf = Callable[[torch.nn.Module, Batch], torch.Tensor]
+"""Maps a model and a batch to the mean loss, a scalar."""
+Evaluate = Callable[[torch.nn.Module], Score]
+"""Maps a model to its score on dev."""
+
+
 def fit(
     model: torch.nn.Module,
     batches: Batches,
-    loss: Callable[[torch.nn.Module, Batch], torch.Tensor],
-    evaluate: Callable[[torch.nn.Module], Score],
+    loss: LossOf,
+    evaluate: Evaluate,
     settings: Settings,
     checkpoint: Path,
     report: Report | None = None,
 ) -> Progress:
     """Train ``model`` in place and leave it with the weights that were best on dev.
 
-    :param loss: maps (model, batch) to the mean loss, a scalar.
-    :param evaluate: maps the model to its score on dev.
     :param checkpoint: a safetensors file; if it exists, training resumes from it.
     """
     _make_deterministic(settings.seed)
@@ -190,11 +194,7 @@ def _remaining(batches: Batches, done: int, per_epoch: int, total: int) -> Itera
 
 
 def _step(
-    model: torch.nn.Module,
-    optimiser: torch.optim.Optimizer,
-    loss: Callable[[torch.nn.Module, Batch], torch.Tensor],
-    batch: Batch,
-    settings: Settings,
+    model: torch.nn.Module, optimiser: torch.optim.Optimizer, loss: LossOf, batch: Batch, settings: Settings
 ) -> torch.Tensor:
     device = next(model.parameters()).device
     with autocast(device, settings.precision):
@@ -207,7 +207,7 @@ def _step(
     return value.detach()
 
 
-def _evaluate(model: torch.nn.Module, evaluate: Callable[[torch.nn.Module], Score], state: State, epoch: float) -> None:
+def _evaluate(model: torch.nn.Module, evaluate: Evaluate, state: State, epoch: float) -> None:
     progress = state.progress
     model.eval()
     with torch.inference_mode():

@@ -24,7 +24,7 @@ from pipeline_lib.shards.fingerprint import training_code
 from pipeline_lib.shards.trained import Trained
 from pipeline_lib.shards.training_records import Settings, TrainingRecord
 from pipeline_lib.training.checkpoint import Progress
-from pipeline_lib.training.loop import Batch, Batches, Score, fit
+from pipeline_lib.training.loop import Batches, Evaluate, LossOf, fit
 
 Fields = dict[str, Any]
 """Fields of a record."""
@@ -34,16 +34,15 @@ Fields = dict[str, Any]
 class Prepared:
     """A training run, ready to start.
 
-    :ivar model: untrained, on its device; :ivar loss: maps (model, batch) to the mean loss.
-    :ivar evaluate: maps the model to its score on dev, or to each task's score.
+    :ivar model: untrained, on its device.
     :ivar finish: takes (folder, progress), saves the trained model into the folder, and returns
         the fields that its record has besides those of :class:`TrainingRecord`.
     """
 
     model: torch.nn.Module
     batches: Batches
-    loss: Callable[[Any, Batch], torch.Tensor]
-    evaluate: Callable[[Any], Score]
+    loss: LossOf
+    evaluate: Evaluate
     finish: Callable[[Path, Progress], Fields]
 
 

@@ -94,14 +94,10 @@ def train_rows(
         by_rate = {rate: records[row.name, row.seeds[0], rate] for rate in row.rates}
         searched[row.name] = max(by_rate, key=lambda rate: by_rate[rate].merit), by_rate
     train([(row, seed, searched[row.name][0]) for row in rows for seed in row.seeds])
-    return {
-        row.name: Searched(
-            *searched[row.name],
-            {
-                seed: (specs[name], records[name])
-                for seed in row.seeds
-                if (name := (row.name, seed, searched[row.name][0]))
-            },
-        )
-        for row in rows
-    }
+
+    def outcome(row: TrainingRow[Spec]) -> Searched[Spec]:
+        rate, by_rate = searched[row.name]
+        names = {seed: (row.name, seed, rate) for seed in row.seeds}
+        return Searched(rate, by_rate, {seed: (specs[name], records[name]) for seed, name in names.items()})
+
+    return {row.name: outcome(row) for row in rows}

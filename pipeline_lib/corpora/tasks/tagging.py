@@ -20,6 +20,7 @@ NO_TAG = "X"
 """The tag of every word where there is no tagger: Universal Dependencies' for other words."""
 
 
+@lru_cache(maxsize=1)
 def load_tagger(params: Tagger) -> TagWords:
     """Return the function that tags sentences."""
     if params.engine == "spacy":
@@ -52,21 +53,16 @@ class TaggingPass(ShardPass):
 
     def load(self) -> None:
         """Load the tagger."""
-        _loaded(self.tagger)
+        load_tagger(self.tagger)
 
     def compute(self, rows: pa.Table) -> pa.Table:
         """Return a column ``tags`` (list of strings) for each sentence of the rows."""
         columns = {}
         for side in column_suffixes(rows):
             words, spaces = (rows[f"{name}{side}"].to_pylist() for name in ("words", "spaces"))
-            tags = list(_loaded(self.tagger)(words, spaces))
+            tags = list(load_tagger(self.tagger)(words, spaces))
             columns[f"tags{side}"] = pa.array(tags, pa.list_(pa.string()))
         return pa.table(columns)
-
-
-@lru_cache(maxsize=1)
-def _loaded(tagger: Tagger) -> TagWords:
-    return load_tagger(tagger)
 
 
 def _no_model(model: str | None) -> PotstillError:

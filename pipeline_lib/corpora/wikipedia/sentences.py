@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.wikipedia.markup import HOLE
@@ -33,6 +34,7 @@ class SentenceSplitter:
     version: dict[str, str]
 
 
+@lru_cache(maxsize=1)
 def load_splitter(params: Splitter) -> SentenceSplitter:
     """Return spaCy's splitter: by punctuation (sentencizer), a small trained tagger (senter) or the parse (parser)."""
     import spacy

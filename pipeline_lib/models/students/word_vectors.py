@@ -249,30 +249,19 @@ def word_embeddings(model_folder: Path) -> np.ndarray:
 def _embeddings_of(path: Path) -> np.ndarray | None:
     from safetensors import safe_open
 
-    with safe_open(path, "np") as tensors:
-        names = [n for n in tensors.keys() if n.endswith(TABLES)]  # noqa: SIM118
-        if not names:
-            return None
-        name = min(names, key=len)
-        if tensors.get_slice(name).get_dtype() != "BF16":
-            return tensors.get_tensor(name).astype(np.float32)
-    # numpy has no bfloat16; torch does, but takes seconds to import.
+    # By torch: numpy has no bfloat16.
     with safe_open(path, "pt") as tensors:
-        return tensors.get_tensor(name).float().numpy()
+        names = [n for n in tensors.keys() if n.endswith(TABLES)]  # noqa: SIM118
+        return tensors.get_tensor(min(names, key=len)).float().numpy() if names else None
 
 
 def _tokenizer(model_folder: Path) -> Any:
-    from tokenizers import Tokenizer
+    from pipeline_lib.text.pieces import load_fast_tokenizer, load_tokenizer
 
-    path = Path(model_folder) / "tokenizer.json"
+    whole = (Path(model_folder) / "tokenizer.json").exists()
     try:
-        if path.exists():
-            tokenizer = Tokenizer.from_file(str(path))
-        else:
-            from transformers import AutoTokenizer
-
-            tokenizer = AutoTokenizer.from_pretrained(model_folder, local_files_only=True).backend_tokenizer
-    except Exception as error:  # both libraries raise bare Exceptions for files they cannot read
+        tokenizer = load_tokenizer(model_folder) if whole else load_fast_tokenizer(model_folder).backend_tokenizer
+    except ValueError as error:
         raise PotstillError(
             f"{model_folder}: no readable tokenizer ({error}). Save it with the model's tokenizer."
         ) from error

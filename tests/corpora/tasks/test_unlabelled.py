@@ -36,7 +36,7 @@ NEW = [Example((f"Nobody labelled {n}.",), None) for n in range(8)]
 @pytest.fixture(autouse=True)
 def tagged(monkeypatch: pytest.MonkeyPatch, store_home: Path) -> None:
     """Tag all words alike."""
-    monkeypatch.setattr(tagging, "_loaded", lambda _: lambda words, _: (["NN"] * len(own) for own in words))
+    monkeypatch.setattr(tagging, "load_tagger", lambda _: lambda words, _: (["NN"] * len(own) for own in words))
 
 
 def task_with(**changes: Any) -> Task:

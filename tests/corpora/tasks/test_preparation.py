@@ -40,7 +40,7 @@ def tagged(monkeypatch: pytest.MonkeyPatch, store_home: Path) -> list[int]:
 
         return tag
 
-    monkeypatch.setattr(tagging, "_loaded", load)
+    monkeypatch.setattr(tagging, "load_tagger", load)
     return calls
 
 

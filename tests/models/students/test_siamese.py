@@ -260,27 +260,6 @@ def test_an_encoder_that_is_not_frozen_learns(
     assert matrices and matrices <= moved
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize("classes", [3, 1])
-def test_the_objective_is_the_papers(alpha: float, classes: int) -> None:
-    """α · ‖S − T‖² + (1 − α) · l_lbl, which is the cross-entropy, or L2 of scores (section 3.5)."""
-    draw = np.random.default_rng(classes)
-    own, teacher = (draw.normal(size=(4, classes)).astype(np.float32) for _ in range(2))
-    distil = ((own - teacher) ** 2).sum(1).mean()
-    if classes == 1:
-        labels = draw.normal(size=4).astype(np.float32)
-        label = ((own[:, 0] - labels) ** 2).mean()
-    else:
-        labels = np.array([2, 0, 1, 1])
-        shares = np.exp(own) / np.exp(own).sum(1, keepdims=True)
-        label = -np.log(shares[np.arange(4), labels]).mean()
-    weights = {name: w for name, w in (("logits", alpha), ("labels", 1 - alpha)) if w}
-    batch = {"labels": torch.from_numpy(labels), "logits": torch.from_numpy(teacher)}
-    kind = "regression" if classes == 1 else "classification"
-    found = objective_loss(weights, {"logits": torch.from_numpy(own)}, batch, kind=kind)
-    assert float(found) == pytest.approx(alpha * distil + (1 - alpha) * label, rel=1e-5)
-
-
 def test_a_dse_student_is_checked(tmp_path: Path) -> None:
     values = settings_of().model_dump()
     assert values.pop("pooling") == "mean"

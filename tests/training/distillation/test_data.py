@@ -181,21 +181,15 @@ def write_pairs(folder: Path) -> SetReference:
         rows = [row for row in MASKED_PAIRS if row[2] == iteration]
         first, second, _, rules, rules_2 = (list(column) for column in zip(*rows, strict=True))
         kind = pa.list_(pa.int8())
-        table = pa.table(
-            {
-                "key": pa.array(range(len(rows)), pa.uint64()),
-                "iteration": pa.array([iteration] * len(rows), pa.int32()),
-                "label": pa.array([1] * len(rows), pa.int32()),
-                "text": first,
-                "words": [text.split() for text in first],
-                "rules": pa.array(rules, kind),
-                "text_2": second,
-                "words_2": [text.split() for text in second],
-                "rules_2": pa.array(rules_2, kind),
-            }
-        )
-        if iteration:
-            table = table.set_column(0, "key", pa.array([9], pa.uint64()))
+        columns = {
+            "key": pa.array([9] if iteration else range(len(rows)), pa.uint64()),
+            "iteration": pa.array([iteration] * len(rows), pa.int32()),
+            "label": pa.array([1] * len(rows), pa.int32()),
+        }
+        for side, texts, changes in (("", first, rules), ("_2", second, rules_2)):
+            columns |= {f"text{side}": texts, f"words{side}": [text.split() for text in texts]}
+            columns[f"rules{side}"] = pa.array(changes, kind)
+        table = pa.table(columns)
         tables[f"b000-i{iteration:03d}.arrow"] = table
     write_set(folder, "transfer", tables)
     return SetReference.to(folder)

@@ -37,7 +37,7 @@ def tabs(words: str) -> str:
     return words.replace(" ", "\t")
 
 
-# Official files, split by split, of each layout: quotation marks, no header, a byte order mark, short rows, many labels.
+# Official files of each layout: quotation marks, no header, a byte order mark, short rows, many labels.
 FILES: dict[str, dict[str, str]] = {
     "sst2": {
         "train": f"sentence\tlabel\n{QUOTE} \t1\nbad\t0\n",

@@ -87,9 +87,7 @@ def baseline_of(folder: Path, params: Params) -> Path | None:
     """Return the undistilled student of the same seed, or None if the row has no baseline."""
     location = _place(folder, "--baseline")
     baseline = params.method(location.method).baseline
-    if baseline is None:
-        return None
-    return location.layout.student(location.task, baseline, location.seed)
+    return None if baseline is None else location.layout.student(location.task, baseline, location.seed)
 
 
 def open_teacher(

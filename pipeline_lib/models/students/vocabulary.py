@@ -49,13 +49,6 @@ def vector_source(params: Vocabulary, layout: Layout) -> Path:
     return layout.model(vectors.model) if vectors.kind == "model" else layout.raw_vectors
 
 
-def vector_file(source: Path) -> Path:
-    """Return the file of word vectors in the folder of a fetched one."""
-    path = next(p for p in sorted(source.iterdir()) if p.stem == "vectors")
-    check_sealed(path)
-    return path
-
-
 def write_vocabulary(sets: Sequence[ShardSet], params: Vocabulary, source: Path, target: Path) -> tuple[int, int]:
     """Write the words of prepared sets with their vectors into ``target``; the store may have them.
 
@@ -86,7 +79,8 @@ def build_vocabulary(selected: list[str], params: Vocabulary, source: Path) -> t
         table = np.concatenate([model_vectors(source, selected), word_embeddings(source)[[*pieces.values()]]])
         selected += pieces
     else:
-        path = vector_file(source)
+        path = next(path for path in sorted(source.iterdir()) if path.stem == "vectors")
+        check_sealed(path)
         words, rows = read_vectors(path, params.vectors.format, selected, params.extra_words, usable)
         selected = [*dict.fromkeys([*selected, *words])]
         numbers = {word: number for number, word in enumerate(selected)}

@@ -7,7 +7,7 @@ vectors come from files, sentences without one are left out.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -55,6 +55,7 @@ class EncoderTraining(TrainingSpec):
 
     kind: ClassVar[str] = "encoders"
     is_by_loss: ClassVar[bool] = True
+    seed: ClassVar[int] = SEED
     record: ClassVar[type[EncoderRecord]] = VectorEncoderRecord
     params: Params
     name: str
@@ -76,11 +77,6 @@ class EncoderTraining(TrainingSpec):
     def optimiser(self) -> Optimiser:
         """How it is trained."""
         return self.params.optimisers[self.row.optimiser]
-
-    @property
-    def seed(self) -> int:
-        """Whatever the row: it is trained once."""
-        return SEED
 
     @property
     def model(self) -> Path | None:
@@ -260,8 +256,7 @@ def no_sentences(name: str, what: str) -> PotstillError:
 def mean_of(vectors: StoredVectors | ChosenVectors, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Return the mean of all vectors after transforming each, float64 (width,)."""
     total = np.zeros(vectors.shape[1])
-    for start in range(0, len(vectors), _CHUNK):
-        rows = np.arange(start, min(start + _CHUNK, len(vectors)))
+    for rows in _chunks(vectors):
         total += change(vectors[rows].astype(np.float64)).sum(0)
     return total / len(vectors)
 
@@ -269,8 +264,13 @@ def mean_of(vectors: StoredVectors | ChosenVectors, change: Callable[[np.ndarray
 def held_back_loss(answers: np.ndarray, targets: StoredVectors | ChosenVectors, mean: np.ndarray | float) -> float:
     """Return the mean of ½(1 − cos) between answers and targets minus ``mean``."""
     total = 0.0
-    for start in range(0, len(targets), _CHUNK):
-        rows = np.arange(start, min(start + _CHUNK, len(targets)))
+    for rows in _chunks(targets):
         products = unit(answers[rows].astype(np.float64)) * unit(targets[rows] - mean)
         total += float((1.0 - products.sum(1)).sum() / 2)
     return total / len(targets)
+
+
+def _chunks(vectors: Sized) -> Iterator[np.ndarray]:
+    """Yield the row numbers of a few vectors at a time."""
+    numbers = np.arange(len(vectors))
+    return (numbers[start : start + _CHUNK] for start in range(0, len(vectors), _CHUNK))

@@ -193,12 +193,9 @@ def joint_row(params: Params, name: str, layout: Layout, device: str) -> Trainin
     if student.source_model is not None:
         words = layout.model(student.source_model)
         check_fits(f"students.{row.student}", student, words)
-
-    def spec(seed: int, rate: float) -> JointTraining:
-        options = words, seed, rate, device
-        return JointTraining(name, row, student, optimiser, tasks, *options)
-
-    return TrainingRow(name, optimiser.learning_rates, params.seeds, spec)
+    same = name, row, student, optimiser, tasks, words
+    rates = optimiser.learning_rates
+    return TrainingRow(name, rates, params.seeds, lambda seed, rate: JointTraining(*same, seed, rate, device))
 
 
 def write_students(searched: Searched[JointTraining], layout: Layout) -> None:

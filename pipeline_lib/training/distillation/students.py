@@ -192,12 +192,8 @@ class StudentTraining(EncodedTraining):
 
 def student_row(plan: Plan, vocabulary: Path, dev: Path, seeds: list[int], device: str) -> TrainingRow[StudentTraining]:
     """Return the runs of one method of a task, with its vocabulary and prepared dev set, by seed and rate."""
-    reference = SetReference.to(dev)
-
-    def spec(seed: int, rate: float) -> StudentTraining:
-        return StudentTraining(plan, vocabulary, reference, seed, rate, device)
-
-    return TrainingRow(plan.method, plan.optimiser.learning_rates, seeds, spec)
+    same, rates = (plan, vocabulary, SetReference.to(dev)), plan.optimiser.learning_rates
+    return TrainingRow(plan.method, rates, seeds, lambda seed, rate: StudentTraining(*same, seed, rate, device))
 
 
 def plans_in_turn(plans: Sequence[Plan]) -> list[list[Plan]]:

@@ -147,6 +147,7 @@ class TeacherTraining(TrainingSpec):
     kind: ClassVar[str] = "teachers"
     record: ClassVar[type[TrainingRecord]] = TunedTeacherRecord
     student: ClassVar[None] = None
+    seed: ClassVar[int] = SEED
     base: Path
     tasks: Mapping[str, TeacherTask]
     optimiser: Tuning
@@ -154,11 +155,6 @@ class TeacherTraining(TrainingSpec):
     rate: float
     device: str
     agreement_precision: str
-
-    @property
-    def seed(self) -> int:
-        """The seed of the teacher's tuning."""
-        return SEED
 
     @property
     def made_from(self) -> Any:
@@ -225,11 +221,8 @@ def teacher_row(
     teacher = params.teachers[name]
     precision = resolve_precision(params.precompute.precision, torch.device(device))
     same = layout.model(teacher.model), tasks, teacher.tuning, teacher.max_length
-
-    def spec(_: int, rate: float) -> TeacherTraining:
-        return kind(*same, rate, device, precision)
-
-    return TrainingRow(name, teacher.tuning.learning_rates, [SEED], spec)
+    rates = teacher.tuning.learning_rates
+    return TrainingRow(name, rates, [SEED], lambda _, rate: kind(*same, rate, device, precision))
 
 
 def describe(teacher: Teacher, train: Data, task: Task, max_length: int) -> Fields:

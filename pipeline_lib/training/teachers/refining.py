@@ -17,6 +17,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import link_or_copy, write_json
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.models.networks.imitation import SharingModels
 from pipeline_lib.params import Params, Refining
 from pipeline_lib.shards.training_records import TasksRecord, TrainingRecord, TunedTeacherRecord
 from pipeline_lib.text.pieces import load_fast_tokenizer
@@ -31,7 +32,7 @@ ENCODER, HEAD = "encoder.safetensors", "head.safetensors"
 """The two files of a refined teacher's weights: those all tasks share, and the task's own."""
 
 
-class SharedClassifiers(torch.nn.Module):
+class SharedClassifiers(SharingModels):
     """Ordinary transformers classifiers of several tasks that share one encoder; each has its own head."""
 
     def __init__(self, classifiers: Iterable[Any]) -> None:
@@ -52,14 +53,7 @@ class SharedClassifiers(torch.nn.Module):
                 self.encoder = encoder
             setattr(classifier, classifier.base_model_prefix, self.encoder)
             joined.append(classifier)
-        # torch does not look for modules in a tuple, so the encoder, registered above, counts once.
-        self.classifiers = tuple(joined)
-
-    def train(self, mode: bool = True) -> "SharedClassifiers":
-        """Set training or evaluation mode, for the classifiers too."""
-        for classifier in self.classifiers:
-            classifier.train(mode)
-        return super().train(mode)
+        self.classifiers = self.members = tuple(joined)
 
 
 @dataclass(frozen=True)

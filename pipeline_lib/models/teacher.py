@@ -222,11 +222,10 @@ def load_classifier(folder: Path, label_names: Sequence[str] | None = None, kind
     return model, tokenizer
 
 
-def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any], pooled: bool = False) -> tuple[Any, Any]:
+def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any]) -> tuple[Any, Any]:
     """Load (model, fast tokenizer) in float32 with one of transformers' Auto classes.
 
     :param head: the settings of a new head; empty: everything is to come from the folder.
-    :param pooled: whether the pooler's output is used.
     """
     import transformers
 
@@ -259,7 +258,7 @@ def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any], pool
         if "out of memory" in str(error):
             raise
         raise _not_a_model(folder, reason_of(error)) from error
-    check_loaded(folder, model, info, bool(head), pooled)
+    check_loaded(folder, model, info, bool(head))
     pieces = Pieces.of(tokenizer, model.config)
     if getattr(model.config, "pad_token_id", None) is None and pieces.padding is not None:
         model.config.pad_token_id = pieces.pad_id

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import torch
 
-from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.networks.layers import inside
 from pipeline_lib.models.teacher import Transformer, load_pretrained
 
@@ -15,8 +14,7 @@ from pipeline_lib.models.teacher import Transformer, load_pretrained
 class VectorModel(Transformer):
     """An encoder that returns one vector per sentence.
 
-    :ivar pooling: cls (the last layer's first state), mean (over all tokens, special ones too), or
-        pooler (the output of the model's own pooling layer).
+    :ivar pooling: cls (the last layer's first state), or mean (over all tokens, special ones too).
     """
 
     pooling: str
@@ -29,8 +27,6 @@ class VectorModel(Transformer):
     def forward(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """Return the vectors of a batch of sentences, shape (rows, width)."""
         output = self.run(batch)
-        if self.pooling == "pooler":
-            return output.pooler_output
         if self.pooling == "cls":
             return output.last_hidden_state[:, 0]
         states = output.last_hidden_state.float()
@@ -40,9 +36,4 @@ class VectorModel(Transformer):
 
 def load_vector_model(folder: Path, device: str, precision: str, pooling: str) -> VectorModel:
     """Load an encoder from a transformers model folder; safetensors only."""
-    model, tokenizer = load_pretrained(folder, "AutoModel", {}, pooling == "pooler")
-    if pooling == "pooler" and getattr(model, "pooler", None) is None:
-        raise PotstillError(
-            f"{folder}: the model has no pooler. Set sentence_vectors.pooling in params.yaml to cls or mean."
-        )
-    return VectorModel.of(folder, model, tokenizer, device, precision, pooling=pooling)
+    return VectorModel.of(folder, *load_pretrained(folder, "AutoModel", {}), device, precision, pooling=pooling)

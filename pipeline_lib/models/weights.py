@@ -1,6 +1,6 @@
 """A model's weights: whether they are its folder's, for transformers makes up what a file lacks, and how many they are.
 
-Only the head that a model is to be tuned with may be new, and a pooler that nobody reads.
+Only the head that a model is to be tuned with may be new, and the pooler, which nobody reads.
 """
 
 import math
@@ -18,20 +18,17 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
 
 
-def check_loaded(folder: Path, model: Any, info: Mapping[str, Any], new_head: bool, pooled: bool = False) -> None:
+def check_loaded(folder: Path, model: Any, info: Mapping[str, Any], new_head: bool) -> None:
     """Check that a model's weights are those of its folder.
 
     :param info: what transformers says of the loading: missing, unexpected and mismatched keys.
     :param new_head: whether the head is to be tuned, and may be new.
-    :param pooled: whether the pooler's output is used.
     """
     prefix = f"{model.base_model_prefix}."
     is_encoder = model.base_model is model
 
     def may_be_new(name: str) -> bool:
-        if "pooler" in name:
-            return not pooled
-        return new_head and not is_encoder and not name.startswith(prefix)
+        return "pooler" in name or (new_head and not is_encoder and not name.startswith(prefix))
 
     missing = [name for name in sorted(info["missing_keys"]) if not may_be_new(name)]
     if missing:

@@ -35,7 +35,7 @@ class Targets:
     """A model's sentence vectors, as the target of an encoder.
 
     :ivar model: SHA-256 over its weights, configuration and tokenizer, or over the vectors if they
-        came from files; :ivar pooling: cls, mean or pooler; :ivar max_length: the limit on a
+        came from files; :ivar pooling: cls or mean; :ivar max_length: the limit on a
         sentence's word pieces; both are None for vectors from files.
     :ivar mean: what was subtracted from the vectors, float32 (width,); None: nothing.
     """

@@ -49,15 +49,15 @@ from harness import (
 )
 
 from pipeline_lib.base.processor import usable_cores
-from pipeline_lib.corpora.augmentation.lexicon import Lexicon, count_words, read_lexicon, write_lexicon
+from pipeline_lib.base.words import split_words
+from pipeline_lib.corpora.augmentation.lexicon import Lexicon, count_words, read_lexicon
 from pipeline_lib.corpora.augmentation.rules import SEED, augment_block
 from pipeline_lib.corpora.tasks.labelled import Example
 from pipeline_lib.corpora.tasks.preparation import prepare_task
 from pipeline_lib.corpora.tasks.tagging import load_tagger
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.engine.local import LocalEngine
-from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.text.words import split_words
+from pipeline_lib.shards.shard_sets import ShardSet, write_shard
 
 OURS = "ours: augment_block"
 OURS_SMALL = f"{OURS}, the peers' sentences only"
@@ -178,7 +178,7 @@ def _prepare(
     tables = ShardSet.open(scratch / "task" / "train").tables()
     blocks = [pa.table(rows.to_pydict(), rows.schema) for rows in tables if rows.num_rows]
     rows = pa.concat_tables(blocks)
-    write_lexicon(scratch / "lexicon.arrow", count_words(rows["words"], rows["tags"]))
+    write_shard(scratch / "lexicon.arrow", count_words(rows["words"], rows["tags"]))
     return blocks, read_lexicon(scratch / "lexicon.arrow")
 
 

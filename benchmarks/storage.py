@@ -26,7 +26,8 @@ from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.training_records import EncoderRecord
 from pipeline_lib.shards.vectors import unit
-from pipeline_lib.training.distillation.encoders import EncoderTraining, encoder_row, held_back_loss, mean_of
+from pipeline_lib.training.distillation.encoders import EncoderTraining, held_back_loss, mean_of
+from pipeline_lib.training.distillation.general import encoder_row
 from pipeline_lib.training.distillation.plans import make_plan
 from pipeline_lib.training.distillation.students import student_row
 from pipeline_lib.training.search import train_rows

@@ -17,13 +17,13 @@ from pipeline_lib.base.files import fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.seals import write_seal
 from pipeline_lib.base.terminal import say
-from pipeline_lib.corpora.augmentation.lexicon import count_words, read_lexicon, write_lexicon
+from pipeline_lib.corpora.augmentation.lexicon import count_words, read_lexicon
 from pipeline_lib.corpora.augmentation.transfer_sets import check_cap, examples_of, pass_of
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.columns import sentences
 from pipeline_lib.shards.engine import make_engine
 from pipeline_lib.shards.engine.passes import run_pass
-from pipeline_lib.shards.shard_sets import ShardSet
+from pipeline_lib.shards.shard_sets import ShardSet, write_shard
 from pipeline_lib.shards.training_texts import training_texts
 
 
@@ -65,7 +65,7 @@ def make_lexicon(task: str, layout: Layout) -> None:
     target = layout.lexicon(task)
     fresh_folder(target.parent)
     train = ShardSet.open(layout.split(task, "train")).to_table()
-    write_lexicon(target, count_words(*(sentences(train, name) for name in ("words", "tags"))))
+    write_shard(target, count_words(*(sentences(train, name) for name in ("words", "tags"))))
     write_seal(target.parent)
     lexicon = read_lexicon(target)
     say(f"{task}: {len(lexicon.words):,} words under {len(lexicon.tag_numbers)} tags")

@@ -14,7 +14,7 @@ from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import fresh_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.terminal import say
-from pipeline_lib.params import Encoder, load_params
+from pipeline_lib.params import load_params
 from pipeline_lib.shards.engine import make_engine
 from pipeline_lib.shards.training_records import EncoderRecord, VectorEncoderRecord
 
@@ -22,18 +22,17 @@ from pipeline_lib.shards.training_records import EncoderRecord, VectorEncoderRec
 def main(encoder: Annotated[str, typer.Option(help="A row of `encoders`.")]) -> None:
     """Train an encoder, without any task, on sentence vectors or a model's layers."""
     from pipeline_lib.base.devices import resolve_device
-    from pipeline_lib.training.distillation.encoders import EncoderTraining, encoder_row
-    from pipeline_lib.training.distillation.general import GeneralTraining, general_row
+    from pipeline_lib.training.distillation.encoders import EncoderTraining
+    from pipeline_lib.training.distillation.general import encoder_row
     from pipeline_lib.training.progress import show_training
     from pipeline_lib.training.search import train_rows
 
     params, layout = load_params(), Layout()
-    settings, device = params.encoder(encoder), str(resolve_device(params.device))
-    make_row = encoder_row if isinstance(settings, Encoder) else general_row
-    row = make_row(params, encoder, layout, device)
+    device = str(resolve_device(params.device))
+    row = encoder_row(params, encoder, layout, device)
     folder = fresh_folder(layout.encoder(encoder))
 
-    def note(training: EncoderTraining | GeneralTraining, loss: float, best: float) -> str:
+    def note(training: EncoderTraining, loss: float, best: float) -> str:
         return f"{training.name}: loss {loss:.4f} held back {-best:.4f}"
 
     with show_training(f"pretraining {encoder}", [row], note) as shown:

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.hashing import sequence_keys, string_keys
-from pipeline_lib.corpora.augmentation.lexicon import Lexicon, count_words, read_lexicon, write_lexicon
+from pipeline_lib.base.words import join_words, split_words
+from pipeline_lib.corpora.augmentation.lexicon import Lexicon, count_words, read_lexicon
 from pipeline_lib.corpora.tasks.preparation import prepared_schema
 from pipeline_lib.params import Recipe, Task
-from pipeline_lib.text.words import join_words, split_words
+from pipeline_lib.shards.shard_sets import write_shard
 from tests.kit.archives import write_files
 from tests.kit.made_up import made_up_task
 
@@ -67,7 +68,7 @@ def make_lexicon(tmp_path: Path) -> Callable[[dict[str, dict[str, int]]], Lexico
         words, tags = [[word for word, _ in pairs]], [[tag for _, tag in pairs]]
         kind = pa.list_(pa.string())
         path = tmp_path / "lexicon.arrow"
-        write_lexicon(path, count_words(pa.array(words, kind), pa.array(tags, kind)))
+        write_shard(path, count_words(pa.array(words, kind), pa.array(tags, kind)))
         return read_lexicon(path)
 
     return make

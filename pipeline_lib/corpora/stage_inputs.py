@@ -30,9 +30,6 @@ def settings_by_stage(params: Params) -> dict[str, Settings]:
 
 
 def row_names(params: Params, layout: Layout) -> list[tuple[Path, list[str]]]:
-    """Return the names of the rows of which there may be none, with the folders of their outputs.
-
-    What depends on such a folder can then.
-    """
+    """Return the names of the rows of which there may be none, and the outputs' folder: what depends on it can then."""
     folders = (layout.refined, params.refined), (layout.encoders, params.encoders)
     return [(folder, sorted(rows)) for folder, rows in (*folders, (layout.all_joint, params.joint))]

@@ -12,11 +12,12 @@ from tokenizers.pre_tokenizers import PreTokenizer, Split
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path, copy_file, read_record, write_json
 from pipeline_lib.base.text import MASK
+from pipeline_lib.base.words import UNSPACED, word_splitter
 from pipeline_lib.models import networks
-from pipeline_lib.models.students.tokenise import PAD, Reader, read_tokenizer, save_tokenizer
+from pipeline_lib.models.students import tokenise
+from pipeline_lib.models.students.tokenise import PAD, Reader, read_tokenizer
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import PAD_ID
-from pipeline_lib.text.words import UNSPACED, word_splitter
 
 if TYPE_CHECKING:
     from torch import nn
@@ -65,12 +66,10 @@ def write_tokenizer(out: Path, tokenizer: Tokenizer | Pieces, limit: int) -> Non
     ``Tokenizer.from_file(file).encode_batch(texts)`` gives what the student reads, with one exception: a text
     without words is an empty row, which exported students read as one unknown word.
     """
+    tokenise.write_tokenizer(out, tokenizer)
+    backend, padding = tokenizer, PAD
     if isinstance(tokenizer, Pieces):
-        tokenizer.save(out)
         backend, padding = tokenizer.tokenizer, tokenizer.padding or PAD
-    else:
-        save_tokenizer(out, tokenizer)
-        backend, padding = tokenizer, PAD
     copy = Tokenizer.from_str(backend.to_str())
     make_portable(copy)
     copy.enable_truncation(limit, strategy="longest_first")
@@ -133,7 +132,7 @@ PORTABLE = (
 
 @cache
 def portable_splitter() -> PreTokenizer:
-    """Return a splitter that is equivalent to :func:`~pipeline_lib.text.words.word_splitter`."""
+    """Return a splitter that is equivalent to :func:`~pipeline_lib.base.words.word_splitter`."""
     return Split(Regex(PORTABLE), behavior="removed", invert=True)
 
 

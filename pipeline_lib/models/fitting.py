@@ -20,10 +20,7 @@ from pipeline_lib.shards.shard_sets import ShardSet
 
 
 def student_faults(params: Params, layout: Layout) -> list[str]:
-    """Return one line per student, or row, that asks more of a model at hand than that has.
-
-    At hand are models in local folders, and what an earlier run has fetched for the same row of ``models``.
-    """
+    """Return one line per student, or row, that asks more of a model, local or fetched before, than it has."""
     folders = _models_at_hand(params, layout)
     faults: list[str] = []
     for name, student in params.students.items():
@@ -60,17 +57,18 @@ def _models_at_hand(params: Params, layout: Layout) -> dict[str, Path]:
 
 
 def check_fits(key: str, student: StudentSettings, folder: Path) -> None:
-    """Check that a pretrained model has the layers and positions that a student needs.
-
-    :param key: of the student in params.yaml.
-    """
+    """Check that a model has the layers and positions that a student needs; ``key`` is the student's in params.yaml."""
     if student.reads in ("sentences", "sequence"):
         check_positions(key, student, folder)
     count = layer_count(read_config(folder))
     if not student.pretrained or count is None:
         return
     if student.layers is None:
-        check_last(key, student, folder, count)
+        if student.last > count:
+            raise PotstillError(
+                f"{key}.last: {student.last}, but {folder} has {count} layers. Set it to at most {count} in "
+                "params.yaml."
+            )
     elif max(student.layers) >= count:
         raise PotstillError(
             f"{key}.layers: {max(student.layers)}, but {folder} has {count} layers, 0 to "
@@ -78,22 +76,8 @@ def check_fits(key: str, student: StudentSettings, folder: Path) -> None:
         )
 
 
-def check_last(key: str, student: StudentSettings, folder: Path, count: int) -> None:
-    """Check that a pretrained model has as many layers as a student's ``last`` uses.
-
-    :param key: of the student in params.yaml; :param count: how many the model has.
-    """
-    if student.last > count:
-        raise PotstillError(
-            f"{key}.last: {student.last}, but {folder} has {count} layers. Set it to at most {count} in params.yaml."
-        )
-
-
 def check_positions(key: str, student: StudentSettings, folder: Path) -> None:
-    """Check that a model can read all word pieces that a student reads.
-
-    :param key: of the student in params.yaml.
-    """
+    """Check that a model can read all word pieces that a student reads; ``key`` is the student's in params.yaml."""
     positions = position_count(read_config(folder))
     if positions is not None and student.max_words > positions:
         raise PotstillError(
@@ -103,11 +87,7 @@ def check_positions(key: str, student: StudentSettings, folder: Path) -> None:
 
 
 def check_width(key: str, student: StudentSettings, model: Path, states: Path) -> None:
-    """Check that a student's states can be compared with its teacher's.
-
-    :param key: of the row in params.yaml; :param model: the folder of the student's model.
-    :param states: the set of the teacher's states.
-    """
+    """Check that the states of a row's student, of a ``model``, can be compared with its teacher's set ``states``."""
     student_width, width = layer_width(_configuration(student, model)), state_width(states)
     if width not in (student_width, None):
         raise PotstillError(
@@ -117,16 +97,12 @@ def check_width(key: str, student: StudentSettings, model: Path, states: Path) -
 
 
 def check_beside(key: str, row: Method | GeneralEncoder, student: StudentSettings, model: Path, teacher: Path) -> None:
-    """Check that a teacher has the layers that a row names, and as many heads as its student.
-
-    :param key: of the row in params.yaml.
-    :param model: the folder of the student's model; :param teacher: the teacher's.
-    """
+    """Check that a teacher has the layers that a row names, and as many heads as its student, of a ``model``."""
     config, other = _configuration(student, model), read_config(teacher)
-    count, wanted = layer_count(other), max(row.teacher_runs.layers)
-    if count is not None and wanted > count:
+    count, highest = layer_count(other), max(row.teacher_runs.layers)
+    if count is not None and highest > count:
         raise PotstillError(
-            f"{key}.teacher_runs.layers: {wanted}, but {teacher} has {count} layers, 1 to {count}. "
+            f"{key}.teacher_runs.layers: {highest}, but {teacher} has {count} layers, 1 to {count}. "
             "Name some of them in params.yaml."
         )
     heads = head_count(config), head_count(other)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,9 +10,6 @@ from pipeline_lib.base.files import read_record
 from pipeline_lib.base.layout import student_place
 from pipeline_lib.base.text import Text
 
-if TYPE_CHECKING:
-    import numpy as np
-
 
 def require_model(folder: Path) -> None:
     """Check that there is a model in ``folder``."""
@@ -21,13 +17,8 @@ def require_model(folder: Path) -> None:
         raise PotstillError(f"{folder}: no model here. Run `dvc repro` to train it.")
 
 
-def check_outputs(folder: Path | str, outputs: "np.ndarray") -> "np.ndarray":
-    """Return a model's outputs, float (texts, values), unless one is NaN or infinite.
-
-    :param folder: the model's.
-    """
-    import numpy as np
-
+def check_outputs(folder: Path | str, outputs: np.ndarray) -> np.ndarray:
+    """Return the outputs of the model in a folder, float (texts, values), unless one is NaN or infinite."""
     broken = np.flatnonzero(~np.isfinite(outputs).all(axis=1))
     if broken.size:
         raise PotstillError(
@@ -76,6 +67,4 @@ def temperature_of(folder: Path) -> float:
 
 def served(folder: Path, predict: Predict, temperature: float = 1.0) -> Predict:
     """Return the function of the model in ``folder``, divided by a temperature, with an error instead of NaN."""
-    if temperature == 1.0:
-        return lambda texts: check_outputs(folder, predict(texts))
     return lambda texts: check_outputs(folder, predict(texts) / temperature)

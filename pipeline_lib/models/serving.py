@@ -18,14 +18,14 @@ from pipeline_lib.base.kinds import KINDS, Classes
 from pipeline_lib.base.kinds.probabilities import threshold_at
 from pipeline_lib.base.layout import StudentPlace, student_place
 from pipeline_lib.base.model_config import position_count
-from pipeline_lib.base.text import MASK, Text
+from pipeline_lib.base.text import Text
 from pipeline_lib.models.folders import Predict, check_names, require_model, served, temperature_of
+from pipeline_lib.models.students.tokenise import mask_sign
 from pipeline_lib.models.teacher import Teacher, load_teacher
 from pipeline_lib.params import Params
 from pipeline_lib.shards.columns import matrix
 from pipeline_lib.shards.shard_sets import read_shard
 from pipeline_lib.shards.training_records import tuned_length
-from pipeline_lib.text.pieces import Pieces
 
 if TYPE_CHECKING:
     from pipeline_lib.models.students.student import Student
@@ -36,10 +36,7 @@ MAX_PIECES = 512
 
 @dataclass(frozen=True)
 class Router:
-    """A student that routes the texts it is unsure of to its teacher.
-
-    :ivar threshold: at or below this confidence, the teacher answers.
-    """
+    """A student whose texts, if its confidence is at or below the ``threshold``, go to its teacher."""
 
     student: Predict
     teacher: Predict
@@ -57,16 +54,11 @@ class Router:
 
 def student_in_use(folder: Path, student: "Student") -> tuple[Predict, str]:
     """Return a student's prediction function, with its temperature, and its mask token."""
-    tokenizer = student.tokenizer
-    sign = tokenizer.mask_sign if isinstance(tokenizer, Pieces) else MASK
-    return served(folder, student.logits, temperature_of(folder)), sign
+    return served(folder, student.logits, temperature_of(folder)), mask_sign(student.tokenizer)
 
 
 def threshold_of(folder: Path, share: float, kind: str = Classes.name) -> float:
-    """Return the confidence at or below which the given share of the task's dev rows is routed.
-
-    :param folder: of a student that has been evaluated.
-    """
+    """Return the confidence at or below which a share of the dev rows is routed; the student has been evaluated."""
     location = student_place(folder)
     path = None if location is None else location.layout.predictions(location.task)
     if path is None or not path.exists():
@@ -84,10 +76,7 @@ def threshold_of(folder: Path, share: float, kind: str = Classes.name) -> float:
 
 
 def teacher_of(folder: Path, params: Params) -> tuple[Path, int] | None:
-    """Return the folder of a student's teacher, and its word-piece limit.
-
-    None if no model can answer: the teacher is answers in files, or an average.
-    """
+    """Return the folder of a student's teacher, and its word-piece limit; None if no model can answer."""
     location = _place(folder, "--teacher")
     name = params.teacher_of(location.task, params.method(location.method))
     teacher = params.teachers[name]
@@ -98,9 +87,7 @@ def baseline_of(folder: Path, params: Params) -> Path | None:
     """Return the undistilled student of the same seed, or None if the row has no baseline."""
     location = _place(folder, "--baseline")
     baseline = params.method(location.method).baseline
-    if baseline is None:
-        return None
-    return location.layout.student(location.task, baseline, location.seed)
+    return None if baseline is None else location.layout.student(location.task, baseline, location.seed)
 
 
 def open_teacher(

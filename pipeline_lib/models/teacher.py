@@ -1,7 +1,4 @@
-"""A teacher: a transformers encoder, classifier or regressor, run in length-sorted batches.
-
-A pair task uses a cross-encoder: both sentences in one sequence, distinguished by token types.
-"""
+"""A teacher: a transformers encoder, classifier or regressor; a pair is one sequence with token types."""
 
 import logging
 import threading
@@ -11,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -53,6 +50,19 @@ class Transformer(ABC):
     digest: str
     packs: bool = field(default=False, kw_only=True)
 
+    @classmethod
+    def of(
+        cls, folder: Path, model: Any, tokenizer: Any, device: torch.device | str, precision: str, **fields: Any
+    ) -> Self:
+        """Prepare what was loaded from a folder to predict, as it is fastest."""
+        from pipeline_lib.models.networks.attention import use_short_attention
+        from pipeline_lib.models.trial import can_pack
+
+        use_short_attention(model)
+        packs = can_pack(model.eval(), Pieces.of(tokenizer, model.config))
+        model = keep_head_exact(model.to(device, DTYPES[precision]))
+        return cls(model, tokenizer, torch.device(device), precision, digest_model(folder), packs=packs, **fields)
+
     def parameters(self, embeddings: bool) -> int:
         """Count parameters, with or without the embedding tables (the papers leave them out)."""
         return count_parameters(self.model, embeddings)
@@ -63,10 +73,7 @@ class Transformer(ABC):
         return Pieces.of(self.tokenizer, self.model.config)
 
     def sentences(self, rows: pa.Table, side: str) -> list[str]:
-        """Return each row's sentence of one side as the teacher reads it.
-
-        :param rows: of a transfer set, whose masked words become the teacher's mask token, or of another set.
-        """
+        """Return each row's sentence of one side as the teacher reads it: masked words become its mask token."""
         return signed_sentences(rows, side, lambda: self.pieces.mask_sign)
 
     def texts(self, rows: pa.Table) -> list[Text]:
@@ -172,21 +179,7 @@ class Teacher(Transformer):
 
 def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Teacher:
     """Load a fine-tuned teacher from a transformers model folder; safetensors only."""
-    from pipeline_lib.models.networks.attention import use_short_attention
-    from pipeline_lib.models.trial import can_pack
-
-    device = torch.device(device)
-    model, tokenizer = load_classifier(folder)
-    use_short_attention(model)
-    packs = can_pack(model.eval(), Pieces.of(tokenizer, model.config))
-    return Teacher(
-        keep_head_exact(model.to(device, DTYPES[precision])),
-        tokenizer,
-        device,
-        precision,
-        digest_model(folder),
-        packs=packs,
-    )
+    return Teacher.of(folder, *load_classifier(folder), device, precision)
 
 
 def keep_head_exact(model: Any) -> Any:
@@ -229,11 +222,10 @@ def load_classifier(folder: Path, label_names: Sequence[str] | None = None, kind
     return model, tokenizer
 
 
-def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any], pooled: bool = False) -> tuple[Any, Any]:
+def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any]) -> tuple[Any, Any]:
     """Load (model, fast tokenizer) in float32 with one of transformers' Auto classes.
 
     :param head: the settings of a new head; empty: everything is to come from the folder.
-    :param pooled: whether the pooler's output is used.
     """
     import transformers
 
@@ -266,7 +258,7 @@ def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any], pool
         if "out of memory" in str(error):
             raise
         raise _not_a_model(folder, reason_of(error)) from error
-    check_loaded(folder, model, info, bool(head), pooled)
+    check_loaded(folder, model, info, bool(head))
     pieces = Pieces.of(tokenizer, model.config)
     if getattr(model.config, "pad_token_id", None) is None and pieces.padding is not None:
         model.config.pad_token_id = pieces.pad_id
@@ -282,11 +274,7 @@ def _not_a_model(folder: Path, reason: str) -> PotstillError:
 
 
 def digest_model(folder: Path) -> str:
-    """Return one SHA-256 over the weights, configuration and tokenizer of a model folder.
-
-    Everything that affects tokens or outputs counts, so that another teacher's outputs are never
-    found for it; training records do not.
-    """
+    """Return one SHA-256 over what affects a model folder's outputs: weights, configuration and tokenizer."""
     weights = {path for pattern in WEIGHTS for path in Path(folder).glob(pattern)}
     paths = {*tokenizer_files(folder), *Path(folder).glob("config.json"), *weights}
     return sha256_json({path.name: sha256_file(path) for path in sorted(paths)})

@@ -10,8 +10,8 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from pipeline_lib.base.text import Text
+from pipeline_lib.base.words import UNSPACED, split_words
 from pipeline_lib.text.pieces import Pieces, load_config, load_fast_tokenizer
-from pipeline_lib.text.words import UNSPACED, split_words
 
 _OTHERS = {
     "Tibetan": "\u0f00-\u0fff",
@@ -36,10 +36,7 @@ English takes 0.25 of a model of English, Chinese 1 of a model of Chinese."""
 
 @dataclass(frozen=True)
 class ScriptShare:
-    """The most frequent script other than Latin.
-
-    :ivar share: of all letters; :ivar is_unspaced: whether it has no spaces between words.
-    """
+    """The most frequent script other than Latin, and its share of all letters."""
 
     name: str
     share: float
@@ -67,10 +64,7 @@ a Scandinavian language, too."""
 
 
 def english_share(texts: Sequence[Text]) -> float:
-    """Return the share of the words of texts that are function words of English alone.
-
-    Of English it is a quarter, of queries in it less, of other languages hardly any.
-    """
+    """Return the share of words that are English function words: of English a quarter, of others hardly any."""
     # Imported here: spaCy takes a second.
     from spacy.lang.en.stop_words import STOP_WORDS
 
@@ -95,10 +89,7 @@ class PieceCounts:
     per_character: float
 
     def is_foreign(self, script: ScriptShare | None) -> bool:
-        """Whether the model hardly knows the language of the texts, or not at all.
-
-        :param script: theirs.
-        """
+        """Whether the model hardly knows the language of the texts, of a script, or not at all."""
         is_unspaced = script is not None and script.is_unspaced and script.share > 0.5
         return self.unknown > _MUCH or self.per_character > _SPELT[is_unspaced]
 
@@ -112,14 +103,14 @@ def count_pieces(folder: Path, texts: Sequence[Text]) -> PieceCounts:
     encodings = backend.encode_batch_fast(list(texts))
     special = backend.num_special_tokens_to_add(any(isinstance(text, tuple) for text in texts))
     lengths = np.array([len(encoding.ids) for encoding in encodings], np.int64)
-    odd = [text for text, one in zip(texts, encodings, strict=True) if pieces.unknown_id in one.ids]
-    sides = [part for text in odd for part in _sides(text)]
+    odd = [text for text, encoding in zip(texts, encodings, strict=True) if pieces.unknown_id in encoding.ids]
+    sides = [side for text in odd for side in _sides(text)]
     words = Counter(_unknown(backend, pieces.unknown_id, sides))
-    letters = max(1, sum(_letters(part) for text in texts for part in _sides(text)))
+    letters = max(1, sum(_letters(side) for text in texts for side in _sides(text)))
     unknown = sum(_letters(word) * count for word, count in words.items())
     total = int(lengths.sum()) - special * len(texts)
     examples = [word for word, _ in words.most_common(3)]
-    characters = max(1, sum(len("".join(part.split())) for text in texts for part in _sides(text)))
+    characters = max(1, sum(len("".join(side.split())) for text in texts for side in _sides(text)))
     return PieceCounts(lengths, unknown / letters, examples, total / characters)
 
 

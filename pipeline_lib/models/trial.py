@@ -44,10 +44,7 @@ def check_answers(folder: Path, model: Any, pieces: Pieces) -> None:
 
 
 def can_pack(model: Any, pieces: Pieces) -> bool:
-    """Prepare a model to compute packed batches; return whether its answers are then the same.
-
-    :param model: in evaluation mode, in float32 on a CPU.
-    """
+    """Prepare a model, in evaluation on a CPU, to compute packed batches; return whether its answers stay."""
     let_pack(model)
     limit = min(position_count(model.config.to_dict()) or MOST, MOST)
     batch = pieces.number([LONG, SHORT, SHORT], limit).batch(np.arange(3))

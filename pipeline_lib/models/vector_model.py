@@ -1,8 +1,4 @@
-"""A pretrained model that embeds sentences: its last layer's states, pooled.
-
-Wu et al. 2020, section 3.1, use the last layer's state of [CLS]; the mean over the tokens and the
-pooler's output are the alternatives.
-"""
+"""A pretrained model that embeds sentences: the last layer's states, pooled (Wu et al. 2020, section 3.1: [CLS])."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,19 +6,15 @@ from pathlib import Path
 
 import torch
 
-from pipeline_lib.base.devices import DTYPES
-from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.networks.layers import inside
-from pipeline_lib.models.teacher import Transformer, digest_model, load_pretrained
-from pipeline_lib.text.pieces import Pieces
+from pipeline_lib.models.teacher import Transformer, load_pretrained
 
 
 @dataclass
 class VectorModel(Transformer):
     """An encoder that returns one vector per sentence.
 
-    :ivar pooling: cls (the last layer's first state), mean (over all tokens, special ones too), or
-        pooler (the output of the model's own pooling layer).
+    :ivar pooling: cls (the last layer's first state), or mean (over all tokens, special ones too).
     """
 
     pooling: str
@@ -35,8 +27,6 @@ class VectorModel(Transformer):
     def forward(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """Return the vectors of a batch of sentences, shape (rows, width)."""
         output = self.run(batch)
-        if self.pooling == "pooler":
-            return output.pooler_output
         if self.pooling == "cls":
             return output.last_hidden_state[:, 0]
         states = output.last_hidden_state.float()
@@ -46,22 +36,4 @@ class VectorModel(Transformer):
 
 def load_vector_model(folder: Path, device: str, precision: str, pooling: str) -> VectorModel:
     """Load an encoder from a transformers model folder; safetensors only."""
-    from pipeline_lib.models.networks.attention import use_short_attention
-    from pipeline_lib.models.trial import can_pack
-
-    model, tokenizer = load_pretrained(folder, "AutoModel", {}, pooling == "pooler")
-    if pooling == "pooler" and getattr(model, "pooler", None) is None:
-        raise PotstillError(
-            f"{folder}: the model has no pooler. Set sentence_vectors.pooling in params.yaml to cls or mean."
-        )
-    use_short_attention(model)
-    packs = can_pack(model.eval(), Pieces.of(tokenizer, model.config))
-    return VectorModel(
-        model.to(device, DTYPES[precision]),
-        tokenizer,
-        torch.device(device),
-        precision,
-        digest_model(folder),
-        pooling,
-        packs=packs,
-    )
+    return VectorModel.of(folder, *load_pretrained(folder, "AutoModel", {}), device, precision, pooling=pooling)

@@ -1,6 +1,6 @@
 """A model's weights: whether they are its folder's, for transformers makes up what a file lacks, and how many they are.
 
-Only the head that a model is to be tuned with may be new, and a pooler that nobody reads.
+Only the head that a model is to be tuned with may be new, and the pooler, which nobody reads.
 """
 
 import math
@@ -18,20 +18,17 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
 
 
-def check_loaded(folder: Path, model: Any, info: Mapping[str, Any], new_head: bool, pooled: bool = False) -> None:
+def check_loaded(folder: Path, model: Any, info: Mapping[str, Any], new_head: bool) -> None:
     """Check that a model's weights are those of its folder.
 
     :param info: what transformers says of the loading: missing, unexpected and mismatched keys.
     :param new_head: whether the head is to be tuned, and may be new.
-    :param pooled: whether the pooler's output is used.
     """
     prefix = f"{model.base_model_prefix}."
     is_encoder = model.base_model is model
 
     def may_be_new(name: str) -> bool:
-        if "pooler" in name:
-            return not pooled
-        return new_head and not is_encoder and not name.startswith(prefix)
+        return "pooler" in name or (new_head and not is_encoder and not name.startswith(prefix))
 
     missing = [name for name in sorted(info["missing_keys"]) if not may_be_new(name)]
     if missing:
@@ -48,11 +45,11 @@ def check_loaded(folder: Path, model: Any, info: Mapping[str, Any], new_head: bo
             f"{folder}: {name} has the shape {tuple(stored)} in its weights, and {tuple(configured)} by config.json "
             f"({len(others):,} such tensors). Put the config.json there that the weights were saved with."
         )
-    known = {_NUMBER.sub("#", name.removeprefix(prefix)) for name in model.state_dict()}
+    patterns = {_NUMBER.sub("#", name.removeprefix(prefix)) for name in model.state_dict()}
     surplus = [
         name
         for name in info["unexpected_keys"]
-        if (pattern := _NUMBER.sub("#", name.removeprefix(prefix))) in known and "#" in pattern
+        if (pattern := _NUMBER.sub("#", name.removeprefix(prefix))) in patterns and "#" in pattern
     ]
     if surplus:
         raise PotstillError(
@@ -63,10 +60,7 @@ def check_loaded(folder: Path, model: Any, info: Mapping[str, Any], new_head: bo
 
 
 def check_finite(folder: Path, weights: Mapping[str, Any]) -> None:
-    """Check that no weight is NaN or infinite.
-
-    :param weights: arrays of numpy or torch, by name.
-    """
+    """Check that no weight, an array of numpy or torch by its name, is NaN or infinite."""
     broken = [
         name
         for name, values in weights.items()

@@ -15,8 +15,8 @@ import numpy as np
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds.probabilities import entropy_bits, of_two, softmax
 from pipeline_lib.base.text import Text
+from pipeline_lib.base.words import join_words, split_words
 from pipeline_lib.models.folders import Predict
-from pipeline_lib.text.words import join_words, split_words
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,7 @@ def masked_variants(sentence: str, mask: str) -> list[str]:
 
 
 def as_json(text: Text, importances: Mapping[str, Importance], names: Sequence[str]) -> dict[str, Any]:
-    """Return the importances of one text, by model, as plain values; entropies are in bits.
-
-    :param names: of the classes; for a regression that of the score.
-    """
+    """Return the importances of one text, by model, as plain values; entropies are in bits."""
     sentences = [text] if isinstance(text, str) else [*text]
     return {
         "text": sentences,

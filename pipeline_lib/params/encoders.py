@@ -21,15 +21,15 @@ a pretrained model."""
 Approximate = Literal["usearch", "faiss"]
 """Libraries for approximate search, both optional extras."""
 VectorStorage = Literal["float32", "float16", "int8"]
-Pooling = Literal["cls", "mean", "pooler"]
+Pooling = Literal["cls", "mean"]
 
 
 class PooledVectors(Section):
     """A model's vectors of sentences.
 
     ``model`` is a name in ``models``; ``max_length``: word pieces per sentence; longer ones are
-    truncated.  ``pooling``: the last layer's first state (Wu et al. 2020, section 3.1), the mean
-    over its tokens, or the pooler's output.
+    truncated.  ``pooling``: the last layer's first state (Wu et al. 2020, section 3.1), or the mean
+    over its tokens.
     """
 
     model: Annotated[str, Ref("models")]

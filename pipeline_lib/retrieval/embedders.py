@@ -54,7 +54,7 @@ class EncoderReference:
 
     :ivar folder: where it was, as a hint.
     :ivar digest: SHA-256 over its weights, configuration and tokenizer.
-    :ivar pooling: of a transformers model (cls, mean, pooler); None: an encoder or a student.
+    :ivar pooling: of a transformers model (cls, mean); None: an encoder or a student.
     :ivar max_length: a transformers model's limit on a sentence's word pieces, else None.
     :ivar precision: a transformers model's number format; None: the device's.
     """

@@ -77,6 +77,11 @@ class ChosenVectors:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and width; for states rows, layers and width."""
+        return len(self), *self.stored.shape[1:]
+
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
         return self.stored[self.rows[rows]]
 

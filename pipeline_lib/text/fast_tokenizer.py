@@ -14,8 +14,8 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 
 from pipeline_lib.base.text import MASK
+from pipeline_lib.base.words import ASCII, ASCII_WITHOUT_APOSTROPHES, word_splitter
 from pipeline_lib.text.ragged import PAD_ID, Sentences
-from pipeline_lib.text.words import ASCII, ASCII_WITHOUT_APOSTROPHES, word_splitter
 
 _ANY = re.compile(ASCII, re.ASCII)
 _NO_APOSTROPHE = re.compile(ASCII_WITHOUT_APOSTROPHES, re.ASCII)
@@ -47,11 +47,7 @@ class WordNumbers:
         return Sentences.from_lists([row or [self._unknown] for row in rows], {}, PAD_ID)
 
     def of_words(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ids of words as the tokenizer would assign them, int32, flat.
-
-        :returns: them, and how many each word has, int64 (words,): its pieces', if it has to be
-            read by them, or else 1.
-        """
+        """Return the ids of words, int32, flat, and how many each has, int64 (words,): 1, or those of its pieces."""
         normalise = self._tokenizer.normalizer.normalize_str if self._lowercase else str
         rows = [self._ids([MASK if w == MASK else normalise(w)]) for w in words]
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
@@ -52,11 +52,7 @@ class Pieces:
 
     @classmethod
     def of(cls, tokenizer: Any, config: Any) -> "Pieces":
-        """Wrap a fast tokenizer of transformers.
-
-        :param config: the model's.  It says whether the model has segments: the tokenizers of some
-            models that have them, such as ALBERT's, do not list them.
-        """
+        """Wrap a fast tokenizer of transformers; whether there are segments, the model's ``config`` says."""
         named = tokenizer.init_kwargs.get("model_input_names") or [SEGMENTS]
         has_segments = (getattr(config, "type_vocab_size", None) or 0) > 1
         return cls(
@@ -69,31 +65,17 @@ class Pieces:
 
     @classmethod
     def read(cls, folder: Path) -> "Pieces":
-        """Read what :meth:`save` wrote; needs no transformers.
-
-        :raises ValueError: if tokenizer.json is missing or damaged.
-        """
+        """Read what :meth:`save` wrote, without transformers; a ValueError if tokenizer.json is missing or damaged."""
         config = read_record(folder / "tokenizer_config.json", "model_input_names")
-        try:
-            tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        except Exception as error:  # the library raises bare Exceptions
-            raise ValueError(f"tokenizer.json: {error}") from error
         signs = (config.get(f"{name}_token") for name in ("pad", "unk", "mask"))
-        return cls(tokenizer, *signs, SEGMENTS in config["model_input_names"])
+        return cls(load_tokenizer(folder), *signs, SEGMENTS in config["model_input_names"])
 
     def save(self, folder: Path) -> None:
         """Write the files from which transformers loads a ``PreTrainedTokenizerFast``."""
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()
-        with atomic_path(folder / "tokenizer.json") as temporary:
-            temporary.write_text(self.tokenizer.to_str(pretty=True), encoding="utf-8")
-        signs = {"pad_token": self.padding, "unk_token": self.unknown, "mask_token": self.mask}
-        inputs = ["input_ids", "attention_mask", *([SEGMENTS] if self.segments else [])]
-        write_json(
-            folder / "tokenizer_config.json",
-            {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs}
-            | {name: sign for name, sign in signs.items() if sign is not None},
-        )
+        signs = {"pad": self.padding, "unk": self.unknown, "mask": self.mask}
+        save_tokenizer(folder, self.tokenizer, signs, self.segments)
 
     def without_special_tokens(self) -> "Pieces":
         """Return this tokenizer without the special tokens around a sentence."""
@@ -172,6 +154,25 @@ class Pieces:
         return None if sign is None else self.tokenizer.token_to_id(sign)
 
 
+def save_tokenizer(folder: Path, tokenizer: Tokenizer, signs: Mapping[str, str | None], segments: bool = False) -> None:
+    """Write the files from which transformers loads a ``PreTrainedTokenizerFast``, with the pad, unk and mask signs."""
+    with atomic_path(folder / "tokenizer.json") as temporary:
+        temporary.write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
+    inputs = ["input_ids", "attention_mask", *([SEGMENTS] if segments else [])]
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs}
+    config |= {f"{name}_token": sign for name, sign in signs.items() if sign is not None}
+    write_json(folder / "tokenizer_config.json", config)
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """Read what :func:`save_tokenizer` wrote; a ValueError if it is missing or damaged."""
+    check_sealed(folder / "tokenizer.json")
+    try:
+        return Tokenizer.from_file(str(folder / "tokenizer.json"))
+    except Exception as error:  # the library raises bare Exceptions
+        raise ValueError(f"tokenizer.json: {error}") from error
+
+
 def _padding(tokenizer: Any, number: int | None) -> str | None:
     """Return the token that pads: the tokenizer's, or config.json's, or what ends a document.
 
@@ -236,10 +237,10 @@ def load_fast_tokenizer(folder: Path) -> Any:
         )
     # Otherwise each word of each text would be the unknown word.
     if tokenizer.backend_tokenizer.get_vocab_size() <= len(tokenizer.added_tokens_decoder):
-        wanted = " or ".join(dict.fromkeys(tokenizer.vocab_files_names.values()))
+        word_files = " or ".join(dict.fromkeys(tokenizer.vocab_files_names.values()))
         there = ", ".join(path.name for path in tokenizer_files(folder)) or "no tokenizer file"
         raise PotstillError(
-            f"{folder}: its {name} has no word: there is {there}, and words would be in {wanted}. "
+            f"{folder}: its {name} has no word: there is {there}, and words would be in {word_files}. "
             "Add the tokenizer with tokenizer.save_pretrained(folder)."
         )
     return tokenizer
@@ -274,12 +275,7 @@ def _tokenizer_fault(folder: Path, error: Exception) -> str:
 
 
 def load_pieces(folder: Path, reads: str) -> Pieces:
-    """Load the word pieces of a model folder, without special tokens if ``reads`` is ``pieces``.
-
-    A process caches the last ones.
-
-    :param reads: ``pieces``, ``sentences`` or ``sequence``: see :data:`~pipeline_lib.params.students.Reads`.
-    """
+    """Load the pieces of a model folder, as a student ``reads`` them (:data:`~pipeline_lib.params.students.Reads`)."""
     return _loaded(folder, digest_tokenizer(folder), reads)
 
 

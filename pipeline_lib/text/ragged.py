@@ -1,7 +1,4 @@
-"""Sentences of different lengths as flat arrays of word or token ids.
-
-What exported students need of this module does not import torch.
-"""
+"""Sentences of different lengths as flat arrays of ids; what exported students need of it imports no torch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -65,11 +62,11 @@ class Sentences:
         lengths = self.offsets[rows + 1] - self.offsets[rows]
         columns = np.arange(lengths.max())
         inside = columns < lengths[:, None]
-        places = np.where(inside, self.offsets[rows][:, None] + columns, 0)
-        ids = np.where(inside, self.ids[places], self.pad_id)
+        positions = np.where(inside, self.offsets[rows][:, None] + columns, 0)
+        ids = np.where(inside, self.ids[positions], self.pad_id)
         arrays = {"ids": ids.astype(np.int64), "lengths": lengths}
         if self.segments is not None:
-            segments = np.where(inside, self.segments[places], 0)
+            segments = np.where(inside, self.segments[positions], 0)
             arrays["segments"] = segments.astype(np.int64)
         if self.second is not None:
             second = self.second.padded(rows)

@@ -59,13 +59,7 @@ def scale_of(labels: np.ndarray) -> LabelScale | None:
 def dev_score(
     metric: str, positive: int, labels: np.ndarray, outputs: np.ndarray, select: Select, scale: LabelScale | None
 ) -> DevScore:
-    """Return the metric, and if evaluations are chosen by it the loss of the labels.
-
-    :param positive: the class whose F1 is computed.
-    :param labels: of scores, in their unit.
-    :param outputs: float, (rows, classes), or (rows, 1) for a regression, standardised.
-    :param scale: the regression's; None for classes.
-    """
+    """Return the metric, and if that selects, the loss of the labels; a regression's outputs are standardised."""
     loss = None
     if select == "loss":
         targets = labels if scale is None else scale.standardise(labels)

@@ -1,8 +1,7 @@
 """The training loop, shared by teachers and students.
 
-It is deterministic given (data, settings, seed) on one machine, evaluates on dev every few
-steps and keeps the best weights.  If killed, it resumes from its checkpoint, which is kept outside
-DVC's outputs, and produces the same bytes.
+It is deterministic given (data, settings, seed) on one machine, evaluates on dev every few steps and keeps the best
+weights.  If killed, it resumes from its checkpoint, which is kept outside DVC's outputs, and produces the same bytes.
 """
 
 import math
@@ -43,10 +42,7 @@ class Batches(Protocol):
 
 @dataclass(frozen=True)
 class DevScore:
-    """How a model does on dev.
-
-    :ivar score: higher is better; :ivar loss: of dev's labels, if evaluations are chosen by it.
-    """
+    """How a model does on dev; higher is better, but for the loss of dev's labels, if evaluations are chosen by it."""
 
     score: float
     loss: float | None = None
@@ -64,10 +60,7 @@ class DevScore:
 
 @dataclass(frozen=True)
 class ScoresByTask:
-    """How a model of several tasks does on their dev sets, in their order.
-
-    :ivar rows: how many rows each task was scored on.
-    """
+    """How a model of several tasks does on their dev sets, of so many rows, in their order."""
 
     each: list[DevScore]
     rows: list[int]
@@ -90,26 +83,27 @@ Score = float | DevScore | ScoresByTask
 """A model's score on dev, higher is better; with several tasks, their mean counts."""
 
 
-class Report(Protocol):
-    """Progress callback, called after every step."""
+Report = Callable[[int, int, float, float], None]
+"""Called after every step: with it, how many there are, its loss, and the best merit on dev so far."""
 
-    def __call__(self, step: int, total: int, loss: float, best: float) -> None:
-        """Report that ``step`` of ``total`` is done."""
+
+LossOf = Callable[[torch.nn.Module, Batch], torch.Tensor]
+"""Maps a model and a batch to the mean loss, a scalar."""
+Evaluate = Callable[[torch.nn.Module], Score]
+"""Maps a model to its score on dev."""
 
 
 def fit(
     model: torch.nn.Module,
     batches: Batches,
-    loss: Callable[[torch.nn.Module, Batch], torch.Tensor],
-    evaluate: Callable[[torch.nn.Module], Score],
+    loss: LossOf,
+    evaluate: Evaluate,
     settings: Settings,
     checkpoint: Path,
     report: Report | None = None,
 ) -> Progress:
     """Train ``model`` in place and leave it with the weights that were best on dev.
 
-    :param loss: maps (model, batch) to the mean loss, a scalar.
-    :param evaluate: maps the model to its score on dev.
     :param checkpoint: a safetensors file; if it exists, training resumes from it.
     """
     _make_deterministic(settings.seed)
@@ -200,11 +194,7 @@ def _remaining(batches: Batches, done: int, per_epoch: int, total: int) -> Itera
 
 
 def _step(
-    model: torch.nn.Module,
-    optimiser: torch.optim.Optimizer,
-    loss: Callable[[torch.nn.Module, Batch], torch.Tensor],
-    batch: Batch,
-    settings: Settings,
+    model: torch.nn.Module, optimiser: torch.optim.Optimizer, loss: LossOf, batch: Batch, settings: Settings
 ) -> torch.Tensor:
     device = next(model.parameters()).device
     with autocast(device, settings.precision):
@@ -217,7 +207,7 @@ def _step(
     return value.detach()
 
 
-def _evaluate(model: torch.nn.Module, evaluate: Callable[[torch.nn.Module], Score], state: State, epoch: float) -> None:
+def _evaluate(model: torch.nn.Module, evaluate: Evaluate, state: State, epoch: float) -> None:
     progress = state.progress
     model.eval()
     with torch.inference_mode():

@@ -16,18 +16,12 @@ from pipeline_lib.params import register_objective
 
 
 def logits_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
-    """Return the mean squared error between logits (Tang et al. 2019, section 3.2).
-
-    A row's squared differences are summed over classes, then averaged over rows.
-    """
+    """Return the logits' squared differences, summed over classes, mean over rows (Tang et al. 2019, section 3.2)."""
     return (student - teacher).pow(2).sum(-1).mean()
 
 
 def representation_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
-    """Return ½(1 − cos) between sentence vectors, averaged over rows (Wu et al. 2020, equation 1).
-
-    :param student: float (rows, width); :param teacher: the same shape.
-    """
+    """Return ½(1 − cos) of sentence vectors (rows, width), averaged over rows (Wu et al. 2020, equation 1)."""
     return (1.0 - F.cosine_similarity(student, teacher, dim=-1)).mean() / 2
 
 
@@ -45,10 +39,7 @@ def patience_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
 
 
 def token_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
-    """Return the mean squared error between embeddings (Jiao et al. 2020, section 3.1, L_embd).
-
-    :param student: float (tokens, width), projected; :param teacher: the same shape.
-    """
+    """Return the mean squared error of embeddings, (tokens, width) (Jiao et al. 2020, section 3.1, L_embd)."""
     return F.mse_loss(student.float(), teacher.float())
 
 
@@ -67,11 +58,7 @@ Loss = Callable[[torch.Tensor, torch.Tensor, float | None], torch.Tensor]
 
 @dataclass(frozen=True)
 class Term:
-    """One term of an objective.
-
-    :ivar output: the student's output; :ivar target: what it is compared with.
-    :ivar loss: maps (output, target, the objective's temperature) to a scalar.
-    """
+    """One term: the student's output, its target, and the loss of (output, target, the objective's temperature)."""
 
     output: str
     target: str
@@ -132,8 +119,8 @@ def _loss(
     if rows is None:
         return term.loss(output, target, temperature)
 
-    def of_row(row_output: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-        return term.loss(row_output[None], wanted[None], temperature)
+    def of_row(row_output: torch.Tensor, row_target: torch.Tensor) -> torch.Tensor:
+        return term.loss(row_output[None], row_target[None], temperature)
 
     each = torch.vmap(of_row)(output, target)
     return (each * rows).sum() / rows.sum().clamp_min(torch.finfo(rows.dtype).tiny)

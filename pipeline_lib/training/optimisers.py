@@ -8,11 +8,7 @@ from pipeline_lib.shards.training_records import Settings
 
 
 def make_optimiser(model: torch.nn.Module, settings: Settings) -> torch.optim.Optimizer:
-    """Return the optimiser over the trainable parameters.
-
-    Adam has decoupled weight decay (AdamW), as BERT's does.  AdaDelta has ρ = 0.95, as in Tang et
-    al. 2019, section 4.2.
-    """
+    """Return AdamW over the trainable parameters, or AdaDelta with ρ = 0.95 (Tang et al. 2019, section 4.2)."""
     groups = parameter_groups(model, settings.weight_decay)
     if settings.optimiser == "adadelta":
         return torch.optim.Adadelta(groups, lr=settings.learning_rate, rho=0.95)
@@ -51,10 +47,7 @@ def set_rate(optimiser: torch.optim.Optimizer, settings: Settings, step: int, to
 
 
 def rate_factor(schedule: str, warmup: float, step: int, total: int) -> float:
-    """Return the learning rate's multiplier at ``step`` (from 0) of ``total``.
-
-    It rises linearly over the first ``warmup`` fraction of the steps, then stays or decays to 0.
-    """
+    """Return the rate's multiplier at a step: rising over the first ``warmup`` share, then constant or falling."""
     rising = warmup * total
     if step < rising:
         return (step + 1) / (rising + 1)

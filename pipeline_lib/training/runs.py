@@ -24,7 +24,7 @@ from pipeline_lib.shards.fingerprint import training_code
 from pipeline_lib.shards.trained import Trained
 from pipeline_lib.shards.training_records import Settings, TrainingRecord
 from pipeline_lib.training.checkpoint import Progress
-from pipeline_lib.training.loop import Batch, Batches, Score, fit
+from pipeline_lib.training.loop import Batches, Evaluate, LossOf, fit
 
 Fields = dict[str, Any]
 """Fields of a record."""
@@ -34,16 +34,15 @@ Fields = dict[str, Any]
 class Prepared:
     """A training run, ready to start.
 
-    :ivar model: untrained, on its device; :ivar loss: maps (model, batch) to the mean loss.
-    :ivar evaluate: maps the model to its score on dev, or to each task's score.
+    :ivar model: untrained, on its device.
     :ivar finish: takes (folder, progress), saves the trained model into the folder, and returns
         the fields that its record has besides those of :class:`TrainingRecord`.
     """
 
     model: torch.nn.Module
     batches: Batches
-    loss: Callable[[Any, Batch], torch.Tensor]
-    evaluate: Callable[[Any], Score]
+    loss: LossOf
+    evaluate: Evaluate
     finish: Callable[[Path, Progress], Fields]
 
 
@@ -81,10 +80,7 @@ class TrainingSpec(ABC):
     @property
     @abstractmethod
     def made_from(self) -> Any:
-        """What determines the result besides settings, device and code: data, model, start.
-
-        Names and folders do not count.
-        """
+        """What determines the result besides settings, device and code: data, model, start; no names, no folders."""
 
     @property
     @abstractmethod
@@ -101,11 +97,6 @@ class TrainingSpec(ABC):
         settings = self.settings
         steps = settings.epochs * math.ceil(self.rows / settings.batch_size)
         return min(steps, settings.max_steps or steps)
-
-    @property
-    def planned_rows(self) -> int:
-        """The approximate number of rows that the run reads."""
-        return self.planned_steps * self.settings.batch_size
 
     @cached_property
     def result(self) -> Trained:
@@ -128,11 +119,9 @@ def train_or_find(spec: TrainingSpec, report: Callable[[Message], None]) -> Trai
 
 
 def _train(spec: TrainingSpec, report: Callable[[Message], None]) -> None:
-    def on_step(step: int, total: int, loss: float, best: float) -> None:
-        report((step, total, loss, best))
-
     run, checkpoint = spec.prepare(), spec.result.checkpoint
-    progress = fit(run.model, run.batches, run.loss, run.evaluate, spec.settings, checkpoint, on_step)
+    steps = run.model, run.batches, run.loss, run.evaluate, spec.settings, checkpoint
+    progress = fit(*steps, lambda *message: report(message))
     with spec.result.writing() as folder:
         fields = _fields(spec, progress) | run.finish(folder, progress)
         spec.record(**fields).write(folder / "training.json")
@@ -140,12 +129,12 @@ def _train(spec: TrainingSpec, report: Callable[[Message], None]) -> None:
 
 
 def _fields(spec: TrainingSpec, progress: Progress) -> Fields:
-    [kept] = [entry for entry in progress.history if entry["step"] == progress.best_step]
-    loss = {"best_dev_loss": kept["dev_loss"]} if "dev_loss" in kept else {}
-    what = "mean " if "dev_by_task" in kept else ""
+    [best] = [entry for entry in progress.history if entry["step"] == progress.best_step]
+    loss = {"best_dev_loss": best["dev_loss"]} if "dev_loss" in best else {}
+    what = "mean " if "dev_by_task" in best else ""
     what += "loss is lowest" if spec.is_by_loss else "score is best"
     return loss | {
-        "best_dev": kept["dev"],
+        "best_dev": best["dev"],
         "best_step": progress.best_step,
         "steps": progress.step,
         "selection": f"evaluation whose {what} on dev",
@@ -167,7 +156,8 @@ def train_all(
     alike: dict[str, list[int]] = {}
     for number, spec in enumerate(specs):
         alike.setdefault(spec.result.key, []).append(number)
-    groups = sorted(alike.values(), key=lambda group: -specs[group[0]].planned_rows)
+    rows = [spec.planned_steps * spec.settings.batch_size for spec in specs]
+    groups = sorted(alike.values(), key=lambda group: -rows[group[0]])
     firsts = [specs[group[0]] for group in groups]
 
     def pass_on(group: int, message: Message) -> None:

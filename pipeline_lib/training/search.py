@@ -19,10 +19,7 @@ Name = tuple[str, int, float]
 
 @dataclass(frozen=True)
 class TrainingRow(Generic[Spec]):
-    """Runs that differ only in learning rate and seed.
-
-    :ivar name: unique among the rows; :ivar spec: maps (seed, rate) to the run.
-    """
+    """Runs that differ only in learning rate and seed: ``spec`` maps (seed, rate) to the run."""
 
     name: str
     rates: Sequence[float]
@@ -43,12 +40,7 @@ class TrainingRow(Generic[Spec]):
 
 @dataclass(frozen=True)
 class Searched(Generic[Spec]):
-    """The outcome of a row: the run and record for each seed, at the chosen rate.
-
-    ``rate`` is the best of ``by_rate``, the first if there is a tie.
-
-    :ivar by_rate: the first seed's records.
-    """
+    """The outcome of a row: each seed's run and record at the best rate of ``by_rate``, the first seed's records."""
 
     rate: float
     by_rate: dict[float, TrainingRecord]
@@ -102,14 +94,10 @@ def train_rows(
         by_rate = {rate: records[row.name, row.seeds[0], rate] for rate in row.rates}
         searched[row.name] = max(by_rate, key=lambda rate: by_rate[rate].merit), by_rate
     train([(row, seed, searched[row.name][0]) for row in rows for seed in row.seeds])
-    return {
-        row.name: Searched(
-            *searched[row.name],
-            {
-                seed: (specs[name], records[name])
-                for seed in row.seeds
-                if (name := (row.name, seed, searched[row.name][0]))
-            },
-        )
-        for row in rows
-    }
+
+    def outcome(row: TrainingRow[Spec]) -> Searched[Spec]:
+        rate, by_rate = searched[row.name]
+        names = {seed: (row.name, seed, rate) for seed in row.seeds}
+        return Searched(rate, by_rate, {seed: (specs[name], records[name]) for seed, name in names.items()})
+
+    return {row.name: outcome(row) for row in rows}

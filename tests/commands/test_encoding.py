@@ -8,6 +8,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
+from pipeline_lib.models.students.sentence_encoder import load_encoder
 from tests.retrieval.made_up import WIDTH, write_encoder
 
 from .running import Fails, distill
@@ -33,6 +34,7 @@ def test_a_row_that_cannot_be_read_has_no_vector(world: Path, out: str) -> None:
         rows = table.to_pylist()
     assert [row["vector"] is None for row in rows] == [False, True, True, False]
     assert len(rows[0]["vector"]) == WIDTH and rows[0]["vector"] == rows[3]["vector"]
+    assert np.linalg.norm(rows[0]["vector"]) == pytest.approx(1.0, abs=1e-5)
 
 
 def test_a_file_of_which_nothing_can_be_read_is_an_error(world: Path, fails: Fails) -> None:
@@ -62,4 +64,4 @@ def test_what_does_not_go_together_is_refused(world: Path, options: str, message
 def test_sentences_of_the_command_line_are_embedded(world: Path) -> None:
     write_encoder(Path("encoder"))
     distill("predict", "encoder", "word1 word2", "", "--out", "v.npy")
-    assert np.load("v.npy").shape == (2, WIDTH)
+    np.testing.assert_allclose(np.load("v.npy"), load_encoder(Path("encoder")).encode(["word1 word2", ""]), atol=1e-5)

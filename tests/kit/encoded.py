@@ -5,7 +5,7 @@ from tempfile import mkdtemp
 
 from tokenizers import Tokenizer
 
-from pipeline_lib.models.students.tokenise import save_tokenizer
+from pipeline_lib.models.students.tokenise import write_tokenizer
 from pipeline_lib.shards.shard_sets import SetReference, ShardSet
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.distillation.encoded_sets import EncodedInput, EncodingPass
@@ -26,5 +26,5 @@ def dev_sentences(prepared: ShardSet, tokenizer: Tokenizer, max_words: int) -> S
 
 def _saved(beside: ShardSet, tokenizer: Tokenizer) -> Path:
     folder = Path(mkdtemp(dir=beside.folder.parent))
-    save_tokenizer(folder, tokenizer)
+    write_tokenizer(folder, tokenizer)
     return folder

@@ -61,9 +61,9 @@ def test_tokens_alone_are_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     model = load_vector_model(write_model(tmp_path, "bert"), "cpu", "float32", "mean")
     batch = model.encode(["a film", "a"], 24).batch(np.arange(2))
     with packing.packed(batch):
-        assert packing.current_packing().runs == [(1, 4), (1, 3)]
-        assert packing.current_packing().indices.tolist() == [0, 1, 2, 3, 4, 5, 6]
-    assert packing.current_packing() is None
+        assert packing.CURRENT.get().runs == [(1, 4), (1, 3)]
+        assert packing.CURRENT.get().indices.tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert packing.CURRENT.get() is None
     # Batches hold as many tokens as fit.
     lengths = np.array([3, 9, 5, 5, 1, 20])
     batches = [rows.tolist() for rows in length_sorted_batches(lengths, 14, padded=False)]

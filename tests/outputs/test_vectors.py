@@ -50,27 +50,16 @@ def write_texts(folder: Path, shards: list[list[str]], pair: bool = False) -> Sh
     return ShardSet.open(folder)
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean", "pooler"])
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
 def test_pooling_is_what_transformers_gives(encoder: Path, pooling: str) -> None:
     model = load_vector_model(encoder, "cpu", "float32", pooling)
     found = model.predict(TEXTS, 32, 256)
     for text, vector in zip(TEXTS[:20], found, strict=False):
         inputs = model.tokenizer(text, return_tensors="pt")
         with torch.inference_mode():
-            output = model.model(**inputs)
-        states = output.last_hidden_state[0]
-        wanted = {"cls": states[0], "mean": states.mean(0), "pooler": output.pooler_output[0]}
+            states = model.model(**inputs).last_hidden_state[0]
+        wanted = {"cls": states[0], "mean": states.mean(0)}
         np.testing.assert_allclose(vector, wanted[pooling].numpy(), atol=1e-5)
-
-
-def test_a_model_without_pooler_is_refused_where_one_is_wanted(tmp_path: Path) -> None:
-    from transformers import DistilBertConfig, DistilBertModel
-
-    write_encoder(tmp_path)
-    config = DistilBertConfig(vocab_size=200, dim=32, n_layers=1, n_heads=2, hidden_dim=64)
-    DistilBertModel(config).save_pretrained(tmp_path)
-    with pytest.raises(PotstillError, match="to cls or mean"):
-        load_vector_model(tmp_path, "cpu", "float32", "pooler")
 
 
 @pytest.mark.parametrize(("storage", "error"), [("float32", 0.0), ("float16", 5e-4), ("int8", 0.5)])

@@ -1,13 +1,19 @@
-"""The scores on dev by which evaluations are chosen."""
+"""The scores on dev by which evaluations are chosen; the unit of a regression's labels, and thresholds."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import pearsonr
 from sklearn.metrics import log_loss
 
-from pipeline_lib.training.dev_scores import LabelScale, dev_score
+from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds import KINDS, score
+from pipeline_lib.training.dev_scores import LabelScale, dev_score, scale_of
 
 DRAW = np.random.default_rng(1)
+IN_64THS = np.random.default_rng(0).integers(-64, 65, 50).astype(np.float32) / 64
 
 
 def test_of_classes_it_is_the_cross_entropy() -> None:
@@ -40,3 +46,78 @@ def test_by_the_metric_no_loss_is_computed() -> None:
     labels, outputs = np.array([0, 1]), np.array([[2.0, 1.0], [3.0, 1.0]], np.float32)
     scored = dev_score("accuracy", 1, labels, outputs, "metric", None)
     assert (scored.score, scored.loss, scored.merit) == (0.5, None, 0.5)
+
+
+def test_a_change_of_unit_leaves_the_standard_labels_alone() -> None:
+    # Powers of two are exact: the same numbers to the last bit.
+    in_quarters = IN_64THS * 4 + 8
+    assert np.array_equal(
+        LabelScale.of(in_quarters).standardise(in_quarters), LabelScale.of(IN_64THS).standardise(IN_64THS)
+    )
+    percent = ((IN_64THS + 1) * 50).astype(np.float32)
+    assert LabelScale.of(percent).standardise(percent) == pytest.approx(
+        LabelScale.of(IN_64THS).standardise(IN_64THS), abs=1e-5
+    )
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_rescaled_layer_answers_in_the_labels_unit(bias: bool) -> None:
+    layer = torch.nn.Linear(3, 1, bias=bias)
+    x = torch.randn(5, 3)
+    standard = layer(x).detach().numpy()
+    scale = LabelScale(mean=2.5, deviation=40.0)
+    scale.rescale(layer)
+    assert layer(x).detach().numpy() == pytest.approx(standard * 40.0 + 2.5, rel=1e-5)
+
+
+def test_what_has_no_scale() -> None:
+    assert scale_of(np.array([0, 1, 1])) is None
+    assert scale_of(IN_64THS) == LabelScale.of(IN_64THS)
+    with pytest.raises(PotstillError, match="all 4 training labels are 3"):
+        LabelScale.of(np.full(4, 3.0, np.float32))
+
+
+def test_the_inverse_undoes_a_rescaling() -> None:
+    layer, scale = torch.nn.Linear(3, 1), LabelScale.of(IN_64THS * 10 + 40)
+    x = torch.randn(5, 3)
+    before = layer(x)
+    scale.rescale(layer)
+    assert not torch.allclose(layer(x), before, atol=1.0)
+    scale.inverse.rescale(layer)
+    torch.testing.assert_close(layer(x), before, rtol=1e-5, atol=1e-5)
+
+
+DRAWN = np.random.default_rng(0)
+MARKS = (DRAWN.random(300) < 0.3).astype(np.int64)
+MARGINS = MARKS + DRAWN.normal(scale=0.7, size=300) - 2.5
+"""A student that nearly always says class 0, though its margins tell the classes apart."""
+
+
+@pytest.mark.parametrize("positive", [0, 1])
+def test_f1_is_best_at_the_moved_threshold(positive: int) -> None:
+    outputs = np.stack([np.zeros(300), MARGINS], axis=1).astype(np.float32)
+
+    def f1(shift: float) -> float:
+        return score("f1", MARKS, outputs - np.array([0.0, shift]), positive)
+
+    found = f1(KINDS["classification"].shifts("dev", MARKS, outputs, "f1", positive)[1])
+    assert found == pytest.approx(max(f1(m + 1e-4) for m in [*MARGINS, MARGINS.min() - 1]))
+    assert found > f1(0.0) + (0.3 if positive else 0.02)
+
+
+RANDOM = np.random.default_rng(1)
+LABELS = RANDOM.uniform(0, 5, 200).astype(np.float32)
+NOISY = (LABELS + RANDOM.normal(0, 0.5, 200)).astype(np.float32)
+
+
+def test_scores_in_the_labels_unit_pass() -> None:
+    # A weak teacher's scores are drawn to the mean; a useless one's are all alike, or too wide.
+    weak = 2.5 + 0.3 * (LABELS + RANDOM.normal(0, 1.5, 200) - 2.5)
+    for scores in (NOISY, weak, np.full(200, 2.0), RANDOM.permutation(LABELS)):
+        KINDS["regression"].check_unit(Path("mine"), LABELS, np.float32(scores)[:, None])
+
+
+@pytest.mark.parametrize("unit", [NOISY / 5, NOISY * 20, NOISY + 4, -NOISY])
+def test_scores_in_another_unit_are_refused(unit: np.ndarray) -> None:
+    with pytest.raises(PotstillError, match=r"mine: .*mean .*another unit.*mean 2\.\d"):
+        KINDS["regression"].check_unit(Path("mine"), LABELS, unit[:, None])

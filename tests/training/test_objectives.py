@@ -20,18 +20,9 @@ def log_sum(a: float, b: float) -> float:
     return math.log(math.exp(a) + math.exp(b))
 
 
-def test_logits_loss_by_hand() -> None:
+def test_losses_by_hand() -> None:
     assert logits_loss(STUDENT, TEACHER).item() == pytest.approx(((4 + 0) + (1 + 1)) / 2)
     assert logits_loss(TEACHER, TEACHER).item() == 0
-
-
-def test_gradient_of_logits_loss() -> None:
-    student = STUDENT.clone().requires_grad_()
-    logits_loss(student, TEACHER).backward()
-    assert torch.allclose(student.grad, 2 * (STUDENT - TEACHER) / 2)
-
-
-def test_label_loss_by_hand() -> None:
     expected = ((log_sum(1, -1) - 1) + (log_sum(0, 2) - 0)) / 2
     assert CLASSES.loss(STUDENT, LABELS).item() == pytest.approx(expected)
 
@@ -44,15 +35,6 @@ def test_soft_label_loss_by_hand(t: float) -> None:
         p = [math.exp(x - log_sum(*targets)) for x in targets]
         expected -= sum(q * (s - log_sum(*scaled)) for q, s in zip(p, scaled, strict=True)) / 2
     assert CLASSES.soft_loss(STUDENT, TEACHER, t).item() == pytest.approx(expected * t**2, rel=1e-5)
-
-
-def test_gradients_keep_their_size_when_the_temperature_rises() -> None:
-    # At high temperatures the gradient tends to (student - teacher) / classes / rows, centred.
-    student = STUDENT.clone().requires_grad_()
-    CLASSES.soft_loss(student, TEACHER, 1000.0).backward()
-    difference = STUDENT - TEACHER
-    expected = (difference - difference.mean(1, keepdim=True)) / 2 / 2
-    assert torch.allclose(student.grad, expected, atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -97,17 +79,6 @@ def test_patience_by_hand() -> None:
     # Squared distances on the unit circle: the same direction 0, a right angle 2, opposite 4.
     assert patience_loss(student, teacher).item() == pytest.approx((0 + 2 + 2 + 4) / 4)
     assert patience_loss(10 * student, teacher).item() == pytest.approx(2.0)
-
-
-def test_patience_is_the_papers_sum_over_layers_and_rows() -> None:
-    generator = torch.Generator().manual_seed(1)
-    student, teacher = (torch.randn(5, n, 8, generator=generator) for n in (4, 3))
-    total = 0.0
-    for row in range(5):
-        for layer in range(3):
-            own, target = student[row, layer], teacher[row, layer]
-            total += (own / own.norm() - target / target.norm()).norm().item() ** 2
-    assert patience_loss(student, teacher).item() == pytest.approx(total / 5 / 3, rel=1e-5)
 
 
 def test_patience_leaves_the_last_layer_alone() -> None:

@@ -12,7 +12,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.commands.planning.stages import PlannedStage
 from pipeline_lib.corpora.augmentation.transfer_sets import examples_of, pass_of
-from pipeline_lib.params import Encoder, Params
+from pipeline_lib.params import Params
 from pipeline_lib.shards.engine.passes import ShardPass, stored_outputs
 from pipeline_lib.shards.shard_sets import Shard, ShardSet
 from pipeline_lib.shards.store import Store
@@ -108,12 +108,9 @@ def trained_refined(params: Params, stage: PlannedStage) -> Iterator[Count]:
 
 def trained_encoders(params: Params, stage: PlannedStage) -> Iterator[Count]:
     """Yield the trainings of an encoder."""
-    from pipeline_lib.training.distillation.encoders import encoder_row
-    from pipeline_lib.training.distillation.general import general_row
+    from pipeline_lib.training.distillation.general import encoder_row
 
-    of_vectors = isinstance(params.encoder(stage.item), Encoder)
-    make_row = encoder_row if of_vectors else general_row
-    yield _count(make_row(params, stage.item, Layout(), _device(params)))
+    yield _count(encoder_row(params, stage.item, Layout(), _device(params)))
 
 
 def trained_students(params: Params, stage: PlannedStage) -> Iterator[Count]:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_file
 from pipeline_lib.base.hashing import string_keys
-from pipeline_lib.shards.shard_sets import read_shard, write_shard
+from pipeline_lib.shards.shard_sets import read_shard
 
 SCHEMA = pa.schema([("tag", pa.string()), ("word", pa.string()), ("count", pa.int64())])
 
@@ -31,11 +31,6 @@ def count_words(words: pa.Array, tags: pa.Array) -> pa.Table:
     counted = pairs.group_by(["tag", "word"]).aggregate([([], "count_all")])
     counted = counted.rename_columns(["tag", "word", "count"]).select(SCHEMA.names)
     return counted.sort_by([("tag", "ascending"), ("word", "ascending")]).cast(SCHEMA)
-
-
-def write_lexicon(path: Path, table: pa.Table) -> None:
-    """Write a lexicon table as one Arrow file."""
-    write_shard(path, table)
 
 
 @dataclass(frozen=True)

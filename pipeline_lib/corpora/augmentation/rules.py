@@ -51,11 +51,6 @@ class Counts:
     replaced: int = 0
     ngrams: int = 0
 
-    def add(self, other: "Counts") -> None:
-        """Add another block's counts to these."""
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
-
 
 def augment_block(
     examples: pa.Table, lexicon: Lexicon, recipe: Recipe, n_iter: int, cap: int | None
@@ -70,8 +65,7 @@ def augment_block(
     :param lexicon: what replacement draws from.
     :param recipe: the rules' probabilities.
     :param n_iter: synthetic examples per example, before duplicates are dropped.
-    :param cap: the block's maximum number of rows, originals included, or None; no iteration starts
-        once it is reached.
+    :param cap: the block's maximum number of rows, originals included, or None; no iteration starts once it is reached.
     """
     yield 0, _originals(examples), Counts(rows=examples.num_rows)
     if recipe.changes_nothing or not examples.num_rows or not n_iter:
@@ -93,20 +87,20 @@ def augment_block(
         ]
         keys = pair_keys([(w.string_keys[d.ids], d.offsets) for w, d in zip(block, drawn, strict=True)])
         new = _first_occurrences(keys, seen)
-        kept = new[: int(min(room, len(new)))]
+        selected = new[: int(min(room, len(new)))]
         # Two sorted runs: a stable sort merges them in one pass.
-        seen = np.sort(np.concatenate([seen, np.sort(keys[kept])]), kind="stable")
-        room -= len(kept)
+        seen = np.sort(np.concatenate([seen, np.sort(keys[selected])]), kind="stable")
+        room -= len(selected)
         columns = {
-            "key": pa.array(keys[kept]),
-            "example": pa.array(sources[kept]),
-            "iteration": pa.array(np.full(len(kept), iteration, np.int32)),
-            "label": pa.nulls(len(kept), label),
+            "key": pa.array(keys[selected]),
+            "example": pa.array(sources[selected]),
+            "iteration": pa.array(np.full(len(selected), iteration, np.int32)),
+            "label": pa.nulls(len(selected), label),
         }
-        for words, part in zip(block, drawn, strict=True):
-            columns |= _render(words, part, kept)
+        for words, sentence in zip(block, drawn, strict=True):
+            columns |= _render(words, sentence, selected)
         table = pa.table(columns, schema=transfer_schema(len(block) == 2, label))
-        yield iteration, table, _count(table, len(keys) - len(new), len(new) - len(kept))
+        yield iteration, table, _count(table, len(keys) - len(new), len(new) - len(selected))
 
 
 def _changes(sentences: int, iteration: int) -> tuple[bool, ...]:
@@ -185,11 +179,11 @@ def _draw(words: _BlockWords, lexicon: Lexicon, recipe: Recipe, iteration: int) 
     starts = (position * (words.lengths - lengths + 1)).astype(np.int64)
     starts, lengths = np.where(cut, starts, 0), np.where(cut, lengths, words.lengths)
     inside = words.positions - starts[words.rows]
-    kept = (inside >= 0) & (inside < lengths[words.rows])
+    chosen = (inside >= 0) & (inside < lengths[words.rows])
     return _Drawn(
-        ids=ids[kept],
-        rules=rules[kept],
-        spaces=spaces[kept],
+        ids=ids[chosen],
+        rules=rules[chosen],
+        spaces=spaces[chosen],
         offsets=np.concatenate([[0], np.cumsum(lengths)]),
         ngram_starts=starts,
         ngram_lengths=np.where(cut, lengths, 0),
@@ -222,8 +216,8 @@ def _replacements(
     The word itself is excluded by skipping over its own counts; a word that is the only one of its
     tag, or whose tag the lexicon lacks, is kept.  Returns the words replaced and their new ids.
     """
-    known = words.tags[chosen] >= 0
-    chosen, u = chosen[known], u[known]
+    has_tag = words.tags[chosen] >= 0
+    chosen, u = chosen[has_tag], u[has_tag]
     tags, entries = words.tags[chosen], words.entries[chosen]
     low = lexicon.cumulative[lexicon.starts[tags]]
     high = lexicon.cumulative[lexicon.starts[tags + 1]]
@@ -259,13 +253,13 @@ def _first_occurrences(keys: np.ndarray, seen: np.ndarray) -> np.ndarray:
     return first[seen[index] != keys[first]]
 
 
-def _render(words: _BlockWords, drawn: _Drawn, kept: np.ndarray) -> dict[str, pa.Array]:
+def _render(words: _BlockWords, drawn: _Drawn, rows: np.ndarray) -> dict[str, pa.Array]:
     lengths = np.diff(drawn.offsets)
     chosen = np.zeros(len(lengths), bool)
-    chosen[kept] = True
+    chosen[rows] = True
     inside = np.repeat(chosen, lengths)
     ids, rules, spaces = drawn.ids[inside], drawn.rules[inside], drawn.spaces[inside].copy()
-    offsets = np.concatenate([[0], np.cumsum(lengths[kept])])
+    offsets = np.concatenate([[0], np.cumsum(lengths[rows])])
     spaces[offsets[1:] - 1] = False
     arrow_offsets = pa.array(offsets, pa.int32())
     pieces = words.pieces.take(pa.array(ids + spaces * len(words.strings.plain)))
@@ -274,8 +268,8 @@ def _render(words: _BlockWords, drawn: _Drawn, kept: np.ndarray) -> dict[str, pa
         "text": pc.binary_join(pa.ListArray.from_arrays(arrow_offsets, pieces), ""),
         "words": pa.ListArray.from_arrays(arrow_offsets, plain),
         "rules": pa.ListArray.from_arrays(arrow_offsets, pa.array(rules)),
-        "ngram_start": pa.array(drawn.ngram_starts[kept].astype(np.int32)),
-        "ngram_length": pa.array(drawn.ngram_lengths[kept].astype(np.int32)),
+        "ngram_start": pa.array(drawn.ngram_starts[rows].astype(np.int32)),
+        "ngram_length": pa.array(drawn.ngram_lengths[rows].astype(np.int32)),
     }
     return {name + words.side: column for name, column in columns.items()}
 

@@ -22,10 +22,7 @@ from pipeline_lib.tables.reader import ReadOptions, RowBatch, read_batches
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One labelled row: one text or two, and its class number or score, None where it is hidden.
-
-    Of several labels it is a 0 or 1 for each.
-    """
+    """One labelled row: its texts, and its class number, score or marks; None where it is hidden."""
 
     texts: tuple[str, ...]
     label: Label | None
@@ -78,11 +75,11 @@ def _read_split(paths: Sequence[Path], split: str, task: Task, labels: Meaning) 
     """Read the files of a split, one after the other."""
     column = task.label_of(split)
     optional = task.labels_of(split) if split.startswith("test") else []
-    wanted = [*task.text, *task.labels_of(split)]
+    columns = [*task.text, *task.labels_of(split)]
     examples: list[Example] = []
     empty: list[int] = []
     counts = Counter(rows=0, kept=0, empty_text=0, outside_label_ranges=0, hidden_label=0)
-    for batch in _batches(paths, wanted, optional, read_options(task.source, split)):
+    for batch in _batches(paths, columns, optional, read_options(task.source, split)):
         counts["rows"] += len(batch)
         rows = zip(batch.numbers, _rows(batch, task, column), strict=True)
         for number, (where, texts, raw) in rows:
@@ -100,11 +97,11 @@ def _read_split(paths: Sequence[Path], split: str, task: Task, labels: Meaning) 
 
 
 def _batches(
-    paths: Sequence[Path], wanted: Sequence[str], optional: Sequence[str], options: ReadOptions
+    paths: Sequence[Path], columns: Sequence[str], optional: Sequence[str], options: ReadOptions
 ) -> Iterator[RowBatch]:
     for path in paths:
         rows = 0
-        for batch in read_batches(path, wanted, optional, options):
+        for batch in read_batches(path, columns, optional, options):
             rows += len(batch)
             yield batch
         if not rows:

@@ -85,14 +85,14 @@ class _Corpus:
 
 def _choose(corpus: _Corpus, source: NeighbourPairs, where: str) -> np.ndarray:
     """Return the first sentences' rows of the positive pairs: those with the lowest hashes."""
-    wanted = source.pairs // 2
-    if len(corpus.firsts) < wanted:
+    positives = source.pairs // 2
+    if len(corpus.firsts) < positives:
         raise PotstillError(
-            f"{where}.pairs: {source.pairs:,} pairs need {wanted:,} neighbours, data/wikipedia has "
+            f"{where}.pairs: {source.pairs:,} pairs need {positives:,} neighbours, data/wikipedia has "
             f"{len(corpus.firsts):,}. {REMEDY}"
         )
     hashes = splitmix64(corpus.keys[corpus.firsts] ^ salt("choose", SEED))
-    return corpus.firsts[np.argsort(hashes, kind="stable")[:wanted]]
+    return corpus.firsts[np.argsort(hashes, kind="stable")[:positives]]
 
 
 def _not_following(corpus: _Corpus, firsts: np.ndarray, source: NeighbourPairs, where: str) -> np.ndarray:

@@ -1,7 +1,4 @@
-"""A pool's texts: read from packages, the user's files or Wikipedia, and drawn by their hash.
-
-A teacher's answers to texts of any kind teach its students.  Of the pool's labels, if it has any, nothing is read.
-"""
+"""A pool's texts, without any label: of packages, the user's files or Wikipedia, drawn by their hash."""
 
 import tempfile
 from collections.abc import Iterator
@@ -26,12 +23,7 @@ FILE, TEXT = "pool.parquet", "text"
 
 
 def write_pool(pool: Pool, inputs: Path, wikipedia: Path, target: Path, where: str, cache: Path | None = None) -> None:
-    """Write the drawn texts to ``target/pool.parquet``.
-
-    :param inputs: the folder that paths of the user's own files start from.
-    :param wikipedia: the set of Wikipedia's training sentences.
-    :param where: the key of params.yaml, for messages; :param cache: see :func:`download`.
-    """
+    """Write the drawn texts to ``target/pool.parquet``; ``where`` is the pool's key of params.yaml."""
     texts: dict[str, None] = {}
     for number, source in enumerate(pool.sources):
         key = f"{where}.sources.{number}"
@@ -48,9 +40,9 @@ def write_pool(pool: Pool, inputs: Path, wikipedia: Path, target: Path, where: s
             f"{where}.rows: {pool.rows:,}, but its sources have {len(texts):,} texts. Lower it, or add sources."
         )
     drawn = np.argsort(splitmix64(string_keys([*texts]) ^ salt("pool", 0)), kind="stable")
-    kept = np.array([*texts], object)[np.sort(drawn[: pool.rows])]
+    selected = np.array([*texts], object)[np.sort(drawn[: pool.rows])]
     with atomic_path(target / FILE) as temporary:
-        pq.write_table(pa.table({TEXT: pa.array(kept, pa.string())}), temporary)
+        pq.write_table(pa.table({TEXT: pa.array(selected, pa.string())}), temporary)
 
 
 def _packaged(source: PackageTexts, cache: Path | None) -> Iterator[str]:

@@ -18,6 +18,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_json
 from pipeline_lib.base.hashing import pair_keys, salt, splitmix64, string_key
 from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.words import split_words
 from pipeline_lib.corpora.tasks.labelled import Example, numbers_of
 from pipeline_lib.corpora.tasks.splits import split_examples, texts_of_no_split
 from pipeline_lib.corpora.tasks.tagging import TaggingPass
@@ -27,7 +28,6 @@ from pipeline_lib.shards.engine.passes import Piece, run_pieces
 from pipeline_lib.shards.engine.protocol import Engine
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 from pipeline_lib.shards.training_texts import POOL_BLOCK, UNLABELLED_BLOCK, unlabelled_folder
-from pipeline_lib.text.words import split_words
 
 FEW_BLOCKS = 64
 """So many blocks are fine for any number of rows."""
@@ -73,8 +73,8 @@ def prepare_task(
     left_out: Counter[str] = Counter()
     for block, texts in ((UNLABELLED_BLOCK, unlabelled), (POOL_BLOCK, pool)):
         if texts is not None:
-            known = [*tables.values(), *further.values()]
-            further[block], counts = texts_of_no_split(texts, known, folder.name)
+            others = [*tables.values(), *further.values()]
+            further[block], counts = texts_of_no_split(texts, others, folder.name)
             left_out.update(counts)
     made_from = {
         "tagger": tagger.model_dump(),
@@ -96,8 +96,8 @@ def prepare_task(
             )
         schema = prepared_schema(task.is_pair, task_labels(task), tagged=training)
         blocks = _blocks(table, task.blocks) if training else _slices(table)
-        parts = _tagged(blocks, tagger, engine) if training else blocks
-        manifests[name] = _write_set(folder / name, {"b": parts}, schema, made_from, counts)
+        written = _tagged(blocks, tagger, engine) if training else blocks
+        manifests[name] = _write_set(folder / name, {"b": written}, schema, made_from, counts)
     if further:
         schema = prepared_schema(task.is_pair, task_labels(task), tagged=True)
         blocks_of = {letter: _tagged(_blocks(texts, task.blocks), tagger, engine) for letter, texts in further.items()}
@@ -153,22 +153,22 @@ def example_table(examples: Sequence[Example], task: Task) -> pa.Table:
 
 def _split_rows(examples: Sequence[Example], task: Task) -> pa.Table:
     columns = {"label": pa.array([e.label for e in examples], task_labels(task))}
-    parts = []
+    sides = []
     for side, ending in enumerate((FIRST, SECOND)[: len(task.text)]):
         words, spaces = zip(*(split_words(e.texts[side]) for e in examples), strict=True)
-        parts.append(words)
+        sides.append(words)
         columns[f"text{ending}"] = pa.array([e.texts[side] for e in examples])
         columns[f"words{ending}"] = pa.array(words, pa.list_(pa.string()))
         columns[f"spaces{ending}"] = pa.array(spaces, pa.list_(pa.bool_()))
-    return pa.table({"key": pa.array(_content_keys(parts)), **columns})
+    return pa.table({"key": pa.array(_content_keys(sides)), **columns})
 
 
-def _content_keys(parts: Sequence[Sequence[Sequence[str]]]) -> np.ndarray:
+def _content_keys(sides: Sequence[Sequence[Sequence[str]]]) -> np.ndarray:
     """Return one key per example from the words of its sentence, or of its two."""
-    known: dict[str, np.uint64] = {}
+    keys: dict[str, np.uint64] = {}
 
     def key(word: str) -> np.uint64:
-        return known.get(word) or known.setdefault(word, string_key(word))
+        return keys.get(word) or keys.setdefault(word, string_key(word))
 
     return pair_keys(
         [
@@ -176,7 +176,7 @@ def _content_keys(parts: Sequence[Sequence[Sequence[str]]]) -> np.ndarray:
                 np.array([key(w) for words in side for w in words], np.uint64),
                 np.concatenate([[0], np.cumsum([len(words) for words in side])]),
             )
-            for side in parts
+            for side in sides
         ]
     )
 
@@ -190,27 +190,27 @@ def split_tables(splits: dict[str, list[Example]], task: Task) -> dict[str, pa.T
     whole = tables.pop(name)
     keys = whole["key"].to_numpy()
     assigned = split_examples(splits[name], keys, block_of(keys, task.blocks), task.split, task.score_range)
-    drawn = {part: whole.filter(pa.array(assigned == part)) for part in ("train", "dev", "test")}
+    drawn = {split: whole.filter(pa.array(assigned == split)) for split in ("train", "dev", "test")}
     # A test fraction of 0 draws no test set; one that the source names is kept.
-    return {part: t for part, t in drawn.items() if t.num_rows or part != "test"} | tables
+    return {split: t for split, t in drawn.items() if t.num_rows or split != "test"} | tables
 
 
 def _take_fraction(train: pa.Table, task: Task, name: str) -> pa.Table:
     """Return the examples with the lowest hashed keys: the same for every order of the file."""
     if task.train_fraction == 1.0:
         return train
-    places = splitmix64(train["key"].to_numpy() ^ salt("train_fraction", 0))
-    kept = train.filter(pa.array(places < np.uint64(task.train_fraction * 2.0**64)))
+    draws = splitmix64(train["key"].to_numpy() ^ salt("train_fraction", 0))
+    fraction = train.filter(pa.array(draws < np.uint64(task.train_fraction * 2.0**64)))
     classes = KINDS[task.kind].meaning(task).names if task.learns_from_labels else ()
-    left = {number for label in plain_labels(kept) for number in numbers_of(label)}
+    left = {number for label in plain_labels(fraction) for number in numbers_of(label)}
     missing = [label for number, label in enumerate(classes) if number not in left]
-    if not kept.num_rows or missing:
+    if not fraction.num_rows or missing:
         none = f", none of them labelled {', '.join(missing)}" if missing else ""
         raise PotstillError(
-            f"tasks.{name}.train_fraction: {task.train_fraction} keeps {kept.num_rows} of "
+            f"tasks.{name}.train_fraction: {task.train_fraction} keeps {fraction.num_rows} of "
             f"{train.num_rows} examples{none}. Raise it."
         )
-    return kept
+    return fraction
 
 
 def block_of(keys: np.ndarray, blocks: int) -> np.ndarray:
@@ -228,7 +228,7 @@ def _blocks(table: pa.Table, blocks: int) -> list[pa.Table]:
     label = table["label"]
     if pa.types.is_fixed_size_list(label.type):
         # Arrow does not sort by lists.
-        label = pa.array([None if one is None else bytes(one) for one in label.to_pylist()])
+        label = pa.array([None if marks is None else bytes(marks) for marks in label.to_pylist()])
     order = pa.table({"label": label, **{name: table[name] for name in ("key", *texts)}})
     by = [(name, "ascending") for name in ("key", "label", *texts)]
     table = table.take(pc.sort_indices(order, by))
@@ -241,7 +241,10 @@ def _tagged(blocks: list[pa.Table], tagger: Tagger, engine: Engine) -> list[pa.T
     tagging = TaggingPass(tagger)
     answers, _ = run_pieces(tagging, [_piece(block) for block in blocks], engine)
     tagged = [next(answer.tables(tagging)) for answer in answers]
-    return [pa.table({**_columns(block), **_columns(tags)}) for block, tags in zip(blocks, tagged, strict=True)]
+    pairs = zip(blocks, tagged, strict=True)
+    return [
+        pa.table([*block.columns, *tags.columns], [*block.column_names, *tags.column_names]) for block, tags in pairs
+    ]
 
 
 def _piece(block: pa.Table) -> Piece:
@@ -251,10 +254,6 @@ def _piece(block: pa.Table) -> Piece:
     parts = [_words_digest(columns[f"words{s}"].to_pylist(), columns[f"spaces{s}"].to_pylist()) for s in suffixes]
     texts = {f"text{s}": block[f"text{s}"] for s in suffixes}
     return Piece(sha256_json(parts), pa.table(texts | columns))
-
-
-def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
-    return {name: table[name] for name in table.column_names}
 
 
 def _words_digest(words: list[list[str]], spaces: list[list[bool]]) -> str:
@@ -268,14 +267,11 @@ def _words_digest(words: list[list[str]], spaces: list[list[bool]]) -> str:
 def _write_set(
     folder: Path, blocks: dict[str, list[pa.Table]], schema: pa.Schema, made_from: Any, counts: Any
 ) -> Manifest:
-    """Write blocks as a shard set.
-
-    :param blocks: by the letter that their files begin with.
-    """
+    """Write blocks, by the letter that their files begin with, as a shard set."""
     shards = [
-        write_shard(folder / f"{letter}{number:03d}.arrow", part.select(schema.names).combine_chunks().cast(schema))
-        for letter, parts in blocks.items()
-        for number, part in enumerate(parts)
+        write_shard(folder / f"{letter}{number:03d}.arrow", rows.select(schema.names).combine_chunks().cast(schema))
+        for letter, tables in blocks.items()
+        for number, rows in enumerate(tables)
     ]
     manifest = Manifest("prepared", schema_of(schema.empty_table()), shards, made_from, counts)
     write_manifest(folder, manifest)

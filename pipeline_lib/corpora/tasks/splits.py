@@ -40,7 +40,11 @@ def split_examples(
     :return: array of strings, shape (len(examples),).
     """
     several = any(isinstance(example.label, tuple) for example in examples)
-    labels = _rarest(examples, blocks) if several else _strata_of(examples, scores)
+    if several:
+        has = np.array([example.label for example in examples], bool)
+        labels = _rarest(has, blocks)
+    else:
+        labels = np.array([_stratum(example.label, scores) for example in examples], np.int64)
     units, first, inverse, sizes = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
     if np.any(blocks != blocks[first][inverse]):
         raise ValueError("examples with equal keys are in different blocks")
@@ -55,7 +59,8 @@ def split_examples(
         offset = _offset(int(unit_blocks[rows[0]]), int(unit_labels[rows[0]]))
         codes[rows] = _codes(sizes[rows], offset, params)
     if scores is None:
-        members = _rows_of_labels(examples) if several else _rows_of_classes(labels)
+        masks = has.T if several else (labels == label for label in np.unique(labels))
+        members = [*map(np.flatnonzero, masks)]
         for rows in members:
             _move_to_train(codes, inverse, rows)
         for rows in members if several else ():
@@ -65,17 +70,13 @@ def split_examples(
     return names
 
 
-def _strata_of(examples: Sequence[Example], scores: Range | None) -> np.ndarray:
-    """Return the stratum of each example, int64."""
-    return np.array([_stratum(example.label, scores) for example in examples], np.int64)
-
-
-def _rarest(examples: Sequence[Example], blocks: np.ndarray) -> np.ndarray:
+def _rarest(has: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """Return the rank in its block of the rarest label of each example, int64.
 
     Those without a label come last.  So what is rare is spread over the splits before what is not.
+
+    :param has: which labels each example has, bool (examples, labels).
     """
-    has = np.array([example.label for example in examples], bool)
     ranks = np.empty(len(has), np.int64)
     for block in np.unique(blocks):
         rows = np.flatnonzero(blocks == block)
@@ -83,17 +84,6 @@ def _rarest(examples: Sequence[Example], blocks: np.ndarray) -> np.ndarray:
         ordered = np.column_stack([has[rows][:, order], np.ones(len(rows), bool)])
         ranks[rows] = ordered.argmax(axis=1)
     return ranks
-
-
-def _rows_of_labels(examples: Sequence[Example]) -> list[np.ndarray]:
-    """Return the numbers of the examples that have each label."""
-    has = np.array([example.label for example in examples], bool)
-    return [np.flatnonzero(column) for column in has.T]
-
-
-def _rows_of_classes(labels: np.ndarray) -> list[np.ndarray]:
-    """Return the numbers of the examples of each class."""
-    return [np.flatnonzero(labels == label) for label in np.unique(labels)]
 
 
 def _stratum(label: float | None, scores: Range | None) -> int:
@@ -113,10 +103,7 @@ def _strata(blocks: np.ndarray, labels: np.ndarray) -> list[slice]:
 
 
 def _codes(sizes: np.ndarray, offset: float, params: SplitParams) -> np.ndarray:
-    """Return 0 (dev), 1 (test) or 2 (train) for each unit of one stratum, in its order.
-
-    :param sizes: rows of each unit; a unit goes where its middle row falls.
-    """
+    """Return 0 (dev), 1 (test) or 2 (train) for each unit of a stratum, by its middle row."""
     total = int(sizes.sum())
     middles = np.cumsum(sizes) - (sizes + 1) / 2
     dev_end = np.floor(total * params.dev + offset)
@@ -169,15 +156,15 @@ def texts_of_no_split(texts: pa.Table, splits: Iterable[pa.Table], task: str) ->
     :param texts: rows with their content keys, ``key``; :param splits: rows of the splits.
     """
     keys = texts["key"].to_numpy()
-    known = np.concatenate([table["key"].to_numpy() for table in splits])
-    elsewhere = np.isin(keys, known)
+    taken = np.concatenate([table["key"].to_numpy() for table in splits])
+    elsewhere = np.isin(keys, taken)
     first = np.zeros(len(keys), bool)
     first[np.unique(keys, return_index=True)[1]] = True
-    kept = texts.filter(pa.array(first & ~elsewhere))
-    if not kept.num_rows:
+    new = texts.filter(pa.array(first & ~elsewhere))
+    if not new.num_rows:
         raise PotstillError(
             f"tasks.{task}: all {len(keys):,} unlabelled texts are in a split too. Take the file "
             "out of `source.files`, or put others into it."
         )
     counts = {"in_a_split": int(elsewhere.sum()), "repeated": int((~first & ~elsewhere).sum())}
-    return kept, counts
+    return new, counts

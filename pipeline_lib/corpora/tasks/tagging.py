@@ -20,15 +20,12 @@ NO_TAG = "X"
 """The tag of every word where there is no tagger: Universal Dependencies' for other words."""
 
 
+@lru_cache(maxsize=1)
 def load_tagger(params: Tagger) -> TagWords:
     """Return the function that tags sentences."""
-    match params.engine:
-        case "spacy":
-            return _load_spacy(params.model)
-        case "nltk":
-            return _load_nltk()
-        case _:
-            return lambda words, _: ([NO_TAG] * len(sentence) for sentence in words)
+    if params.engine == "spacy":
+        return _load_spacy(params.model)
+    return lambda words, _: ([NO_TAG] * len(sentence) for sentence in words)
 
 
 @dataclass(frozen=True)
@@ -46,8 +43,8 @@ class TaggingPass(ShardPass):
     @property
     def libraries(self) -> tuple[str, ...]:
         """The library that tags, and its model."""
-        if self.tagger.engine != "spacy":
-            return () if self.tagger.engine == "none" else ("nltk",)
+        if self.tagger.engine == "none":
+            return ()
         try:
             library_versions(self.tagger.model)
         except PackageNotFoundError as error:
@@ -56,21 +53,16 @@ class TaggingPass(ShardPass):
 
     def load(self) -> None:
         """Load the tagger."""
-        _loaded(self.tagger)
+        load_tagger(self.tagger)
 
     def compute(self, rows: pa.Table) -> pa.Table:
         """Return a column ``tags`` (list of strings) for each sentence of the rows."""
         columns = {}
         for side in column_suffixes(rows):
             words, spaces = (rows[f"{name}{side}"].to_pylist() for name in ("words", "spaces"))
-            tags = list(_loaded(self.tagger)(words, spaces))
+            tags = list(load_tagger(self.tagger)(words, spaces))
             columns[f"tags{side}"] = pa.array(tags, pa.list_(pa.string()))
         return pa.table(columns)
-
-
-@lru_cache(maxsize=1)
-def _loaded(tagger: Tagger) -> TagWords:
-    return load_tagger(tagger)
 
 
 def _no_model(model: str | None) -> PotstillError:
@@ -96,23 +88,5 @@ def _load_spacy(model: str) -> TagWords:
         for doc in nlp.pipe(docs, batch_size=256):
             # Some languages' pipelines have coarse tags alone.
             yield [token.tag_ or token.pos_ for token in doc]
-
-    return tag
-
-
-def _load_nltk() -> TagWords:
-    from nltk.tag import PerceptronTagger
-
-    try:
-        tagger = PerceptronTagger(lang="eng")
-    except LookupError as error:
-        raise PotstillError(
-            "tagger.engine: NLTK's averaged_perceptron_tagger_eng is not on this machine. Run "
-            "`python -m nltk.downloader averaged_perceptron_tagger_eng`, or use spacy."
-        ) from error
-
-    def tag(words: Sequence[Sequence[str]], spaces: Sequence[Sequence[bool]]) -> Iterator[list[str]]:
-        for sentence in words:
-            yield [tag for _, tag in tagger.tag(list(sentence))]
 
     return tag

@@ -148,24 +148,21 @@ def _read_extracted(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Ar
 
 
 def _body(lines: Iterator[tuple[int, str]], title: str, name: str) -> str | None:
-    """Return the lines up to ``</doc>``, without the first, which repeats the title.
-
-    None if they are longer than an article can be.
-    """
-    kept: list[str] = []
+    """Return the lines up to ``</doc>`` but a repeated title; None if they are longer than an article can be."""
+    body: list[str] = []
     length = 0
     for _, line in lines:
         if line.rstrip().endswith("</doc>"):
-            kept += filter(None, [line.rstrip().removesuffix("</doc>")])
+            body += filter(None, [line.rstrip().removesuffix("</doc>")])
             if length > LONGEST_ARTICLE:
                 return None
-            repeats = bool(kept) and html.unescape(kept[0]).strip() == title
-            return "\n".join(kept[1:] if repeats else kept)
+            repeats = bool(body) and html.unescape(body[0]).strip() == title
+            return "\n".join(body[1:] if repeats else body)
         if _DOC.fullmatch(line):
             break
         length += len(line) + 1
         if length <= LONGEST_ARTICLE:
-            kept.append(line)
+            body.append(line)
     raise PotstillError(f"{name}: the article {title!r} has no </doc>: truncated. Download it again.")
 
 
@@ -219,10 +216,7 @@ def _read_parquet(file: IO[bytes], name: str, skipped: Skipped) -> Iterator[Arti
 
 
 def article_of_row(row: dict[str, Any], where: str) -> Article:
-    """Return the article of a row with id, title and text; nulls become empty strings.
-
-    :param where: file and row, for the message.
-    """
+    """Return the article of a row with id, title and text; nulls become empty strings."""
     title, text = ("" if row[name] is None else row[name] for name in ("title", "text"))
     try:
         article = Article(_id(row["id"]), title, text)

@@ -26,11 +26,7 @@ KEY = "params.yaml: wikipedia.source"
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive articles of the input.
-
-    :ivar wikitext: whether their text is MediaWiki markup.
-    :ivar skipped: what was left out between the last chunk and this one's end, by reason.
-    """
+    """Consecutive articles, of markup or not, and what was left out since the last chunk, by reason."""
 
     articles: tuple[Article, ...]
     wikitext: bool
@@ -48,11 +44,7 @@ class Chunk:
 
 
 def read_chunks(source: CorpusSource, inputs: Path, cache: Path | None = None) -> Iterator[Chunk]:
-    """Yield all articles of a source, in its order; memory does not grow with it.
-
-    :param inputs: folder that paths of the user's own files start from.
-    :param cache: folder of downloaded archives; by default that of :func:`download`.
-    """
+    """Yield all articles of a source, below ``inputs`` or the ``cache``, in its order; memory does not grow with it."""
     skipped: Skipped = Counter()
     wikitext = not isinstance(source, HubCorpus) and source.form == "dump"
     articles: list[Article] = []
@@ -103,26 +95,21 @@ def _hub_articles(source: HubCorpus, inputs: Path, skipped: Skipped) -> Iterator
     options = {"name": source.config, "split": source.split, "streaming": True}
     rows = _hub_rows(load_hub(location | options, KEY), location["path"])
     for number, row in enumerate(rows, 1):
+        if missing := {"id", "title", "text"} - set(row):
+            raise PotstillError(
+                f"{KEY}: {location['path']} has no column {min(missing)!r}; id, title and text are read. Correct "
+                "dataset and config."
+            )
         article = article_of_row(row, f"{KEY}: {location['path']}: row {number}")
         if is_usable(article, skipped):
             yield article
 
 
 def _hub_rows(rows: Iterable[dict[str, Any]], name: str) -> Iterator[dict[str, Any]]:
-    stream = iter(rows)
-    while True:
-        try:
-            row = next(stream)
-        except StopIteration:
-            return
-        except Exception as error:  # many kinds: network, truncated files
-            raise PotstillError(
-                f"{KEY}: {name} could not be read further ({type(error).__name__}: {error}). Run "
-                "again: what was split is kept."
-            ) from error
-        if missing := {"id", "title", "text"} - set(row):
-            raise PotstillError(
-                f"{KEY}: {name} has no column {min(missing)!r}; id, title and text are read. "
-                "Correct dataset and config."
-            )
-        yield row
+    try:
+        yield from rows
+    except Exception as error:  # many kinds: network, truncated files
+        raise PotstillError(
+            f"{KEY}: {name} could not be read further ({type(error).__name__}: {error}). Run again: what was "
+            "split is kept."
+        ) from error

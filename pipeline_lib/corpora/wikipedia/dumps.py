@@ -96,8 +96,8 @@ class DumpParser:
             self._page.fields.pop("revision/text", None)
             self._page.too_long.discard("revision/text")
         self._is_article_namespace = attributes.get("key", "0") == "0"
-        wanted = self._field() is not None or tag == "namespace"
-        self._text, self._length = ([] if wanted else None), 0
+        is_read = self._field() is not None or tag == "namespace"
+        self._text, self._length = ([] if is_read else None), 0
 
     def _field(self) -> str | None:
         """Return the open element's path below the page, if it is a field."""

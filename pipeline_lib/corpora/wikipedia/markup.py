@@ -51,10 +51,7 @@ LANGUAGES = {*_LANGUAGES.split()}
 
 
 def shows_nothing(title: str) -> bool:
-    """Return whether a link to this title shows a file, sorts the article, or leads to a language.
-
-    Prefixes of languages are written in small letters: "It: Chapter Two" is a title.
-    """
+    """Return whether a link shows a file, sorts the article, or leads to a language (in small letters)."""
     prefix, colon, _ = title.partition(":")
     name = " ".join(prefix.replace("_", " ").split())
     return bool(colon) and (name.lower() in NAMESPACES or name in LANGUAGES)

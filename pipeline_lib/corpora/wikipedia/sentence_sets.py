@@ -30,12 +30,7 @@ SETS = ("train", "validation")
 
 
 class SentenceSet:
-    """The first ``limit`` sentences of a stream, written as shards of a fixed number of rows.
-
-    :param folder: the set's folder.
-    :param limit: the maximum number of rows.
-    :param shard_rows: rows per shard; the last one may have fewer.
-    """
+    """The first ``limit`` sentences of a stream, written as shards of ``shard_rows``, the last perhaps fewer."""
 
     def __init__(self, folder: Path, limit: int, shard_rows: int) -> None:
         self.folder, self.limit, self.shard_rows = folder, limit, shard_rows
@@ -147,19 +142,13 @@ def write_empty(folder: Path) -> None:
 
 
 class Lots:
-    """Draws a number for each article, by a hash of its id: the lowest are for validation.
-
-    :ivar lowest, highest: of those drawn so far.
-    """
+    """Draws a number for each article, by a hash of its id: the lowest are for validation."""
 
     def __init__(self) -> None:
         self.lowest, self.highest = 1.0, 0.0
 
     def draw(self, articles: pa.ChunkedArray) -> np.ndarray:
-        """Return the number of each sentence's article, from 0 to 1, float64 (sentences,).
-
-        :param articles: the article's id of each sentence.
-        """
+        """Return the number of each sentence's article, from 0 to 1, float64 (sentences,)."""
         encoded = articles.combine_chunks().dictionary_encode()
         drawn = uniform(string_keys(encoded.dictionary.to_pylist()), salt("validation"))
         self.lowest = min([self.lowest, *drawn.tolist()])

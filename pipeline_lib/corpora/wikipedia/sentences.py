@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.corpora.wikipedia.markup import HOLE
@@ -27,22 +28,15 @@ COMPONENTS = {"senter": ["senter"], "parser": ["tok2vec", "parser"]}
 
 @dataclass(frozen=True)
 class SentenceSplitter:
-    """A splitter, and all that its sentences depend on besides the text.
-
-    :ivar split: maps paragraphs to the sentences of each, in order, stripped of spaces.
-    :ivar version: of spaCy, and of the model.
-    """
+    """Maps paragraphs to the sentences of each, stripped; the version is that of spaCy, and of the model."""
 
     split: Callable[[Iterable[str]], Iterator[list[str]]]
     version: dict[str, str]
 
 
+@lru_cache(maxsize=1)
 def load_splitter(params: Splitter) -> SentenceSplitter:
-    """Return a sentence splitter based on spaCy.
-
-    ``sentencizer`` splits after punctuation marks, ``senter`` where a small trained tagger says so,
-    ``parser`` by the dependency parse.
-    """
+    """Return spaCy's splitter: by punctuation (sentencizer), a small trained tagger (senter) or the parse (parser)."""
     import spacy
 
     version = {"spacy": spacy.__version__}

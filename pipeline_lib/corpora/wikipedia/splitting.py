@@ -1,12 +1,8 @@
-"""The pass from a chunk of articles to the sentences that are worth keeping.
-
-Changing the number of sentences does not split any chunk again.
-"""
+"""The pass from a chunk of articles to the sentences that are worth keeping, however many of them a set takes."""
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -16,7 +12,7 @@ from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.corpora.wikipedia.articles import Article
 from pipeline_lib.corpora.wikipedia.chunks import Chunk
 from pipeline_lib.corpora.wikipedia.markup import plain_paragraphs, wikitext_paragraphs
-from pipeline_lib.corpora.wikipedia.sentences import LONGEST_PARAGRAPH, SentenceSplitter, fault_of, load_splitter
+from pipeline_lib.corpora.wikipedia.sentences import LONGEST_PARAGRAPH, fault_of, load_splitter
 from pipeline_lib.params import Splitter, Wikipedia
 from pipeline_lib.shards.engine.passes import Output, ShardPass
 
@@ -51,7 +47,7 @@ class SentencePass(ShardPass):
     @property
     def settings(self) -> dict[str, Any]:
         """What determines the sentences besides the chunk, the code and the libraries."""
-        return {"splitter": self.splitter.model_dump(), "version": _loaded(self.splitter).version}
+        return {"splitter": self.splitter.model_dump(), "version": load_splitter(self.splitter).version}
 
     @property
     def libraries(self) -> tuple[str, ...]:
@@ -60,7 +56,7 @@ class SentencePass(ShardPass):
 
     def load(self) -> None:
         """Load the splitter."""
-        _loaded(self.splitter)
+        load_splitter(self.splitter)
 
     def outputs(self, chunk: Chunk) -> Iterator[Output]:
         """Yield the sentences worth keeping, and the counts of what was read and dropped."""
@@ -80,7 +76,7 @@ class SentencePass(ShardPass):
         # spaCy's pipelines are named by their language; a splitter without one is not told which it is.
         is_english = self.splitter.model is None or self.splitter.model.startswith("en_")
         position = 0
-        for sentences in _loaded(self.splitter).split(short):
+        for sentences in load_splitter(self.splitter).split(short):
             for sentence in sentences:
                 fault = fault_of(sentence, is_english)
                 if fault is None:
@@ -98,8 +94,3 @@ def _paragraphs(article: Article, wikitext: bool) -> list[str]:
         return wikitext_paragraphs(article.text)
     except PotstillError as error:
         raise PotstillError(f"article {article.id} ({article.title!r}): {error}. Remove it from the dump.") from error
-
-
-@lru_cache(maxsize=1)
-def _loaded(splitter: Splitter) -> SentenceSplitter:
-    return load_splitter(splitter)

@@ -1,5 +1,1 @@
-"""Student networks in torch.
-
-The modules import each other by relative imports, and nothing else of the library: an exported
-student carries those that it needs (:func:`pipeline_lib.exports.folders.copy_code`).
-"""
+"""Student networks in torch; they import each other alone, by relative imports, since exports copy them."""

@@ -12,15 +12,24 @@ own kernels do not expose: :func:`attend_with_scores` returns them.
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import eager_mask, sdpa_mask
 
 from .layers import dropout as drop
-from .packing import Packing, current_packing
+from .packing import CURRENT, Packing
+
+try:
+    from torch.nn.attention.varlen import varlen_attn
+except ImportError:  # before torch 2.10
+    varlen_attn = None
 
 WITH_SCORES = "with_scores"
+NAME, NAME_IN_TRAINING = "short_sentences", "short_sentences_in_training"
+LONGEST = 48
+"""In tokens; beyond about this length, torch's kernel was as fast on the one processor tried."""
 
 
 def give_scores(model: Any) -> None:
@@ -36,14 +45,14 @@ def give_scores(model: Any) -> None:
 
 def attend_with_scores(
     module: torch.nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
     dropout: float = 0.0,
     scaling: float | None = None,
     **kwargs: Any,
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[Tensor, Tensor]:
     """Return the attention output, (rows, tokens, heads, width), and query · keyᵀ · scaling.
 
     The scores, (rows, heads, tokens, tokens), are those before the mask is added.
@@ -55,20 +64,6 @@ def attend_with_scores(
     masked = scores if attention_mask is None else scores + attention_mask
     weights = drop(masked.softmax(-1), dropout, module.training)
     return (weights @ value).transpose(1, 2).contiguous(), scores
-
-
-AttentionInterface.register(WITH_SCORES, attend_with_scores)
-AttentionMaskInterface.register(WITH_SCORES, eager_mask)
-
-
-try:
-    from torch.nn.attention.varlen import varlen_attn
-except ImportError:  # before torch 2.10
-    varlen_attn = None
-
-NAME, NAME_IN_TRAINING = "short_sentences", "short_sentences_in_training"
-LONGEST = 48
-"""In tokens; beyond about this length, torch's kernel was as fast on the one processor tried."""
 
 
 def use_short_attention(model: Any) -> None:
@@ -89,20 +84,20 @@ def use_training_attention(model: Any) -> None:
 
 def attend(
     module: torch.nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
     dropout: float = 0.0,
     scaling: float | None = None,
     **kwargs: Any,
-) -> tuple[torch.Tensor, None]:
+) -> tuple[Tensor, None]:
     """Return softmax(query · keyᵀ · scaling) · value, shape (rows, tokens, heads, width).
 
     :param query: shape (rows, heads, tokens, width), like key and value.
     :param attention_mask: bool, True where to attend; broadcasts to (rows, heads, tokens, tokens).
     """
-    packing = current_packing()
+    packing = CURRENT.get()
     if packing is not None:
         return _attend_packed(packing, query, key, value, scaling), None
     if not _is_short(module, query, key, attention_mask, dropout, kwargs):
@@ -113,12 +108,8 @@ def attend(
 
 
 def _attend_short(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attention_mask: torch.Tensor | None,
-    scaling: float | None,
-) -> torch.Tensor:
+    query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, scaling: float | None
+) -> Tensor:
     rows, heads, tokens, width = query.shape
     flat = (rows * heads, tokens, width)
     queries, keys, values = (x.contiguous().float().view(flat) for x in (query, key, value))
@@ -135,16 +126,14 @@ def _attend_short(
     return output.transpose(1, 2).contiguous()
 
 
-def _attend_packed(
-    packing: Packing, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float | None
-) -> torch.Tensor:
+def _attend_packed(packing: Packing, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Tensor:
     """Return the attention of packed sentences, (1, tokens, heads, width)."""
     if query.is_cuda and query.dtype != torch.float32 and varlen_attn is not None:
         inputs = (x[0].transpose(0, 1) for x in (query, key, value))
         ends, longest = packing.bounds, packing.longest
         return varlen_attn(*inputs, ends, ends, longest, longest, scale=scaling)[None]
 
-    def of_one_length(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    def of_one_length(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         if query.device.type == "cpu" and query.shape[2] <= LONGEST:
             return _attend_short(query, key, value, None, scaling)
         output = scaled_dot_product_attention(query, key, value, scale=scaling)
@@ -153,19 +142,16 @@ def _attend_packed(
     return packing.attend(query, key, value, of_one_length)
 
 
-def attend_in_training(*inputs: Any, **settings: Any) -> tuple[torch.Tensor, None]:
-    """Return the same as :func:`attend`, in plain operations and with fast dropout.
-
-    The inputs are its too, but for the mask, which is added to the scores.
-    """
+def attend_in_training(*inputs: Any, **settings: Any) -> tuple[Tensor, None]:
+    """Return the same as :func:`attend`, in plain operations and with fast dropout; the mask is added to the scores."""
     return attend_with_scores(*inputs, **settings)[0], None
 
 
 def _is_short(
     module: torch.nn.Module,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    attention_mask: torch.Tensor | None,
+    query: Tensor,
+    key: Tensor,
+    attention_mask: Tensor | None,
     dropout: float,
     kwargs: dict[str, Any],
 ) -> bool:
@@ -183,6 +169,8 @@ def _is_short(
     )
 
 
+AttentionInterface.register(WITH_SCORES, attend_with_scores)
+AttentionMaskInterface.register(WITH_SCORES, eager_mask)
 AttentionInterface.register(NAME, attend)
 AttentionMaskInterface.register(NAME, sdpa_mask)
 AttentionInterface.register(NAME_IN_TRAINING, attend_in_training)

@@ -131,12 +131,12 @@ class StudentForSequenceClassification(PreTrainedModel):
 
     def _sentences(self, ids: torch.Tensor, counted: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the ids and lengths of what is read of each row, at least one word."""
-        lengths, places = counted.sum(1, keepdim=True), counted.cumsum(1) - 1
+        lengths, positions = counted.sum(1, keepdim=True), counted.cumsum(1) - 1
         closing = self.config.closing
-        begins = places < self.config.architecture["max_words"] - closing
-        kept = counted & (begins | (places >= lengths - closing))
-        lengths = kept.sum(1)
-        rows = _pack(ids, kept, self.config.padding)
+        begins = positions < self.config.architecture["max_words"] - closing
+        read = counted & (begins | (positions >= lengths - closing))
+        lengths = read.sum(1)
+        rows = _pack(ids, read, self.config.padding)
         rows[:, 0] = torch.where(lengths > 0, rows[:, 0], self.config.unknown)
         return rows, lengths.clamp(min=1)
 
@@ -157,20 +157,14 @@ class StudentForSequenceClassification(PreTrainedModel):
 
 
 class PairTokenizer(PreTrainedTokenizerFast):
-    """Accepts only pairs, and truncates those that are too long unless told otherwise.
-
-    By default a tokenizer of transformers truncates nothing, and accepts a single text.
-    """
+    """Accepts only pairs, and truncates long ones unless told otherwise, where transformers' tokenizers do neither."""
 
     def __call__(
         self, text: Any = None, text_pair: Any = None, *rest: Any, truncation: Any = None, **kwargs: Any
     ) -> Any:
-        """Return the model's input; ``truncation=None`` means True.
-
-        :raises ValueError: if there is a text without a second one.
-        """
+        """Return the model's input; ``truncation=None`` means True, and a text without a second one is a ValueError."""
         listed = text if isinstance(text, list | tuple) else [text]
-        if text_pair is None and any(isinstance(one, str) for one in listed):
+        if text_pair is None and any(isinstance(item, str) for item in listed):
             raise ValueError(
                 "This student compares two sentences: call tokenizer(first, second), or a pipeline "
                 'with {"text": first, "text_pair": second}.'

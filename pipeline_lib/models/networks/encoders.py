@@ -13,10 +13,7 @@ from .transformer import TransformerReader
 
 
 class BiLSTMEncoder(nn.Module):
-    """One bidirectional LSTM; the final states of both directions, concatenated.
-
-    Tang et al. 2019, section 3.1; no attention and no layer norm.
-    """
+    """A bidirectional LSTM's final states, concatenated (Tang et al. 2019, section 3.1), without attention."""
 
     def __init__(self, words: int, width: int, settings: Settings) -> None:
         super().__init__()
@@ -40,17 +37,14 @@ class BiLSTMEncoder(nn.Module):
         # The state at each row's last word, so that the padding after it plays no part.
         last = (lengths.to(ids.device) - 1)[:, None, None]
         states = [
-            net(part)[0].gather(1, last.expand(-1, 1, net.hidden_size)).squeeze(1)
-            for net, part in ((self.ahead, vectors), (self.back, reverse(vectors, lengths)))
+            net(read)[0].gather(1, last.expand(-1, 1, net.hidden_size)).squeeze(1)
+            for net, read in ((self.ahead, vectors), (self.back, reverse(vectors, lengths)))
         ]
         return self.dropout(torch.cat(states, dim=-1))
 
 
 class SentenceBiLSTMEncoder(BiLSTMEncoder):
-    """A BiLSTM whose final states are mapped to the teacher's width, tanh(W h), without bias.
-
-    Wu et al. 2020, section 3.1.
-    """
+    """A BiLSTM whose final states are mapped to the teacher's width, tanh(W h) (Wu et al. 2020, section 3.1)."""
 
     def __init__(self, words: int, width: int, settings: Settings) -> None:
         super().__init__(words, width, settings)
@@ -124,13 +118,13 @@ class NgramEncoder(nn.Module):
 
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return sentence vectors; see :meth:`BiLSTMEncoder.forward`."""
-        keys, places, counted = ids, [], []
+        keys, buckets, counted = ids, [], []
         for size in range(1, min(self.longest, ids.shape[1]) + 1):
             if size > 1:
                 keys = keys[:, :-1] * MULTIPLIER + ids[:, size - 1 :] + size
-            places.append((keys ^ (keys >> 29)) % self.table.num_embeddings)
+            buckets.append((keys ^ (keys >> 29)) % self.table.num_embeddings)
             counted.append(inside(keys, lengths - size + 1))
-        vectors = self.table(torch.cat(places, 1))
+        vectors = self.table(torch.cat(buckets, 1))
         return self.dropout(mean(vectors, torch.cat(counted, 1)))
 
 

@@ -5,7 +5,7 @@ are recomputed for every batch, with the teacher in memory.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import nn
@@ -65,11 +65,26 @@ def token_states(
     return outputs
 
 
+class SharingModels(nn.Module):
+    """Models that share weights, which are registered here once.
+
+    :ivar members: the models; torch does not look for modules in a tuple.
+    """
+
+    members: tuple[nn.Module, ...]
+
+    def train(self, mode: bool = True) -> Self:
+        """Set training or evaluation mode, for the members too."""
+        for member in self.members:
+            member.train(mode)
+        return super().train(mode)
+
+
 HEAD = ("hidden", "logits")
 """The parts of a student that are specific to its task."""
 
 
-class JointNetwork(nn.Module):
+class JointNetwork(SharingModels):
     """Students of several tasks that share everything but their heads.
 
     Liu 2020, section 4.1.2: "shared" layers, and above them a ReLU layer and the outputs of each task.  The head of
@@ -80,26 +95,16 @@ class JointNetwork(nn.Module):
     """
 
     def __init__(self, students: Iterable[StudentNetwork]) -> None:
-        """Join students; each shared part is taken from the first student that has it.
-
-        :param students: untrained, of the same architecture and vocabulary.
-        """
+        """Join untrained students of one architecture; each shared part is taken from the first that has it."""
         super().__init__()
         self.shared, self.heads = nn.ModuleDict(), nn.ModuleList()
         joined = []
         for student in students:
-            parts = dict(student.named_children())
-            self.heads.append(nn.ModuleDict({name: parts.pop(name) for name in HEAD}))
-            for name, part in parts.items():
+            layers = dict(student.named_children())
+            self.heads.append(nn.ModuleDict({name: layers.pop(name) for name in HEAD}))
+            for name, layer in layers.items():
                 if name not in self.shared:
-                    self.shared[name] = part
+                    self.shared[name] = layer
                 setattr(student, name, self.shared[name])
             joined.append(student)
-        # torch does not look for modules in a tuple, so the weights, registered above, count once.
-        self.students = tuple(joined)
-
-    def train(self, mode: bool = True) -> "JointNetwork":
-        """Set training or evaluation mode, for the students too."""
-        for student in self.students:
-            student.train(mode)
-        return super().train(mode)
+        self.students = self.members = tuple(joined)

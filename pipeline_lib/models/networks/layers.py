@@ -56,10 +56,7 @@ Settings = Any
 
 
 class WordEmbeddings(nn.Module):
-    """Word vectors: trained, static, or both side by side (the channels of Kim 2014).
-
-    :param words: rows of the table; :param width: values per word and channel.
-    """
+    """Word vectors of some ``width``: trained, static, or both side by side (the channels of Kim 2014)."""
 
     def __init__(self, words: int, width: int, mode: str) -> None:
         super().__init__()
@@ -83,10 +80,7 @@ class WordEmbeddings(nn.Module):
 
 
 class BiLSTM(nn.Module):
-    """One bidirectional LSTM over padded rows; returns both directions' states at every step.
-
-    :param inputs: values per word; :param hidden: units per direction.
-    """
+    """A bidirectional LSTM over padded rows, ``hidden`` units per direction; returns the states at every step."""
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__()
@@ -107,10 +101,7 @@ class BiLSTM(nn.Module):
 
 
 def reverse(vectors: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """Return each row's words in reverse order, with the padding still at the end.
-
-    :param vectors: (rows, words, width); :param lengths: int64 (rows,).
-    """
+    """Return each row's words, (rows, words, width), in reverse order, with the padding still at the end."""
     columns = torch.arange(vectors.shape[1], device=vectors.device)
     places = lengths.to(vectors.device)[:, None] - 1 - columns
     places = torch.where(places >= 0, places, columns)

@@ -18,9 +18,10 @@ from functools import cached_property, partial
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-Attention = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
 """Queries, keys and values, (rows, heads, tokens, width), to the output, (rows, tokens, ...)."""
 
 
@@ -32,7 +33,7 @@ class Packing:
     :ivar device: where the batch is.
     """
 
-    lengths: torch.Tensor
+    lengths: Tensor
     device: torch.device
 
     @cached_property
@@ -47,14 +48,14 @@ class Packing:
         return list(zip(counts.tolist(), lengths.tolist(), strict=True))
 
     @cached_property
-    def bounds(self) -> torch.Tensor:
+    def bounds(self) -> Tensor:
         """Where each sentence begins among the tokens, and the last one ends, int32 (rows + 1,)."""
         bounds = torch.zeros(len(self.lengths) + 1, dtype=torch.int32)
         torch.cumsum(self.lengths, 0, out=bounds[1:])
         return bounds.to(self.device, non_blocking=True)
 
     @cached_property
-    def indices(self) -> torch.Tensor:
+    def indices(self) -> Tensor:
         """Where the tokens are in the padded batch, flat, int64 (tokens,)."""
         tokens = int(self.lengths.sum())
         lengths = self.lengths.to(self.device, non_blocking=True)
@@ -63,17 +64,17 @@ class Packing:
         before = torch.repeat_interleave(padding, lengths, output_size=tokens)
         return before + torch.arange(tokens, device=self.device)
 
-    def pack(self, states: torch.Tensor) -> torch.Tensor:
+    def pack(self, states: Tensor) -> Tensor:
         """Return (rows, longest, width) as (1, tokens, width)."""
         return states.flatten(0, 1).index_select(0, self.indices)[None]
 
-    def pad(self, states: torch.Tensor) -> torch.Tensor:
+    def pad(self, states: Tensor) -> Tensor:
         """Return (1, tokens, width) as (rows, longest, width), with zeros for padding."""
         padded = states.new_zeros(len(self.lengths) * self.longest, states.shape[-1])
         padded.index_copy_(0, self.indices, states[0])
         return padded.view(len(self.lengths), self.longest, -1)
 
-    def attend(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attention: Attention) -> torch.Tensor:
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, attention: Attention) -> Tensor:
         """Return what each sentence's attention to itself gives, (1, tokens, heads, width).
 
         :param query: shape (1, heads, tokens, width), like key and value.
@@ -91,32 +92,22 @@ class Packing:
         return output[None]
 
 
-_current: ContextVar[Packing | None] = ContextVar("packing", default=None)
-
-
-def current_packing() -> Packing | None:
-    """Return how the batch that is being computed is packed, or None if it is padded."""
-    return _current.get()
+CURRENT: ContextVar[Packing | None] = ContextVar("packing", default=None)
+"""How the batch that is being computed is packed; None: it is padded."""
 
 
 @contextmanager
-def packed(batch: Mapping[str, torch.Tensor]) -> Iterator[None]:
-    """Let models compute a batch packed within the block.
-
-    :param batch: of :class:`~pipeline_lib.text.ragged.Sentences`, sorted by length.
-    """
-    token = _current.set(Packing(batch["lengths"], batch["ids"].device))
+def packed(batch: Mapping[str, Tensor]) -> Iterator[None]:
+    """Let models compute a batch of ragged sentences, sorted by length, packed within the block."""
+    token = CURRENT.set(Packing(batch["lengths"], batch["ids"].device))
     try:
         yield
     finally:
-        _current.reset(token)
+        CURRENT.reset(token)
 
 
 def let_pack(model: Any) -> None:
-    """Let a transformers model compute packed batches, if its layers are where they usually are.
-
-    Whether its answers are then the same is for the caller to try.
-    """
+    """Let a transformers model compute packed batches, if its layers are where usual; the caller tries the answers."""
     base = model.base_model
     layers = getattr(base, "encoder", None) or getattr(base, "transformer", None)
     if layers is None:
@@ -128,7 +119,7 @@ def let_pack(model: Any) -> None:
 
 
 def _pack(_: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
-    packing = _current.get()
+    packing = CURRENT.get()
     if packing is None:
         return None
     kwargs = dict(kwargs)
@@ -137,7 +128,7 @@ def _pack(_: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any
 
 
 def _pad(_: Any, __: Any, output: Any) -> Any:
-    packing = _current.get()
+    packing = CURRENT.get()
     if packing is not None:
         output["last_hidden_state"] = packing.pad(output.last_hidden_state)
     return output
@@ -151,27 +142,27 @@ def _let_mpnet_pack(layers: Any) -> None:
         attention.forward = partial(_attend, attention, attention.forward)
 
 
-def _bias(usual: Callable[..., torch.Tensor], states: torch.Tensor, *args: Any) -> torch.Tensor:
+def _bias(usual: Callable[..., Tensor], states: Tensor, *args: Any) -> Tensor:
     """Return the bias of the longest sentence, (1, heads, longest, longest), if packed."""
-    packing = _current.get()
+    packing = CURRENT.get()
     return usual(states if packing is None else states.new_empty(1, packing.longest, 0), *args)
 
 
 def _attend(
     module: Any,
     usual: Callable[..., Any],
-    hidden_states: torch.Tensor,
-    attention_mask: torch.Tensor | None = None,
-    position_bias: torch.Tensor | None = None,
+    hidden_states: Tensor,
+    attention_mask: Tensor | None = None,
+    position_bias: Tensor | None = None,
     **kwargs: Any,
-) -> tuple[torch.Tensor, ...]:
-    packing = _current.get()
+) -> tuple[Tensor, ...]:
+    packing = CURRENT.get()
     if packing is None:
         return usual(hidden_states, attention_mask, position_bias, **kwargs)
     shape = (*hidden_states.shape[:-1], -1, module.attention_head_size)
     inputs = (f(hidden_states).view(shape).transpose(1, 2) for f in (module.q, module.k, module.v))
 
-    def of_one_length(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    def of_one_length(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         length = query.shape[2]
         bias = position_bias[:, :, :length, :length].to(query.dtype)
         return scaled_dot_product_attention(query, key, value, bias).transpose(1, 2)

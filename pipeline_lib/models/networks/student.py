@@ -1,7 +1,7 @@
 """A student's network in plain torch: an encoder, an optional ReLU layer, and the outputs.
 
 Training, scoring and prediction need no more than this: importing transformers takes longer than predicting a
-thousand sentences.  :mod:`pipeline_lib.models.students.huggingface` wraps the same network as a transformers model.
+thousand sentences.  In an export, :mod:`distilled_student` wraps the same network as a transformers model.
 """
 
 from collections.abc import Mapping
@@ -84,10 +84,7 @@ class StudentNetwork(nn.Module):
         return self.outputs_of_vectors(*both.chunk(2))
 
     def outputs_of_vectors(self, first: torch.Tensor, second: torch.Tensor | None = None) -> dict[str, torch.Tensor]:
-        """Return the named outputs for sentence vectors: the head, without the encoder.
-
-        :param first: float (rows, width); :param second: the second sentences' vectors, for pairs.
-        """
+        """Return the named outputs for sentence vectors, float (rows, width): the head, without the encoder."""
         features = first if second is None else compare(first, second)
         return {"logits": self.logits(self.hidden(features)), "vector": first}
 

@@ -44,11 +44,7 @@ class PretrainedLayers(nn.Module):
 
 
 class TransformerReader(PretrainedLayers):
-    """Layers that read a whole input at once, and a pool over their [CLS] states.
-
-    :param words, width: of the model's input embeddings; its configuration has them too.
-    :param pretrained: see :class:`PretrainedLayers`.
-    """
+    """Layers that read a whole input at once, and a pool over their [CLS] states; see :class:`PretrainedLayers`."""
 
     def __init__(self, words: int, width: int, settings: Settings, pretrained: Mapping[str, Any]) -> None:
         super().__init__(pretrained)
@@ -78,8 +74,8 @@ class TransformerReader(PretrainedLayers):
         :param segments: which sentence each token belongs to, for models with token types.
         """
         batch = {"ids": ids, "lengths": lengths, "segments": segments}
-        wanted = {"output_hidden_states": True, "output_attentions": self.gives_scores}
-        result = self.model(**model_inputs(batch), **wanted)
+        options = {"output_hidden_states": True, "output_attentions": self.gives_scores}
+        result = self.model(**model_inputs(batch), **options)
         # The first of them are the embeddings.
         states = torch.stack([layer[:, 0] for layer in result.hidden_states[1:]], dim=1)
         vector = states[:, -1] if self.pool == "last" else states.mean(1)
@@ -112,24 +108,21 @@ def cut(model: Any, layers: Sequence[int] | None, dropout: float | None) -> dict
 
 def _keep_layers(model: Any, numbers: Sequence[int]) -> None:
     count = model.config.num_hidden_layers
-    lists = [part for part in model.modules() if isinstance(part, nn.ModuleList)]
-    whole = [part for part in lists if len(part) == count]
+    lists = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
+    whole = [module for module in lists if len(module) == count]
     if not whole:
         raise ValueError(f"a {model.config.model_type} has no list of its {count} layers")
-    kept = [whole[0][number] for number in numbers]
+    chosen = [whole[0][number] for number in numbers]
     del whole[0][:]
-    whole[0].extend(kept)
+    whole[0].extend(chosen)
     # ModernBERT's layers attend globally or locally, as the configuration says for each.
     if types := getattr(model.config, "layer_types", None):
         model.config.layer_types = [types[number] for number in numbers]
-    model.config.num_hidden_layers = len(kept)
+    model.config.num_hidden_layers = len(chosen)
 
 
 def _check_rebuilt(model: Any, configuration: Mapping[str, Any]) -> None:
-    """Check that a model built from this configuration has the same tensors as ``model``.
-
-    :raises ValueError: if not: ModernBERT's first layer, for one, differs from the others.
-    """
+    """Check that a model of this configuration has the same tensors: ModernBERT's first layer is unlike others."""
     with torch.device("meta"):
         again = PretrainedLayers(configuration).model
     expected, left = ({n: t.shape for n, t in m.state_dict().items()} for m in (again, model))
@@ -140,11 +133,7 @@ def _check_rebuilt(model: Any, configuration: Mapping[str, Any]) -> None:
 
 
 def bert_configuration(settings: Settings, words: int, padding: int, segments: int) -> dict[str, Any]:
-    """Return the transformers configuration of a BERT of a student's size.
-
-    :param words: the vocabulary size; :param padding: the id of the padding token.
-    :param segments: the number of token types.
-    """
+    """Return transformers' configuration of a BERT of a student's size; ``segments`` is the number of token types."""
     return {
         "model_type": "bert",
         "vocab_size": words,

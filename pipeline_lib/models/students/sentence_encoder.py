@@ -1,6 +1,5 @@
 """Standalone sentence encoders: saving, loading and encoding sentences, and the record of their target vectors."""
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -15,18 +14,17 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from pipeline_lib.base.files import atomic_path, read_record, write_json
-from pipeline_lib.base.text import MASK
 from pipeline_lib.models.folders import ENCODER_TYPE, MODEL_TYPE
 from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.networks.student import ENCODED, StudentNetwork
 from pipeline_lib.models.students.student import attend_quickly, load_student, opening, quick_batch, quick_threads
-from pipeline_lib.models.students.tokenise import load_tokenizer, numbering, read_tokenizer, write_tokenizer
+from pipeline_lib.models.students.tokenise import mask_sign, numbering, read_tokenizer, write_tokenizer
 from pipeline_lib.models.weights import check_finite
 from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.fast_tokenizer import WordNumbers
-from pipeline_lib.text.pieces import Pieces
+from pipeline_lib.text.pieces import Pieces, load_tokenizer
 from pipeline_lib.text.ragged import Sentences, to_device
 
 RECORD, MEAN = "targets.json", "mean.npy"
@@ -37,7 +35,7 @@ class Targets:
     """A model's sentence vectors, as the target of an encoder.
 
     :ivar model: SHA-256 over its weights, configuration and tokenizer, or over the vectors if they
-        came from files; :ivar pooling: cls, mean or pooler; :ivar max_length: the limit on a
+        came from files; :ivar pooling: cls or mean; :ivar max_length: the limit on a
         sentence's word pieces; both are None for vectors from files.
     :ivar mean: what was subtracted from the vectors, float32 (width,); None: nothing.
     """
@@ -51,16 +49,14 @@ class Targets:
         """Write the record, and the mean if there is one, into an encoder's folder."""
         record = asdict(self) | {"mean": None}
         if self.mean is not None:
-            sink = io.BytesIO()
-            np.save(sink, self.mean.astype(np.float32))
-            with atomic_path(folder / MEAN) as temporary:
-                temporary.write_bytes(sink.getvalue())
+            with atomic_path(folder / MEAN) as temporary, temporary.open("wb") as file:
+                np.save(file, self.mean.astype(np.float32))
             record["mean"] = MEAN
         write_json(folder / RECORD, record)
 
 
 PREFIX = "encoder."
-"""Of the stored tensors' names, as in :mod:`pipeline_lib.models.students.huggingface`."""
+"""Of the stored tensors' names, as a student's encoder has them."""
 
 
 @dataclass
@@ -87,13 +83,8 @@ class SentenceEncoder:
         return numbering(self.tokenizer)
 
     def encode_rows(self, rows: pa.Table, side: str) -> np.ndarray:
-        """Return the vectors of a column of texts, float32 (rows, width).
-
-        :param rows: with masked words as a transfer set has them, or without any.
-        :param side: the suffix of the columns, ``""`` or ``_2``.
-        """
-        sign = self.tokenizer.mask_sign if isinstance(self.tokenizer, Pieces) else MASK
-        return self.encode(signed_sentences(rows, side, lambda: sign))
+        """Return the vectors of one side's column of texts, float32 (rows, width), with masked words or without."""
+        return self.encode(signed_sentences(rows, side, lambda: mask_sign(self.tokenizer)))
 
 
 def encode_sentences(model: nn.Module, sentences: Sentences, device: torch.device) -> np.ndarray:
@@ -114,11 +105,7 @@ def save_encoder(
     settings: StudentSettings,
     pretrained: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write config.json, model.safetensors and the tokenizer.
-
-    :param settings: the encoder's row of ``students``.
-    :param pretrained: its configuration, if it is a transformers model.
-    """
+    """Write config.json, model.safetensors and the tokenizer of a row of ``students``."""
     folder.mkdir(parents=True, exist_ok=True)
     weights = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
     tensors = {PREFIX + name: tensor for name, tensor in weights.items()}
@@ -186,11 +173,7 @@ def _table(tensors: dict[str, torch.Tensor]) -> torch.Tensor:
 
 
 def with_vectors(model: StudentNetwork, sentences: Sentences, device: torch.device) -> Sentences:
-    """Return the sentences with the encoder's vectors for them, float32 (rows, width), in memory.
-
-    They are added to the targets under the names ``ENCODED`` of
-    :mod:`pipeline_lib.models.networks.student`, so that every batch has them.
-    """
+    """Return the sentences with the encoder's vectors, float32 (rows, width), as the targets ``ENCODED``, in memory."""
     sides = [replace(sentences, second=None)]
     sides += [] if sentences.second is None else [sentences.second]
     vectors = [encode_sentences(model.encoder, side, device) for side in sides]

@@ -65,10 +65,7 @@ class Student:
         return count_parameters(self.model, embeddings)
 
     def logits(self, texts: Sequence[Text]) -> np.ndarray:
-        """Return logits, or a regression's scores, float32 (texts, outputs), in the texts' order.
-
-        They are not divided by a temperature.
-        """
+        """Return logits, not divided by a temperature, or a regression's scores, float32 (texts, outputs)."""
         return predict_sentences(self.model, self.encode(texts), self.device)
 
     def logits_and_features(self, texts: Sequence[Text]) -> tuple[np.ndarray, np.ndarray]:
@@ -90,10 +87,7 @@ class Student:
 def predict_sentences(
     model: StudentNetwork, sentences: Sentences, device: torch.device, features: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return outputs, float32, shape (sentences, outputs), computed in batches by length.
-
-    :param features: float32 (sentences, width), to be filled with the output layer's inputs.
-    """
+    """Return outputs, float32 (sentences, outputs); ``features`` (sentences, width) gets the output layer's input."""
     outputs = np.empty((len(sentences), len(model.config.label_names)), np.float32)
     model.eval()
     read: list[torch.Tensor] = []

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tokenizers import Encoding, Tokenizer
 
-from pipeline_lib.base.files import atomic_path, write_json
-from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import MASK, Text
 from pipeline_lib.text.fast_tokenizer import WordNumbers
-from pipeline_lib.text.pieces import Pieces
+from pipeline_lib.text.pieces import Pieces, load_tokenizer, save_tokenizer
 from pipeline_lib.text.ragged import Sentences
 
 if TYPE_CHECKING:
@@ -24,15 +22,12 @@ if TYPE_CHECKING:
 
 
 PAD = "[PAD]"
+SIGNS = {"pad": PAD, "unk": MASK}
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """What of a text a tokenizer does not know.
-
-    :ivar words: the unknown words, in their order, each once.
-    :ivar share: how much of the text's words, or word pieces, they are, punctuation apart.
-    """
+    """What of a text is not known: the words, each once, and their share of all words or pieces, punctuation apart."""
 
     words: list[str]
     share: float
@@ -150,13 +145,15 @@ def numbering(tokenizer: Tokenizer | Pieces) -> WordNumbers | Pieces:
 
 
 def known_words(tokenizer: Tokenizer | Pieces, limit: int) -> KnownWords:
-    """Return the words that a student's tokenizer knows.
-
-    :param limit: how many words or word pieces of a text the student reads.
-    """
+    """Return the words that a student's tokenizer knows; it reads ``limit`` words or word pieces of a text."""
     if isinstance(tokenizer, Pieces):
         return KnownWords(tokenizer.tokenizer, tokenizer.unknown_id, limit)
     return KnownWords(tokenizer, tokenizer.token_to_id(MASK), limit)
+
+
+def mask_sign(tokenizer: Tokenizer | Pieces) -> str:
+    """Return what a student with this tokenizer reads for a masked word."""
+    return tokenizer.mask_sign if isinstance(tokenizer, Pieces) else MASK
 
 
 def write_tokenizer(folder: Path, tokenizer: Tokenizer | Pieces) -> None:
@@ -164,33 +161,9 @@ def write_tokenizer(folder: Path, tokenizer: Tokenizer | Pieces) -> None:
     if isinstance(tokenizer, Pieces):
         tokenizer.save(folder)
     else:
-        save_tokenizer(folder, tokenizer)
+        save_tokenizer(folder, tokenizer, SIGNS)
 
 
 def read_tokenizer(folder: Path, reads: "Reads") -> Tokenizer | Pieces:
-    """Return the tokenizer saved with a student.
-
-    :raises ValueError: if it is missing or damaged.
-    """
+    """Return the tokenizer saved with a student; a ValueError if it is missing or damaged."""
     return load_tokenizer(folder) if reads == "words" else Pieces.read(folder)
-
-
-def save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
-    """Write the files from which transformers loads a ``PreTrainedTokenizerFast``."""
-    with atomic_path(folder / "tokenizer.json") as temporary:
-        temporary.write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
-    names = {"pad_token": PAD, "unk_token": MASK}
-    inputs = {"model_input_names": ["input_ids", "attention_mask"]}
-    write_json(folder / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **names, **inputs})
-
-
-def load_tokenizer(folder: Path) -> Tokenizer:
-    """Read what :func:`save_tokenizer` wrote.
-
-    :raises ValueError: if the file is missing or damaged.
-    """
-    check_sealed(folder / "tokenizer.json")
-    try:
-        return Tokenizer.from_file(str(folder / "tokenizer.json"))
-    except Exception as error:  # the library raises bare Exceptions
-        raise ValueError(f"tokenizer.json: {error}") from error

@@ -25,7 +25,8 @@ from pipeline_lib.base.hashing import salt, splitmix64, string_keys
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import MASK
-from pipeline_lib.models.students.tokenise import PAD, load_tokenizer, save_tokenizer
+from pipeline_lib.base.words import split_words, word_splitter
+from pipeline_lib.models.students.tokenise import PAD, write_tokenizer
 from pipeline_lib.models.students.word_vectors import (
     CONTINUES,
     model_pieces,
@@ -39,7 +40,7 @@ from pipeline_lib.shards.columns import column_suffixes
 from pipeline_lib.shards.fingerprint import code_fingerprint
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.trained import Trained
-from pipeline_lib.text.words import split_words, word_splitter
+from pipeline_lib.text.pieces import load_tokenizer
 
 
 def vector_source(params: Vocabulary, layout: Layout) -> Path:
@@ -48,74 +49,57 @@ def vector_source(params: Vocabulary, layout: Layout) -> Path:
     return layout.model(vectors.model) if vectors.kind == "model" else layout.raw_vectors
 
 
-def vector_file(source: Path) -> Path:
-    """Return the file of word vectors in the folder of a fetched one."""
-    path = next(p for p in sorted(source.iterdir()) if p.stem == "vectors")
-    check_sealed(path)
-    return path
-
-
 def write_vocabulary(sets: Sequence[ShardSet], params: Vocabulary, source: Path, target: Path) -> tuple[int, int]:
     """Write the words of prepared sets with their vectors into ``target``; the store may have them.
 
     :param source: from :func:`vector_source`.
     :returns: how many words there are, special tokens included, and how many values each has.
     """
-    texts = [[shard.sha256 for shard in part.manifest.shards] for part in sets]
+    texts = [[shard.sha256 for shard in prepared.manifest.shards] for prepared in sets]
     settings = [texts, params.model_dump(), sha256_folder(source)]
-    kept = Trained("vocabularies", sha256_json([*settings, code_fingerprint(__name__)]))
-    if not kept.is_whole():
-        counted = count_normalised(count_words(part.to_table() for part in sets), params.lowercase)
+    stored = Trained("vocabularies", sha256_json([*settings, code_fingerprint(__name__)]))
+    if not stored.is_whole():
+        counted = count_normalised(count_words(prepared.to_table() for prepared in sets), params.lowercase)
         selected = select_words(counted, 1)
-        with kept.writing() as folder:
+        with stored.writing() as folder:
             save_vocabulary(folder, *build_vocabulary(selected, params, source))
-    kept.link_into(target, counted_as="vocabularies")
+    stored.link_into(target, counted_as="vocabularies")
     _, vectors = load_vocabulary(target)
     return vectors.shape
 
 
 def build_vocabulary(selected: list[str], params: Vocabulary, source: Path) -> tuple[Tokenizer, np.ndarray]:
-    """Return the students' tokenizer and embedding table.
-
-    :param selected: the training text's words, from :func:`select_words`.
-    :param source: the folder from :func:`vector_source`.
-    """
+    """Return the students' tokenizer and embedding table, of :func:`select_words` and :func:`vector_source`."""
     usable = partial(is_one_word, lowercase=params.lowercase)
     if params.vectors.kind == "model":
-        known = set(selected)
-        whole = (word for word in model_words(source) if word not in known and usable(word))
+        seen = set(selected)
+        whole = (word for word in model_words(source) if word not in seen and usable(word))
         selected += islice(whole, params.extra_words)
         pieces = select_pieces(source, selected, params.pieces, usable)
         table = np.concatenate([model_vectors(source, selected), word_embeddings(source)[[*pieces.values()]]])
         selected += pieces
     else:
-        path = vector_file(source)
-        wanted = selected, params.extra_words, usable
-        words, rows = read_vectors(path, params.vectors.format, *wanted)
-        places = {word: number for number, word in enumerate(words)}
-        known = set(selected)
-        selected += [word for word in words if word not in known]
+        path = next(path for path in sorted(source.iterdir()) if path.stem == "vectors")
+        check_sealed(path)
+        words, rows = read_vectors(path, params.vectors.format, selected, params.extra_words, usable)
+        selected = [*dict.fromkeys([*selected, *words])]
+        numbers = {word: number for number, word in enumerate(selected)}
         table = np.zeros((len(selected), rows.shape[1]), np.float32)
-        for number, word in enumerate(selected):
-            if word in places:
-                table[number] = rows[places[word]]
+        table[np.array([numbers[word] for word in words], np.int64)] = rows
     if params.dimensions is not None:
         table = reduce_vectors(table, params.dimensions)
     return build_tokenizer(selected, params.lowercase), complete_vectors(selected, table)
 
 
 def select_pieces(source: Path, words: Sequence[str], count: int, usable: Callable[[str], bool]) -> dict[str, int]:
-    """Return a model's first ``count`` word pieces that are not among the words, and their ids.
-
-    Only those in scripts of the words, and of words that the tokenizer can produce.
-    """
+    """Return a model's first ``count`` usable pieces that are no words, in the words' scripts, and their ids."""
     if not count:
         return {}
-    scripts, known = {_script(sign) for word in words for sign in word}, set(words)
+    scripts, whole = {_script(sign) for word in words for sign in word}, set(words)
     others = (
         (piece, number)
         for piece, number in model_pieces(source).items()
-        if piece not in known
+        if piece not in whole
         and usable(stem := piece.removeprefix(CONTINUES))
         and scripts.issuperset(map(_script, stem))
     )
@@ -171,10 +155,7 @@ def select_words(counted: Counter[str], min_count: int) -> list[str]:
 
 
 def count_words(tables: Iterable[pa.Table]) -> Counter[str]:
-    """Count the ``words`` of prepared shards.
-
-    Arrow counts them: as Python objects, the words of a large corpus would not fit in memory.
-    """
+    """Count the ``words`` of prepared shards; Arrow does, since a large corpus's would not fit in memory as objects."""
     counted: Counter[str] = Counter()
     for table in tables:
         for side in column_suffixes(table):
@@ -184,10 +165,7 @@ def count_words(tables: Iterable[pa.Table]) -> Counter[str]:
 
 
 def count_normalised(words: Iterable[str], lowercase: bool) -> Counter[str]:
-    """Count words as the tokenizer will see them.
-
-    :param words: the words, or how often each occurs.
-    """
+    """Count words as the tokenizer will see them, given the words or how often each occurs."""
     normalise = normaliser(lowercase)
     counted: Counter[str] = Counter()
     for word, count in Counter(words).items():
@@ -247,7 +225,7 @@ def random_vectors(words: Sequence[str], width: int) -> np.ndarray:
 def save_vocabulary(folder: Path, tokenizer: Tokenizer, vectors: np.ndarray) -> None:
     """Write tokenizer files and ``vectors.safetensors``."""
     folder.mkdir(parents=True, exist_ok=True)
-    save_tokenizer(folder, tokenizer)
+    write_tokenizer(folder, tokenizer)
     with atomic_path(folder / "vectors.safetensors") as temporary:
         save_file({"vectors": vectors}, temporary)
 

@@ -1,8 +1,4 @@
-"""Word vectors: streamed from GloVe and word2vec files, or averaged from a teacher's word pieces.
-
-Vector files have millions of words and a task needs thousands, so a file is read once, line by
-line, and only the wanted words are kept.
-"""
+"""Word vectors: of GloVe and word2vec files, read once, line by line, or averaged from a teacher's word pieces."""
 
 import json
 import re
@@ -40,10 +36,10 @@ def read_vectors(
     :return: the words found, and their vectors, float32, shape (words, width).
     """
     missing = {word.encode("utf-8", "surrogatepass") for word in words}
-    wanted, left, seen = len(missing), extra, set()
-    kept: list[str] = []
+    count, left, seen = len(missing), extra, set()
+    words_read: list[str] = []
     rows: list[np.ndarray] = []
-    for word, vector in _entries(path, format):
+    for word, numbers, where in _entries(path, format):
         if word in missing:
             missing.discard(word)
         elif left > 0 and word not in seen and _is_text(word) and usable(word.decode()):
@@ -51,49 +47,39 @@ def read_vectors(
         else:
             continue
         seen.add(word)
-        kept.append(word.decode("utf-8", "surrogatepass"))
-        rows.append(vector.read())
+        words_read.append(word.decode("utf-8", "surrogatepass"))
+        rows.append(_vector(numbers, where))
         if not missing and not left:
             break
-    if wanted and len(missing) == wanted:
+    if count and len(missing) == count:
         raise PotstillError(
-            f"{path}: contains none of the {wanted} wanted words. Check `format` and `lowercase` "
+            f"{path}: contains none of the {count} wanted words. Check `format` and `lowercase` "
             "of `vocabulary` in params.yaml, and the file's language."
         )
-    return kept, np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+    return words_read, np.stack(rows) if rows else np.zeros((0, 0), np.float32)
 
 
-class _Text:
-    """The numbers on one line, parsed only if its word is wanted."""
-
-    __slots__ = ("numbers", "where")
-
-    def __init__(self, numbers: list[bytes], where: str) -> None:
-        self.numbers = numbers
-        self.where = where
-
-    def read(self) -> np.ndarray:
-        try:
-            vector = np.array([float(number) for number in self.numbers], np.float32)
-        except ValueError as error:
-            raise _bad(self.where, "a value is not a number") from error
-        return _finite(vector, self.where)
+Numbers = list[bytes] | bytes
+"""The numbers of one word, in text or as float32, parsed only if it is wanted."""
+Entry = tuple[bytes, Numbers, str]
+"""A word, its numbers, and where they are, for messages."""
 
 
-class _Binary:
-    """The bytes of one vector, parsed only if its word is wanted."""
+def _vector(numbers: Numbers, where: str) -> np.ndarray:
+    """Return the numbers of one word, float32 (width,)."""
+    try:
+        binary = isinstance(numbers, bytes)
+        values = np.frombuffer(numbers, "<f4") if binary else np.array([*map(float, numbers)])
+    except ValueError as error:
+        raise _bad(where, "a value is not a number") from error
+    with np.errstate(over="ignore"):
+        vector = values.astype(np.float32)
+    if not np.isfinite(vector).all():
+        raise _bad(where, "a value is not finite")
+    return vector
 
-    __slots__ = ("content", "where")
 
-    def __init__(self, content: bytes, where: str) -> None:
-        self.content = content
-        self.where = where
-
-    def read(self) -> np.ndarray:
-        return _finite(np.frombuffer(self.content, "<f4").astype(np.float32), self.where)
-
-
-def _entries(path: Path, format: str) -> Iterator[tuple[bytes, _Text | _Binary]]:
+def _entries(path: Path, format: str) -> Iterator[Entry]:
     try:
         with open(path, "rb") as handle:
             if format == "glove":
@@ -115,7 +101,7 @@ def _header(path: Path, handle: IO[bytes]) -> tuple[int, int]:
     return int(fields[0]), int(fields[1])
 
 
-def _text_entries(path: Path, handle: IO[bytes], width: int | None, first: int) -> Iterator[tuple[bytes, _Text]]:
+def _text_entries(path: Path, handle: IO[bytes], width: int | None, first: int) -> Iterator[Entry]:
     # Split at bytes 0x20 and 0x0A only: words may contain other characters that Unicode counts as spaces.
     for number, raw in enumerate(handle, first):
         line = raw.rstrip(b" \r\n")
@@ -130,10 +116,10 @@ def _text_entries(path: Path, handle: IO[bytes], width: int | None, first: int) 
             raise _bad(where, f"{line.count(b' ')} numbers, not {width}")
         if b" " in word and _is_number(word.rpartition(b" ")[2]):
             raise _bad(where, f"more numbers than {width}")
-        yield word, _Text(numbers, where)
+        yield word, numbers, where
 
 
-def _counted(path: Path, entries: Iterator[tuple[bytes, _Text]], count: int) -> Iterator[tuple[bytes, _Text]]:
+def _counted(path: Path, entries: Iterator[Entry], count: int) -> Iterator[Entry]:
     number = 0
     for number, entry in enumerate(entries, 1):  # noqa: B007 (used after the loop)
         yield entry
@@ -141,7 +127,7 @@ def _counted(path: Path, entries: Iterator[tuple[bytes, _Text]], count: int) -> 
         raise _bad(f"{path}: line {number + 1}", f"the file ends, its header says {count} words")
 
 
-def _binary_entries(path: Path, handle: IO[bytes], count: int, width: int) -> Iterator[tuple[bytes, _Binary]]:
+def _binary_entries(path: Path, handle: IO[bytes], count: int, width: int) -> Iterator[Entry]:
     buffer, start, size = b"", 0, 4 * width
     for number in range(1, count + 1):
         space = buffer.find(b" ", start)
@@ -157,7 +143,7 @@ def _binary_entries(path: Path, handle: IO[bytes], count: int, width: int) -> It
         # The original tool ends each vector with a line feed, others do not.
         word = buffer[start:space].lstrip(b"\n")
         start = space + 1 + size
-        yield word, _Binary(buffer[space + 1 : start], f"{path}: word {number}")
+        yield word, buffer[space + 1 : start], f"{path}: word {number}"
 
 
 def _is_text(word: bytes) -> bool:
@@ -175,23 +161,12 @@ def _is_number(text: bytes) -> bool:
     return True
 
 
-def _finite(vector: np.ndarray, where: str) -> np.ndarray:
-    if not np.isfinite(vector).all():
-        raise _bad(where, "a value is not finite")
-    return vector
-
-
 def _bad(where: str, what: str) -> PotstillError:
     return PotstillError(f"{where}: {what}. Correct `vocabulary.vectors.format` in params.yaml, or get the file again.")
 
 
 def model_vectors(model_folder: Path, words: Sequence[str]) -> np.ndarray:
-    """Return the mean of each word's word-piece embeddings; zeros where all pieces are unknown.
-
-    :param model_folder: the base encoder: tokenizer and safetensors weights.
-    :param words: the words.
-    :return: float32, shape (len(words), width of the embeddings).
-    """
+    """Return the mean of each word's piece embeddings, float32 (words, width); zeros where all are unknown."""
     table = word_embeddings(model_folder)
     tokenizer = _tokenizer(model_folder)
     settings = json.loads(tokenizer.to_str())
@@ -274,30 +249,19 @@ def word_embeddings(model_folder: Path) -> np.ndarray:
 def _embeddings_of(path: Path) -> np.ndarray | None:
     from safetensors import safe_open
 
-    with safe_open(path, "np") as tensors:
-        names = [n for n in tensors.keys() if n.endswith(TABLES)]  # noqa: SIM118
-        if not names:
-            return None
-        name = min(names, key=len)
-        if tensors.get_slice(name).get_dtype() != "BF16":
-            return tensors.get_tensor(name).astype(np.float32)
-    # numpy has no bfloat16; torch does, but takes seconds to import.
+    # By torch: numpy has no bfloat16.
     with safe_open(path, "pt") as tensors:
-        return tensors.get_tensor(name).float().numpy()
+        names = [n for n in tensors.keys() if n.endswith(TABLES)]  # noqa: SIM118
+        return tensors.get_tensor(min(names, key=len)).float().numpy() if names else None
 
 
 def _tokenizer(model_folder: Path) -> Any:
-    from tokenizers import Tokenizer
+    from pipeline_lib.text.pieces import load_fast_tokenizer, load_tokenizer
 
-    path = Path(model_folder) / "tokenizer.json"
+    whole = (Path(model_folder) / "tokenizer.json").exists()
     try:
-        if path.exists():
-            tokenizer = Tokenizer.from_file(str(path))
-        else:
-            from transformers import AutoTokenizer
-
-            tokenizer = AutoTokenizer.from_pretrained(model_folder, local_files_only=True).backend_tokenizer
-    except Exception as error:  # both libraries raise bare Exceptions for files they cannot read
+        tokenizer = load_tokenizer(model_folder) if whole else load_fast_tokenizer(model_folder).backend_tokenizer
+    except ValueError as error:
         raise PotstillError(
             f"{model_folder}: no readable tokenizer ({error}). Save it with the model's tokenizer."
         ) from error

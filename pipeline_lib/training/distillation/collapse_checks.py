@@ -1,7 +1,4 @@
-"""Whether an encoder's sentence vectors have collapsed: all similar, or in few dimensions.
-
-A low loss can hide it if the targets share a large common direction.
-"""
+"""Whether an encoder's vectors have collapsed: all similar, or in few dimensions, which a low loss can hide."""
 
 import numpy as np
 
@@ -29,20 +26,14 @@ def effective_rank(vectors: np.ndarray) -> float:
 
 
 def mean_cosine(vectors: np.ndarray) -> float:
-    """Return the mean cosine of two different rows; 1 if there is only one.
-
-    :param vectors: float (rows, width).
-    """
+    """Return the mean cosine of two different rows of float (rows, width); 1 if there is only one."""
     rows = len(vectors)
     total = unit(vectors.astype(np.float64)).sum(0)
     return float((total @ total - rows) / (rows * (rows - 1))) if rows > 1 else 1.0
 
 
 def spread_figures(answers: np.ndarray, targets: np.ndarray) -> Spread:
-    """Return effective rank and mean cosine of an encoder's vectors, and of their targets.
-
-    :param answers: float (rows, width); :param targets: the same shape.
-    """
+    """Return effective rank and mean cosine of an encoder's vectors, float (rows, width), and of their targets."""
     both = {"": answers, "target_": targets}
     figures = {
         f"{whose}{name}": round(measure(vectors), 6)
@@ -59,13 +50,13 @@ def sample_rows(rows: int) -> np.ndarray:
 
 def collapse_warning(name: str, figures: Spread) -> str | None:
     """Return the warning for an encoder whose vectors have collapsed; None: they have not."""
-    rank, wanted = figures.effective_rank, figures.target_effective_rank
+    rank, usual_rank = figures.effective_rank, figures.target_effective_rank
     cosine, usual = figures.mean_cosine, figures.target_mean_cosine
     alike = cosine > max(MAX_COSINE, (1.0 + usual) / 2)
-    if not alike and rank >= MIN_RANK_SHARE * wanted:
+    if not alike and rank >= MIN_RANK_SHARE * usual_rank:
         return None
     return (
         f"warning: encoders.{name}: its vectors have collapsed: effective rank {rank:.1f} (the "
-        f"model's {wanted:.1f}), mean cosine {cosine:.3f} (the model's {usual:.3f}). Set `centre: "
+        f"model's {usual_rank:.1f}), mean cosine {cosine:.3f} (the model's {usual:.3f}). Set `centre: "
         "true`, train it for longer, or at another learning rate."
     )

@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 from tokenizers import Tokenizer
 
-from pipeline_lib.base.text import MASK
-from pipeline_lib.models.students.tokenise import numbering
+from pipeline_lib.models.students.tokenise import mask_sign, numbering
 from pipeline_lib.shards.columns import column_suffixes, matrix
 from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.shards.shard_sets import ShardSet
@@ -19,21 +18,8 @@ from pipeline_lib.text.ragged import Sentences
 
 
 @dataclass(frozen=True)
-class AnsweredVectors(ChosenVectors):
-    """The vectors of a corpus, without the missing ones."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows and width."""
-        return len(self), *self.stored.shape[1:]
-
-
-@dataclass(frozen=True)
 class Corpus:
-    """Sentences with their vectors: shard sets of text, and the matching sets of vectors.
-
-    :ivar sets: of (text, vectors, limit): only the first ``limit`` rows are used; None: all.
-    """
+    """Shard sets of (sentences, their vectors, limit): only the first ``limit`` rows are used; None: all."""
 
     sets: list[tuple[ShardSet, ShardSet, int | None]]
 
@@ -43,33 +29,30 @@ class Corpus:
         return [(a.manifest.digest, b.manifest.digest, limit) for a, b, limit in self.sets]
 
     def read(self, tokenizer: Tokenizer | Pieces, max_words: int) -> Sentences:
-        """Return all tokenized sentences with the target ``vectors``; a pair counts as two.
-
-        Vectors stay in the memory-mapped files until a batch needs them.
-        """
+        """Return all sentences, tokenized, a pair as two, with the target ``vectors``, still in the files."""
         texts: list[str] = []
         for rows, _, side in self._parts():
             texts += signed_sentences(rows, side, lambda: mask_sign(tokenizer))
         vectors = self.vectors()
-        if isinstance(vectors, AnsweredVectors):
+        if isinstance(vectors, ChosenVectors):
             texts = [texts[row] for row in vectors.rows.tolist()]
         numbered = numbering(tokenizer).number(texts, max_words)
         return replace(numbered, targets={"vectors": vectors})
 
-    def vectors(self) -> StoredVectors | AnsweredVectors:
+    def vectors(self) -> StoredVectors | ChosenVectors:
         """Return the vectors of the sentences that have one, in the order of :meth:`read`."""
         parts = [(vectors, side) for _, vectors, side in self._parts()]
         stored = StoredVectors(parts)
         if not any(outputs.manifest.counts.get("unanswered") for _, outputs, _ in self.sets):
             return stored
         known = np.concatenate([_have_vector(*part) for part in parts])
-        return AnsweredVectors(stored, np.flatnonzero(known))
+        return ChosenVectors(stored, np.flatnonzero(known))
 
     @property
     def unanswered(self) -> int:
         """The number of sentences left out because they have no vector."""
         vectors = self.vectors()
-        return len(vectors.stored) - len(vectors) if isinstance(vectors, AnsweredVectors) else 0
+        return len(vectors.stored) - len(vectors) if isinstance(vectors, ChosenVectors) else 0
 
     def _parts(self) -> Iterator[tuple[pa.Table, pa.Table, str]]:
         for inputs, outputs, limit in self.sets:
@@ -87,8 +70,3 @@ def _have_vector(table: pa.Table, side: str) -> np.ndarray:
     if scale in table.column_names:
         return ~np.isnan(table[scale].to_numpy())
     return ~np.isnan(matrix(table[f"vector{side}"])[:, 0])
-
-
-def mask_sign(tokenizer: Tokenizer | Pieces) -> str:
-    """Return what a masked word is replaced by in this tokenizer's input."""
-    return tokenizer.mask_sign if isinstance(tokenizer, Pieces) else MASK

@@ -1,7 +1,4 @@
-"""Encoded sets: transfer sets and dev sets as token ids with their targets, computed once.
-
-An encoded set is one Arrow file in the store.  Training runs memory-map it, so all workers share it.
-"""
+"""Encoded sets: transfer and dev sets as token ids with targets, computed once, in Arrow files that all workers map."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -17,7 +14,6 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.base.kinds import KINDS, kind_of_labels, label_array
 from pipeline_lib.base.kinds.probabilities import answered
-from pipeline_lib.models.students.tokenise import load_tokenizer
 from pipeline_lib.params import Reads
 from pipeline_lib.shards.columns import FIRST, SECOND, list_column, matrix, whole
 from pipeline_lib.shards.engine.local import LocalEngine
@@ -25,7 +21,7 @@ from pipeline_lib.shards.engine.passes import Piece, ShardPass, run_pieces
 from pipeline_lib.shards.engine.protocol import Engine
 from pipeline_lib.shards.shard_sets import SetReference, ShardSet, check_answers
 from pipeline_lib.shards.vectors import ChosenVectors, StoredVectors, vector_tables
-from pipeline_lib.text.pieces import digest_tokenizer, load_pieces
+from pipeline_lib.text.pieces import digest_tokenizer, load_pieces, load_tokenizer
 from pipeline_lib.text.ragged import PAD_ID, Sentences
 from pipeline_lib.training.dev_scores import LabelScale
 from pipeline_lib.training.distillation.token_lists import list_ends, piece_lists, sequence_lists, word_lists
@@ -80,10 +76,7 @@ class EncodingPass(ShardPass):
 
     @classmethod
     def of(cls, vocabulary: Path, max_words: int, **fields: Any) -> "EncodingPass":
-        """Return the pass for the tokenizer in a folder.
-
-        :param fields: the pass's other fields.
-        """
+        """Return the pass for the tokenizer in a folder, with its other fields."""
         words = fields.get("reads", "words") == "words"
         file = vocabulary / "tokenizer.json"
         digest = sha256_file(file) if words else digest_tokenizer(vocabulary)
@@ -105,40 +98,29 @@ class EncodingPass(ShardPass):
         With states, also rows; with weighted answers, weights.  If one sequence holds a pair, it
         has segments instead of ids_2.
         """
-        if content.prepared:
-            return self._prepared(content)
         outputs = content.outputs.open() if content.outputs else None
-        parts = list(_rows(content.inputs.open(), outputs))
-        synthetic = np.concatenate([rows["iteration"].to_numpy() > 0 for rows, _ in parts])
-        keys = np.concatenate([rows["key"].to_numpy() for rows, _ in parts])
-        kept = _without_duplicates(keys, synthetic)
+        pairs = list(_rows(content.inputs.open(), outputs))
+        tables = [rows for rows, _ in pairs]
+        everything = np.ones(sum(rows.num_rows for rows in tables), bool)
+        chosen = everything if content.prepared else _without_duplicates(tables)
+        logits = None
         if outputs is not None:
-            kept &= np.concatenate([answered(logits) for _, logits in parts])
-            _refuse_unanswered(kept, outputs)
-        labels = np.concatenate([_labels(rows, logits) for rows, logits in parts])
-        targets = {"labels": labels[kept]}
-        if outputs is not None:
-            targets["logits"] = np.concatenate([logits for _, logits in parts])[kept]
+            logits = np.concatenate([logits for _, logits in pairs])
+            chosen &= answered(logits)
+            if len(chosen) and not chosen.any():
+                raise PotstillError(
+                    f"{outputs.folder}: none of {len(chosen):,} rows has an answer, so there is nothing to train on. "
+                    "`distill teacher requests` writes the rows that need one."
+                )
+        targets = {"labels": np.concatenate([_labels(*pair) for pair in pairs])[chosen]}
+        if outputs is not None and not content.prepared:
+            targets["logits"] = logits[chosen]
             weights = _weights(outputs)
             if weights is not None:
-                targets["weights"] = weights[kept]
+                targets["weights"] = weights[chosen]
         if content.states is not None:
-            targets["rows"] = np.flatnonzero(kept)
-        return self._table([rows for rows, _ in parts], targets, kept)
-
-    def _prepared(self, content: EncodedInput) -> pa.Table:
-        """Return a prepared split; with outputs, these become its labels, since it has none."""
-        if content.outputs is None:
-            tables = list(content.inputs.open().tables())
-            labels = label_array(pa.concat_tables(tables)["label"])
-            return self._table(tables, {"labels": labels}, np.ones(len(labels), bool))
-        outputs = content.outputs.open()
-        parts = list(_aligned(content.inputs.open(), outputs))
-        logits = np.concatenate([logits for _, logits in parts])
-        kept = answered(logits)
-        _refuse_unanswered(kept, outputs)
-        labels = np.concatenate([_labels(rows, logits) for rows, logits in parts])
-        return self._table([rows for rows, _ in parts], {"labels": labels[kept]}, kept)
+            targets["rows"] = np.flatnonzero(chosen)
+        return self._table(tables, targets, chosen)
 
     def _words(self) -> Tokenizer:
         try:
@@ -146,19 +128,19 @@ class EncodingPass(ShardPass):
         except ValueError as error:
             raise PotstillError(f"{self.vocabulary}: {error}. Delete the folder and run `dvc repro`.") from error
 
-    def _table(self, tables: list[pa.Table], targets: dict[str, np.ndarray], kept: np.ndarray) -> pa.Table:
+    def _table(self, tables: list[pa.Table], targets: dict[str, np.ndarray], chosen: np.ndarray) -> pa.Table:
         if self.reads == "words":
             tokenizer = self._words()
             numbered = [word_lists(rows, tokenizer, self.max_words) for rows in tables]
         else:
             pieces = load_pieces(self.vocabulary, self.reads)
-            lists = sequence_lists if self.reads == "sequence" else piece_lists
-            numbered = [lists(rows, pieces, self.max_words) for rows in tables]
+            to_lists = sequence_lists if self.reads == "sequence" else piece_lists
+            numbered = [to_lists(rows, pieces, self.max_words) for rows in tables]
         columns = {}
         for name in numbered[0]:
-            lengths = np.concatenate([part[name][1] for part in numbered])
-            words = np.concatenate([part[name][0] for part in numbered])[np.repeat(kept, lengths)]
-            columns[name] = pa.LargeListArray.from_arrays(list_ends(lengths[kept]), words)
+            lengths = np.concatenate([lists[name][1] for lists in numbered])
+            words = np.concatenate([lists[name][0] for lists in numbered])[np.repeat(chosen, lengths)]
+            columns[name] = pa.LargeListArray.from_arrays(list_ends(lengths[chosen]), words)
         return pa.table(columns | {name: _column(values) for name, values in targets.items()})
 
     def read(self, content: EncodedInput) -> Sentences:
@@ -193,7 +175,14 @@ Encoded = tuple[EncodingPass, EncodedInput]
 
 
 class EncodedTraining(TrainingSpec):
-    """A training run that reads encoded sets."""
+    """A training run that reads encoded sets; ``words`` is the folder of their tokenizer."""
+
+    words: Path
+
+    @property
+    def encoding(self) -> EncodingPass:
+        """How its sets are encoded."""
+        return EncodingPass.of(self.words, self.student.max_words, reads=self.student.reads)
 
     @property
     @abstractmethod
@@ -233,24 +222,13 @@ def _values(column: pa.ChunkedArray) -> np.ndarray:
 
 
 def _rows(inputs: ShardSet, outputs: ShardSet | None) -> Iterator[tuple[pa.Table, np.ndarray | None]]:
-    if outputs is None:
-        return ((rows, None) for rows in inputs.tables())
-    return _aligned(inputs, outputs)
-
-
-def _aligned(inputs: ShardSet, outputs: ShardSet) -> Iterator[tuple[pa.Table, np.ndarray]]:
     """Yield (input rows, logits) per shard, memory-mapped, after checking that they match."""
+    if outputs is None:
+        yield from ((rows, None) for rows in inputs.tables())
+        return
     check_answers(inputs.manifest, outputs.manifest)
     for rows, answers in zip(inputs.tables(), outputs.tables(), strict=True):
         yield rows, matrix(answers["logits"])
-
-
-def _refuse_unanswered(kept: np.ndarray, outputs: ShardSet) -> None:
-    if len(kept) and not kept.any():
-        raise PotstillError(
-            f"{outputs.folder}: none of {len(kept):,} rows has an answer, so there is nothing to "
-            "train on. `distill teacher requests` writes the rows that need one."
-        )
 
 
 def _weights(outputs: ShardSet) -> np.ndarray | None:
@@ -269,9 +247,9 @@ def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
     """Return the rows' labels; missing ones are replaced by the teacher's answer."""
     column = rows["label"]
     missing = column.is_null().to_numpy()
-    known = label_array(column.drop_null())
-    labels = np.zeros((len(missing), *known.shape[1:]), known.dtype)
-    labels[~missing] = known
+    present = label_array(column.drop_null())
+    labels = np.zeros((len(missing), *present.shape[1:]), present.dtype)
+    labels[~missing] = present
     if missing.any():
         if logits is None:
             raise PotstillError(
@@ -282,8 +260,10 @@ def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
     return labels
 
 
-def _without_duplicates(keys: np.ndarray, synthetic: np.ndarray) -> np.ndarray:
-    """Return a mask of the rows kept: all originals, and one synthetic row per other key."""
+def _without_duplicates(tables: Sequence[pa.Table]) -> np.ndarray:
+    """Return a mask of the rows to use: all originals, and one synthetic row per other key."""
+    synthetic = np.concatenate([rows["iteration"].to_numpy() > 0 for rows in tables])
+    keys = np.concatenate([rows["key"].to_numpy() for rows in tables])
     order = np.argsort(synthetic, kind="stable")
     first = np.zeros(len(keys), bool)
     first[order[np.unique(keys[order], return_index=True)[1]]] = True

@@ -7,7 +7,7 @@ vectors come from files, sentences without one are left out.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import MASK
-from pipeline_lib.models.fitting import check_fits
+from pipeline_lib.base.words import split_words
 from pipeline_lib.models.students.sentence_encoder import Targets, encode_sentences, save_encoder
 from pipeline_lib.models.students.student import attend_quickly
 from pipeline_lib.models.students.vocabulary import (
@@ -33,19 +33,18 @@ from pipeline_lib.models.students.vocabulary import (
 )
 from pipeline_lib.params import Encoder, Optimiser, Params, StudentSettings
 from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.shards.training_records import SEED, VectorEncoderRecord
+from pipeline_lib.shards.training_records import SEED, EncoderRecord, VectorEncoderRecord
 from pipeline_lib.shards.training_texts import training_texts
-from pipeline_lib.shards.vectors import StoredVectors, unit
+from pipeline_lib.shards.vectors import ChosenVectors, StoredVectors, unit
 from pipeline_lib.text.batches import LengthSorted
-from pipeline_lib.text.words import split_words
+from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.distillation.collapse_checks import sample_rows, spread_figures
-from pipeline_lib.training.distillation.corpus import AnsweredVectors, Corpus
+from pipeline_lib.training.distillation.corpus import Corpus
 from pipeline_lib.training.distillation.initialisation import Start, start_of
 from pipeline_lib.training.loop import Batch
 from pipeline_lib.training.objectives import objective_loss
 from pipeline_lib.training.runs import Fields, Prepared, TrainingSpec
-from pipeline_lib.training.search import TrainingRow
 
 _CHUNK = 8192
 
@@ -56,7 +55,8 @@ class EncoderTraining(TrainingSpec):
 
     kind: ClassVar[str] = "encoders"
     is_by_loss: ClassVar[bool] = True
-    record: ClassVar[type[VectorEncoderRecord]] = VectorEncoderRecord
+    seed: ClassVar[int] = SEED
+    record: ClassVar[type[EncoderRecord]] = VectorEncoderRecord
     params: Params
     name: str
     layout: Layout
@@ -77,11 +77,6 @@ class EncoderTraining(TrainingSpec):
     def optimiser(self) -> Optimiser:
         """How it is trained."""
         return self.params.optimisers[self.row.optimiser]
-
-    @property
-    def seed(self) -> int:
-        """Whatever the row: it is trained once."""
-        return SEED
 
     @property
     def model(self) -> Path | None:
@@ -149,19 +144,16 @@ class EncoderTraining(TrainingSpec):
         return Start(tokenizer, *vectors.shape, vectors)
 
     def words(self) -> list[str]:
-        """Return a student's vocabulary: the corpus's words, and the tasks' own, however rare.
-
-        A task's own are those of its training set and of its unlabelled texts.
-        """
+        """Return a student's vocabulary: the corpus's words, and those of the tasks' training and unlabelled texts."""
         vocabulary = self.params.vocabulary
         counts = count_normalised(self._corpus_words(), vocabulary.lowercase)
-        kept = set(select_words(counts, self.row.min_count))
+        chosen = set(select_words(counts, self.row.min_count))
         for task in self.row.tasks:
             words = count_words(self._texts(task).tables())
             task_counts = count_normalised(words, vocabulary.lowercase)
-            kept |= set(task_counts)
+            chosen |= set(task_counts)
             counts += task_counts
-        return select_words(Counter({word: counts[word] for word in kept}), 1)
+        return select_words(Counter({word: counts[word] for word in chosen}), 1)
 
     def _corpus_words(self) -> Iterator[str]:
         inputs = ShardSet.open(self.layout.wikipedia("train"))
@@ -197,24 +189,30 @@ class EncoderTraining(TrainingSpec):
             save_encoder(folder, model, start.tokenizer, self.student, start.pretrained)
             self._targets(mean if self.row.centre else None).save(folder)
             answers = encode_sentences(model, held_back, device)
-            chosen, wanted = sample_rows(len(held_back)), held_back.targets["vectors"]
-            spread = spread_figures(answers[chosen], wanted[chosen] - mean)
+            chosen, expected = sample_rows(len(held_back)), held_back.targets["vectors"]
+            spread = spread_figures(answers[chosen], expected[chosen] - mean)
             constant = mean_of(targets, lambda vectors: unit(vectors - mean))
             rows = np.broadcast_to(constant, (len(held_back), len(constant)))
-            return {
-                "sentences": len(train),
-                "held_back_sentences": len(held_back),
+            return losses_of(progress, train, held_back) | {
                 "words": start.words,
                 "centred": self.row.centre,
-                "loss": -progress.best_merit,
                 "constant_loss": held_back_loss(rows, held_back.targets["vectors"], mean),
                 **spread.model_dump(),
-                "history": [{**entry, "dev": -entry["dev"]} for entry in progress.history],
                 **_left_out(self),
             }
 
         batches = LengthSorted(train, self.optimiser.batch_size, self.seed)
         return Prepared(model, batches, loss, evaluate, finish)
+
+
+def losses_of(progress: Progress, train: Sentences, held_back: Sentences) -> Fields:
+    """Return what the record of any encoder has: its scores on dev are losses, whose sign was changed."""
+    return {
+        "sentences": len(train),
+        "held_back_sentences": len(held_back),
+        "loss": -progress.best_merit,
+        "history": [{**entry, "dev": -entry["dev"]} for entry in progress.history],
+    }
 
 
 def _left_out(training: EncoderTraining) -> Fields:
@@ -228,20 +226,6 @@ def _opened(folders: tuple[Path, Path]) -> tuple[ShardSet, ShardSet]:
     return ShardSet.open(folders[0]), ShardSet.open(folders[1])
 
 
-def encoder_row(params: Params, name: str, layout: Layout, device: str) -> TrainingRow[EncoderTraining]:
-    """Return the runs of one row of ``encoders``, by learning rate."""
-    encoder = params.encoders[name]
-    student = params.students[encoder.student]
-    if student.source_model is not None:
-        check_fits(f"students.{encoder.student}", student, layout.model(student.source_model))
-    rates = params.optimisers[encoder.optimiser].learning_rates
-
-    def spec(_: int, rate: float) -> EncoderTraining:
-        return EncoderTraining(params, name, layout, rate, device)
-
-    return TrainingRow(name, rates, [SEED], spec)
-
-
 def check_vectors(training: EncoderTraining) -> None:
     """Check that there are vectors of the right width to train and evaluate on."""
     for corpus, what in ((training.train, "train on"), (training.validation, "hold back")):
@@ -252,32 +236,41 @@ def check_vectors(training: EncoderTraining) -> None:
                 "`sentence_vectors.files`. `distill teacher vector-requests` writes those that need one."
             )
         if not len(vectors):
+            raise no_sentences(training.name, what)
+        width, expected = vectors.shape[1], training.student.sentence_width
+        if width != expected:
             raise PotstillError(
-                f"encoders.{training.name}: there are no sentences to {what}. Set `wikipedia` in "
-                "params.yaml to a source with more of them, or remove the encoder."
-            )
-        width, wanted = vectors.shape[1], training.student.sentence_width
-        if width != wanted:
-            raise PotstillError(
-                f"students.{training.row.student}.width: {wanted}, but the teacher's vectors "
+                f"students.{training.row.student}.width: {expected}, but the teacher's vectors "
                 f"have {width} values. Set it to {width}."
             )
 
 
-def mean_of(vectors: StoredVectors | AnsweredVectors, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def no_sentences(name: str, what: str) -> PotstillError:
+    """Return the error for an encoder without sentences to train on, or to hold back."""
+    return PotstillError(
+        f"encoders.{name}: there are no sentences to {what}. Set `wikipedia` in params.yaml to a source with more of "
+        "them, or remove the encoder."
+    )
+
+
+def mean_of(vectors: StoredVectors | ChosenVectors, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Return the mean of all vectors after transforming each, float64 (width,)."""
     total = np.zeros(vectors.shape[1])
-    for start in range(0, len(vectors), _CHUNK):
-        rows = np.arange(start, min(start + _CHUNK, len(vectors)))
+    for rows in _chunks(vectors):
         total += change(vectors[rows].astype(np.float64)).sum(0)
     return total / len(vectors)
 
 
-def held_back_loss(answers: np.ndarray, targets: StoredVectors | AnsweredVectors, mean: np.ndarray | float) -> float:
+def held_back_loss(answers: np.ndarray, targets: StoredVectors | ChosenVectors, mean: np.ndarray | float) -> float:
     """Return the mean of ½(1 − cos) between answers and targets minus ``mean``."""
     total = 0.0
-    for start in range(0, len(targets), _CHUNK):
-        rows = np.arange(start, min(start + _CHUNK, len(targets)))
+    for rows in _chunks(targets):
         products = unit(answers[rows].astype(np.float64)) * unit(targets[rows] - mean)
         total += float((1.0 - products.sum(1)).sum() / 2)
     return total / len(targets)
+
+
+def _chunks(vectors: Sized) -> Iterator[np.ndarray]:
+    """Yield the row numbers of a few vectors at a time."""
+    numbers = np.arange(len(vectors))
+    return (numbers[start : start + _CHUNK] for start in range(0, len(vectors), _CHUNK))

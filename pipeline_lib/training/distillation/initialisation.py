@@ -65,23 +65,15 @@ class Start:
 
 
 def start_of(folder: Path, student: StudentSettings, start: str) -> Start:
-    """Start as params.yaml says: from ``vectors``, at ``random``, or from a ``model``'s layers.
-
-    :param folder: of the student's vocabulary, or of its pretrained model.
-    """
+    """Start as params.yaml says: from ``vectors``, at ``random``, or from the layers of the ``model`` in the folder."""
     if student.source_model is None:
-        return start_from_vocabulary(folder, start == "vectors")
+        tokenizer, vectors = load_vocabulary(folder)
+        return Start(tokenizer, *vectors.shape, vectors if start == "vectors" else None)
     if student.pretrained:
         return start_from_layers(folder, student)
     if isinstance(student, BERT):
         return start_from_sizes(folder, student)
     return start_from_pieces(folder, student, start == "vectors")
-
-
-def start_from_vocabulary(folder: Path, with_vectors: bool) -> Start:
-    """Start from a task's vocabulary, with its vectors or random ones."""
-    tokenizer, vectors = load_vocabulary(folder)
-    return Start(tokenizer, *vectors.shape, vectors if with_vectors else None)
 
 
 def start_from_encoder(folder: Path, settings: StudentSettings) -> Start:

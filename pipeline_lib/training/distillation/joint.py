@@ -13,14 +13,14 @@ from typing import Any, ClassVar
 import torch
 
 from pipeline_lib.base.files import sha256_folder
-from pipeline_lib.base.kinds import KINDS, kind_of
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.fitting import check_fits
 from pipeline_lib.models.networks.encoders import ENCODERS
 from pipeline_lib.models.networks.imitation import JointNetwork
 from pipeline_lib.models.students.student import attend_quickly, predict_sentences, save_student
 from pipeline_lib.models.students.vocabulary import vector_source, write_vocabulary
-from pipeline_lib.params import JOINT_OBJECTIVE, Joint, Optimiser, Params, StudentSettings
+from pipeline_lib.params import JOINT_OBJECTIVE, Joint, Optimiser, Params, StudentSettings, Task
 from pipeline_lib.shards.fingerprint import code_outside
 from pipeline_lib.shards.shard_sets import SetReference, check_answers, read_manifest
 from pipeline_lib.shards.training_records import JointRecord, StudentRecord, TasksRecord
@@ -28,13 +28,7 @@ from pipeline_lib.shards.training_texts import training_texts
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.dev_scores import dev_score, scale_of
-from pipeline_lib.training.distillation.encoded_sets import (
-    Encoded,
-    EncodedInput,
-    EncodedTraining,
-    EncodingPass,
-    standardised,
-)
+from pipeline_lib.training.distillation.encoded_sets import Encoded, EncodedInput, EncodedTraining, standardised
 from pipeline_lib.training.distillation.initialisation import start_of
 from pipeline_lib.training.loop import Batch, ScoresByTask
 from pipeline_lib.training.mixed import MixedBatches
@@ -48,45 +42,30 @@ class TaskPart:
     """What one task contributes to a joint run.
 
     :ivar inputs: its transfer set; :ivar outputs: the teacher's answers.
-    :ivar dev: the prepared dev set, on which ``metric`` is computed.
+    :ivar dev: the prepared dev set, on which the task's first metric is computed.
     """
 
     inputs: SetReference
     outputs: SetReference
     dev: SetReference
-    metric: str
-    positive: int
-    pair: bool
-    labels: list[str]
+    task: Task
 
     @classmethod
     def of(cls, params: Params, row: Joint, task: str, layout: Layout) -> "TaskPart":
         """Resolve one task of a row."""
-        recipe, settings = row.tasks[task], params.task(task)
+        recipe = row.tasks[task]
         inputs = layout.transfer(task, recipe)
         outputs = layout.outputs(task, params.teacher_of(task, row), recipe)
         check_answers(read_manifest(inputs), read_manifest(outputs))
-        return cls(
-            inputs=SetReference.to(inputs),
-            outputs=SetReference.to(outputs),
-            dev=SetReference.to(layout.split(task, "dev")),
-            metric=settings.metrics[0],
-            positive=settings.positive_class,
-            pair=settings.is_pair,
-            labels=settings.label_names,
-        )
+        sets = map(SetReference.to, (inputs, outputs, layout.split(task, "dev")))
+        return cls(*sets, params.task(task))
 
     @property
-    def kind(self) -> str:
-        """What the student's outputs for the task are."""
-        return kind_of(self.metric)
-
-    @property
-    def made_from(self) -> dict[str, Any]:
-        """The part without paths."""
-        sets = {"inputs": self.inputs, "outputs": self.outputs, "dev": self.dev}
-        settings = {name: getattr(self, name) for name in ("metric", "positive", "pair", "labels")}
-        return settings | {name: reference.digest for name, reference in sets.items()}
+    def made_from(self) -> list[Any]:
+        """The sets, and the settings that count, without names and paths."""
+        digests = [reference.digest for reference in (self.inputs, self.outputs, self.dev)]
+        task = self.task
+        return [*digests, task.metrics[0], task.positive_class, task.is_pair, task.label_names]
 
 
 @dataclass(frozen=True)
@@ -114,12 +93,12 @@ class JointTraining(EncodedTraining):
         """The row and its tasks' data in order, without names; the student and vocabulary."""
         names = {"student", "tasks", "optimiser", "teacher"}
         row = self.row.model_dump(exclude=names)
-        parts = [part.made_from for part in self.parts.values()]
+        by_task = [data.made_from for data in self.parts.values()]
         losses = [TERMS[name].loss for name in JOINT_OBJECTIVE]
-        kinds = [type(KINDS[part.kind]) for part in self.parts.values()]
+        kinds = [type(KINDS[data.task.kind]) for data in self.parts.values()]
         code = code_outside(ENCODERS[self.student.name()], *losses, *kinds)
         student = self.student.model_dump(exclude={"model"})
-        return [row, parts, student, sha256_folder(self.words), code]
+        return [row, by_task, student, sha256_folder(self.words), code]
 
     @cached_property
     def rows(self) -> int:
@@ -129,8 +108,7 @@ class JointTraining(EncodedTraining):
     @property
     def sets(self) -> list[Encoded]:
         """Each task's training set and dev set in turn."""
-        student = self.student
-        encoding = EncodingPass.of(self.words, student.max_words, reads=student.reads)
+        encoding = self.encoding
         return [
             (encoding, content)
             for part in self.parts.values()
@@ -139,26 +117,28 @@ class JointTraining(EncodedTraining):
 
     def prepare(self) -> Prepared:
         """Load the encoded sets, and build the network."""
-        device, parts = torch.device(self.device), list(self.parts.values())
+        device, tasks = torch.device(self.device), [data.task for data in self.parts.values()]
         read = [encoding.read(content) for encoding, content in self.sets]
         trains, devs = read[::2], read[1::2]
         scales = [scale_of(train.targets["labels"]) for train in trains]
         start = start_of(self.words, self.student, self.row.start)
         torch.manual_seed(self.seed)
-        model = JointNetwork(start.build(self.student, part.pair, part.labels, part.kind) for part in parts).to(device)
+        students = (start.build(self.student, task.is_pair, task.label_names, task.kind) for task in tasks)
+        model = JointNetwork(students).to(device)
         attend_quickly(model.students[0], training=True)
         of_task = dict(zip(self.parts, model.students, strict=True))
 
         def loss(_: JointNetwork, batch: Batch) -> torch.Tensor:
-            task = batch["task"]
-            return objective_loss(JOINT_OBJECTIVE, of_task[task].outputs(batch), batch, None, self.parts[task].kind)
+            name = batch["task"]
+            kind = self.parts[name].task.kind
+            return objective_loss(JOINT_OBJECTIVE, of_task[name].outputs(batch), batch, None, kind)
 
         def evaluate(model: JointNetwork) -> ScoresByTask:
             scores = []
-            for student, part, dev, scale in zip(model.students, parts, devs, scales, strict=True):
+            for student, task, dev, scale in zip(model.students, tasks, devs, scales, strict=True):
                 results = dev.targets["labels"], predict_sentences(student, dev, device)
                 settings = self.optimiser.select, scale
-                scores.append(dev_score(part.metric, part.positive, *results, *settings))
+                scores.append(dev_score(task.metrics[0], task.positive_class, *results, *settings))
             return ScoresByTask(scores, [len(dev) for dev in devs])
 
         def finish(folder: Path, _: Progress) -> Fields:
@@ -196,10 +176,7 @@ class JointTraining(EncodedTraining):
 
 
 def write_joint_vocabulary(params: Params, name: str, layout: Layout) -> int:
-    """Write the words of all tasks' training texts with their vectors; return how many there are.
-
-    Unlabelled texts are included.
-    """
+    """Write the words of all tasks' training and unlabelled texts with their vectors; return how many there are."""
     row, settings = params.joint[name], params.vocabulary
     sets = [training_texts(layout.split(task, "train")) for task in row.tasks]
     source, target = vector_source(settings, layout), layout.joint_vocabulary(name)
@@ -211,17 +188,14 @@ def joint_row(params: Params, name: str, layout: Layout, device: str) -> Trainin
     """Return the runs of one row of ``joint``, by seed and learning rate."""
     row = params.joint[name]
     student, optimiser = params.students[row.student], params.optimisers[row.optimiser]
-    parts = {task: TaskPart.of(params, row, task, layout) for task in row.tasks}
+    tasks = {task: TaskPart.of(params, row, task, layout) for task in row.tasks}
     words = layout.joint_vocabulary(name)
     if student.source_model is not None:
         words = layout.model(student.source_model)
         check_fits(f"students.{row.student}", student, words)
-
-    def spec(seed: int, rate: float) -> JointTraining:
-        options = words, seed, rate, device
-        return JointTraining(name, row, student, optimiser, parts, *options)
-
-    return TrainingRow(name, optimiser.learning_rates, params.seeds, spec)
+    same = name, row, student, optimiser, tasks, words
+    rates = optimiser.learning_rates
+    return TrainingRow(name, rates, params.seeds, lambda seed, rate: JointTraining(*same, seed, rate, device))
 
 
 def write_students(searched: Searched[JointTraining], layout: Layout) -> None:

@@ -35,10 +35,7 @@ class RunningTeacher:
     def load(
         cls, folder: Path, layers: Sequence[int], student: StudentNetwork, pieces: Pieces, device: str, scores: bool
     ) -> Self:
-        """Load a fine-tuned teacher, and make the student return what is compared.
-
-        :param pieces: the student's.
-        """
+        """Load a fine-tuned teacher, and make the student, which reads ``pieces``, return what is compared."""
         teacher = load_teacher(folder, device, "float32")
         running_teacher = cls(teacher.model.base_model.requires_grad_(False), layers, scores)
         return running_teacher._matched(folder, teacher.pieces, student, pieces)
@@ -102,10 +99,7 @@ def held_back_loss(
     batch_size: int,
     device: torch.device,
 ) -> float:
-    """Return an objective's loss on held-out sentences, averaged over rows.
-
-    :param weights: of terms that compare layers only, by name.
-    """
+    """Return the mean loss on held-out sentences of an objective whose terms compare layers only."""
     total = 0.0
     for rows in LengthSorted(sentences, batch_size, seed=0).epoch(0):
         batch = to_device(sentences.batch(rows), device)

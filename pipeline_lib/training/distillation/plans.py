@@ -20,10 +20,7 @@ from pipeline_lib.shards.shard_sets import SetReference, check_answers, read_man
 
 
 class ModelReference(BaseModel):
-    """A model to start from, pretrained or trained here, by path and content.
-
-    :ivar digest: of its folder.
-    """
+    """A model to start from, pretrained or trained here, by path and its folder's digest."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -49,8 +46,7 @@ class Plan(BaseModel):
     :ivar dev_outputs: the teacher's answers on dev, if that has no labels.
     :ivar teacher: the one that runs alongside, if any; :ivar teacher_layers: those matched with the student's.
     :ivar encoder: the one to start from.
-    :ivar students: the ones to start from, by seed: from a joint run; or from the row ``start``,
-        once that is trained.
+    :ivar students: the ones to start from, by seed: from a joint run; or from the row ``start``, once that is trained.
     :ivar new_outputs: whether these students are for other tasks, so that the head above their
         encoder is initialised anew.
     :ivar optimiser: None: that student is used as it is.
@@ -101,10 +97,7 @@ class Plan(BaseModel):
         return self.students[seed]
 
     def started(self, layout: Layout, seeds: Sequence[int]) -> "Plan":
-        """Return the plan with the students it starts from filled in, once they are trained.
-
-        A plan that does not start from another row is returned unchanged.
-        """
+        """Return the plan with the students of its start filled in, once they are trained; others are unchanged."""
         if self.row_before is None:
             return self
         folders = {seed: layout.student(self.task, self.row_before, seed) for seed in seeds}

@@ -25,14 +25,8 @@ from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.dev_scores import LabelScale, dev_score, scale_of
-from pipeline_lib.training.distillation.encoded_sets import (
-    Encoded,
-    EncodedInput,
-    EncodedTraining,
-    EncodingPass,
-    standardised,
-)
-from pipeline_lib.training.distillation.initialisation import Start, start_from_encoder, start_of
+from pipeline_lib.training.distillation.encoded_sets import Encoded, EncodedInput, EncodedTraining, standardised
+from pipeline_lib.training.distillation.initialisation import start_from_encoder, start_of
 from pipeline_lib.training.distillation.online_teacher import RunningTeacher, held_back_loss
 from pipeline_lib.training.distillation.plans import ModelReference, Plan
 from pipeline_lib.training.loop import Batch, DevScore
@@ -43,10 +37,7 @@ from pipeline_lib.training.search import TrainingRow
 
 @dataclass(frozen=True)
 class StudentTraining(EncodedTraining):
-    """Everything that determines the training of one student.
-
-    :ivar vocabulary: the folder of the task's vocabulary; :ivar dev: the prepared dev set.
-    """
+    """Everything that determines the training of one student: plan, vocabulary, prepared dev set, seed, rate."""
 
     kind: ClassVar[str] = "students"
     record: ClassVar[type[StudentRecord]] = StudentRecord
@@ -116,23 +107,11 @@ class StudentTraining(EncodedTraining):
         return self.started_from.open() if self.started_from else self.vocabulary
 
     @property
-    def train_set(self) -> Encoded:
-        """How the training set is encoded, and from what."""
-        plan = self.plan
-        encoding = EncodingPass.of(self.words, plan.student.max_words, reads=plan.student.reads)
-        return encoding, EncodedInput(plan.inputs, plan.outputs, states=plan.states)
-
-    @property
-    def dev_set(self) -> Encoded:
-        """How the dev set is encoded, and from what."""
-        student = self.plan.student
-        encoding = EncodingPass.of(self.words, student.max_words, reads=student.reads)
-        return encoding, EncodedInput(self.dev, self.plan.dev_outputs, prepared=True)
-
-    @property
     def sets(self) -> list[Encoded]:
         """The sets that it is trained and evaluated on."""
-        return [self.train_set, self.dev_set]
+        plan, encoding = self.plan, self.encoding
+        train = EncodedInput(plan.inputs, plan.outputs, states=plan.states)
+        return [(encoding, train), (encoding, EncodedInput(self.dev, plan.dev_outputs, prepared=True))]
 
     def prepare(self) -> Prepared:
         """Load the encoded sets, and build the student."""
@@ -192,7 +171,10 @@ class StudentTraining(EncodedTraining):
         plan = self.plan
         task = {"pair": plan.pair, "kind": plan.kind}
         if plan.students is None:
-            start = self.start()
+            if plan.encoder is None:
+                start = start_of(self.words, plan.student, plan.start)
+            else:
+                start = start_from_encoder(self.words, plan.student)
             torch.manual_seed(self.seed)
             return start.build(plan.student, labels=plan.labels, **task), start.tokenizer
         student = load_student(self.words)
@@ -207,24 +189,11 @@ class StudentTraining(EncodedTraining):
             scale.inverse.rescale(student.model.logits)
         return student.model, student.tokenizer
 
-    def start(self) -> Start:
-        """Load what an untrained student starts from."""
-        if self.plan.encoder is not None:
-            return start_from_encoder(self.words, self.plan.student)
-        return start_of(self.words, self.plan.student, self.plan.start)
-
 
 def student_row(plan: Plan, vocabulary: Path, dev: Path, seeds: list[int], device: str) -> TrainingRow[StudentTraining]:
-    """Return the runs of one method of a task, by seed and learning rate.
-
-    :param vocabulary: the task's; :param dev: the prepared dev set.
-    """
-    reference = SetReference.to(dev)
-
-    def spec(seed: int, rate: float) -> StudentTraining:
-        return StudentTraining(plan, vocabulary, reference, seed, rate, device)
-
-    return TrainingRow(plan.method, plan.optimiser.learning_rates, seeds, spec)
+    """Return the runs of one method of a task, with its vocabulary and prepared dev set, by seed and rate."""
+    same, rates = (plan, vocabulary, SetReference.to(dev)), plan.optimiser.learning_rates
+    return TrainingRow(plan.method, rates, seeds, lambda seed, rate: StudentTraining(*same, seed, rate, device))
 
 
 def plans_in_turn(plans: Sequence[Plan]) -> list[list[Plan]]:
@@ -245,12 +214,7 @@ def plans_in_turn(plans: Sequence[Plan]) -> list[list[Plan]]:
 
 
 def take_students(plan: Plan, seeds: Sequence[int], target: Path) -> dict[int, StudentRecord]:
-    """Link a joint run's students, which the row uses as they are, into ``<target>/<seed>``.
-
-    Their learning-rate search is that of the joint run.
-
-    :returns: their records by seed.
-    """
+    """Link a joint run's students and search into ``<target>/<seed>`` as they are; return their records."""
     folders = {seed: plan.student_start(seed).open() for seed in seeds}
     for seed, folder in folders.items():
         for path in sorted(folder.iterdir()):

@@ -37,6 +37,7 @@ from pipeline_lib.training.dev_scores import LabelScale, dev_score, scale_of
 from pipeline_lib.training.loop import Batch, DevScore, autocast
 from pipeline_lib.training.runs import Fields, Prepared, TrainingSpec
 from pipeline_lib.training.search import TrainingRow
+from pipeline_lib.training.teachers.ranking import CandidateBatches, questions_of, ranking_loss
 
 EVALUATION_TOKENS = 4096
 AGREEMENT_ROWS = 2000
@@ -62,10 +63,7 @@ class Data:
 
 
 class TeacherTask(NamedTuple):
-    """A task that a teacher is tuned on: its prepared splits, and its settings.
-
-    :ivar answer: the class of right answers, for a task that is trained by ranking.
-    """
+    """A task that a teacher is tuned on; ``answer`` is the class of right answers, if it is trained by ranking."""
 
     train: SetReference
     dev: SetReference
@@ -91,6 +89,7 @@ class TaskTeacher:
     """One task in a training run: its rows, and the model as its teacher.
 
     :ivar scale: the unit in which a regression is trained.
+    :ivar answer: the class of right answers, for a task that is trained by ranking.
     """
 
     task: Task
@@ -99,6 +98,7 @@ class TaskTeacher:
     scale: LabelScale | None
     teacher: Teacher
     max_length: int
+    answer: int | None = None
 
     def sentences(self) -> Sentences:
         """Return the training rows, with a regression's labels standardised."""
@@ -107,12 +107,17 @@ class TaskTeacher:
         return replace(self.teacher.encode(self.train.texts, self.max_length), targets=targets)
 
     def batches(self, batch_size: int, seed: int) -> LengthSorted:
-        """Return the batches of the training rows."""
-        return LengthSorted(self.sentences(), batch_size, seed)
+        """Return the batches of the training rows; if it is ranked, each with all candidates of its questions."""
+        if self.answer is None:
+            return LengthSorted(self.sentences(), batch_size, seed)
+        return CandidateBatches(self.sentences(), batch_size, seed, questions_of(self.train.texts))
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        """Return the loss of the labels."""
-        return KINDS[self.task.kind].loss(self.teacher.forward(batch).float(), batch["labels"])
+        """Return the loss of the labels, or that which compares a question's candidates."""
+        logits = self.teacher.forward(batch).float()
+        if self.answer is None:
+            return KINDS[self.task.kind].loss(logits, batch["labels"])
+        return ranking_loss(logits, batch["labels"], self.answer, batch["candidates"])
 
     def dev_score(self, select: Select) -> DevScore:
         """Return the task's first metric on dev, and if it selects the loss of dev's labels."""
@@ -142,6 +147,7 @@ class TeacherTraining(TrainingSpec):
     kind: ClassVar[str] = "teachers"
     record: ClassVar[type[TrainingRecord]] = TunedTeacherRecord
     student: ClassVar[None] = None
+    seed: ClassVar[int] = SEED
     base: Path
     tasks: Mapping[str, TeacherTask]
     optimiser: Tuning
@@ -149,11 +155,6 @@ class TeacherTraining(TrainingSpec):
     rate: float
     device: str
     agreement_precision: str
-
-    @property
-    def seed(self) -> int:
-        """The seed of the teacher's tuning."""
-        return SEED
 
     @property
     def made_from(self) -> Any:
@@ -173,22 +174,22 @@ class TeacherTraining(TrainingSpec):
         [data] = self.tasks.values()
         torch.manual_seed(self.seed)
         model, tokenizer = self.classifier(data)
-        part = self.part(data, model.to(device), tokenizer)
+        taught = self.part(data, model.to(device), tokenizer)
 
         def loss(_: torch.nn.Module, batch: Batch) -> torch.Tensor:
-            return part.loss(batch)
+            return taught.loss(batch)
 
         def evaluate(_: torch.nn.Module) -> DevScore:
             with autocast(device, precision):
-                return part.dev_score(self.optimiser.select)
+                return taught.dev_score(self.optimiser.select)
 
         def finish(folder: Path, _: Progress) -> Fields:
-            part.rescale()
+            taught.rescale()
             model.to("cpu").save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-            return part.describe(folder, self.agreement_precision)
+            return taught.describe(folder, self.agreement_precision)
 
-        batches = part.batches(self.optimiser.batch_size, self.seed)
+        batches = taught.batches(self.optimiser.batch_size, self.seed)
         return Prepared(model, batches, loss, evaluate, finish)
 
     def classifier(self, data: TeacherTask) -> tuple[Any, Any]:
@@ -205,7 +206,7 @@ class TeacherTraining(TrainingSpec):
         precision = self.settings.precision
         teacher = Teacher(model, tokenizer, torch.device(self.device), precision, digest="")
         train, dev = (Data.of(split.open().to_table()) for split in (data.train, data.dev))
-        return TaskTeacher(data.task, train, dev, scale_of(train.labels), teacher, self.max_length)
+        return TaskTeacher(data.task, train, dev, scale_of(train.labels), teacher, self.max_length, data.answer)
 
 
 def teacher_row(
@@ -220,11 +221,8 @@ def teacher_row(
     teacher = params.teachers[name]
     precision = resolve_precision(params.precompute.precision, torch.device(device))
     same = layout.model(teacher.model), tasks, teacher.tuning, teacher.max_length
-
-    def spec(_: int, rate: float) -> TeacherTraining:
-        return kind(*same, rate, device, precision)
-
-    return TrainingRow(name, teacher.tuning.learning_rates, [SEED], spec)
+    rates = teacher.tuning.learning_rates
+    return TrainingRow(name, rates, [SEED], lambda _, rate: kind(*same, rate, device, precision))
 
 
 def describe(teacher: Teacher, train: Data, task: Task, max_length: int) -> Fields:
@@ -267,10 +265,7 @@ def import_teacher(
     device: torch.device,
     precision: str,
 ) -> TeacherRecord:
-    """Copy a teacher that was fine-tuned elsewhere into ``folder``; return its record.
-
-    :param splits: the task's train and dev.
-    """
+    """Copy a teacher that was fine-tuned elsewhere into ``folder``; ``splits`` are train and dev; return its record."""
     check_sealed(finished)
     for path in sorted(finished.iterdir()):
         link_or_copy(path, folder / path.name)

@@ -17,33 +17,26 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import link_or_copy, write_json
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.models.networks.imitation import SharingModels
 from pipeline_lib.params import Params, Refining
 from pipeline_lib.shards.training_records import TasksRecord, TrainingRecord, TunedTeacherRecord
-from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.pieces import load_fast_tokenizer
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.loop import Batch, ScoresByTask, autocast
 from pipeline_lib.training.mixed import MixedBatches
 from pipeline_lib.training.runs import Fields, Prepared
 from pipeline_lib.training.search import TrainingRow
-from pipeline_lib.training.teachers.finetuning import TaskTeacher, TeacherTask, TeacherTraining, teacher_row
-from pipeline_lib.training.teachers.ranking import CandidateBatches, questions_of, ranking_loss
+from pipeline_lib.training.teachers.finetuning import TeacherTask, TeacherTraining, teacher_row
 
 ENCODER, HEAD = "encoder.safetensors", "head.safetensors"
 """The two files of a refined teacher's weights: those all tasks share, and the task's own."""
 
 
-class SharedClassifiers(torch.nn.Module):
-    """Classifiers of several tasks that share one encoder; each has its architecture's own head.
-
-    :ivar classifiers: ordinary transformers models, which share their weights with this module.
-    """
+class SharedClassifiers(SharingModels):
+    """Ordinary transformers classifiers of several tasks that share one encoder; each has its own head."""
 
     def __init__(self, classifiers: Iterable[Any]) -> None:
-        """Join classifiers of one architecture; the encoder is that of the first.
-
-        :param classifiers: may be a generator, if memory cannot hold an encoder for each.
-        """
+        """Join classifiers of one architecture on the first's encoder; a generator keeps one encoder in memory."""
         super().__init__()
         joined, self.heads = [], torch.nn.ModuleList()
         for classifier in classifiers:
@@ -60,52 +53,15 @@ class SharedClassifiers(torch.nn.Module):
                 self.encoder = encoder
             setattr(classifier, classifier.base_model_prefix, self.encoder)
             joined.append(classifier)
-        # torch does not look for modules in a tuple, so the encoder, registered above, counts once.
-        self.classifiers = tuple(joined)
-
-    def train(self, mode: bool = True) -> "SharedClassifiers":
-        """Set training or evaluation mode, for the classifiers too."""
-        for classifier in self.classifiers:
-            classifier.train(mode)
-        return super().train(mode)
-
-
-@dataclass(frozen=True)
-class RankedTask(TaskTeacher):
-    """A task of questions and candidate answers, trained by ranking.
-
-    :ivar answer: the class of right answers.
-    """
-
-    answer: int
-
-    def batches(self, batch_size: int, seed: int) -> LengthSorted:
-        """Return batches that hold all candidates of their questions."""
-        questions = questions_of(self.train.texts)
-        return CandidateBatches(self.sentences(), batch_size, seed, questions)
-
-    def loss(self, batch: Batch) -> torch.Tensor:
-        """Return the loss that compares a question's candidates: :func:`ranking_loss`."""
-        logits = self.teacher.forward(batch).float()
-        return ranking_loss(logits, batch["labels"], self.answer, batch["candidates"])
+        self.classifiers = self.members = tuple(joined)
 
 
 @dataclass(frozen=True)
 class RefinedTraining(TeacherTraining):
-    """One fine-tuning of the base on several tasks at once: everything that determines it.
-
-    The results are in folders ``0``, ``1``, ... in the order of the tasks: task names do not count.
-
-    :ivar tasks: by their names.
-    """
+    """One fine-tuning of the base on several tasks at once; the results are numbered in the tasks' order."""
 
     record: ClassVar[type[TrainingRecord]] = TasksRecord
     optimiser: Refining
-
-    def part(self, data: TeacherTask, model: Any, tokenizer: Any) -> TaskTeacher:
-        """Read a task's rows; see :meth:`TeacherTraining.part`."""
-        part = super().part(data, model, tokenizer)
-        return part if data.answer is None else RankedTask(**vars(part), answer=data.answer)
 
     def prepare(self) -> Prepared:
         """Load the rows of all tasks, and the base with a head for each."""
@@ -113,43 +69,40 @@ class RefinedTraining(TeacherTraining):
         torch.manual_seed(self.seed)
         classifiers = (self.classifier(data)[0] for data in self.tasks.values())
         model, tokenizer = SharedClassifiers(classifiers).to(device), load_fast_tokenizer(self.base)
-        parts = {
+        taught_by_task = {
             name: self.part(data, classifier, tokenizer)
             for (name, data), classifier in zip(self.tasks.items(), model.classifiers, strict=True)
         }
 
         def loss(_: SharedClassifiers, batch: Batch) -> torch.Tensor:
-            return parts[batch["task"]].loss(batch)
+            return taught_by_task[batch["task"]].loss(batch)
 
         def evaluate(_: SharedClassifiers) -> ScoresByTask:
             with autocast(device, precision):
-                scores = [part.dev_score(self.optimiser.select) for part in parts.values()]
-            return ScoresByTask(scores, [len(part.dev.texts) for part in parts.values()])
+                scores = [taught.dev_score(self.optimiser.select) for taught in taught_by_task.values()]
+            return ScoresByTask(scores, [len(taught.dev.texts) for taught in taught_by_task.values()])
 
         def finish(folder: Path, _: Progress) -> Fields:
-            for part in parts.values():
-                part.rescale()
+            for taught in taught_by_task.values():
+                taught.rescale()
             save_classifiers(folder, model.to("cpu"), tokenizer)
             described = [
                 {
-                    "rows": len(part.train.texts),
-                    "label_scale": part.scale and asdict(part.scale),
-                    **part.describe(folder / str(number), self.agreement_precision),
+                    "rows": len(taught.train.texts),
+                    "label_scale": taught.scale and asdict(taught.scale),
+                    **taught.describe(folder / str(number), self.agreement_precision),
                 }
-                for number, part in enumerate(parts.values())
+                for number, taught in enumerate(taught_by_task.values())
             ]
             return {"by_task": described}
 
         size, seed = self.optimiser.batch_size, self.seed
-        sets = {name: part.batches(size, seed) for name, part in parts.items()}
+        sets = {name: taught.batches(size, seed) for name, taught in taught_by_task.items()}
         batches = MixedBatches(sets, seed)
         return Prepared(model, batches, loss, evaluate, finish)
 
     def write(self, folders: Mapping[str, Path], record: TasksRecord) -> None:
-        """Link each task's teacher into its folder, with a record as if it were trained alone.
-
-        :param folders: by task; :param record: the run's.
-        """
+        """Link each task's teacher into its folder, with a record as if it were trained alone."""
         for number, task in enumerate(self.tasks):
             self.result.link_into(folders[task], str(number))
             teacher = record.of_task(number, TunedTeacherRecord, best_dev_mean=record.best_dev)
@@ -201,19 +154,13 @@ def refined_row(params: Params, name: str, layout: Layout, device: str) -> Train
 
 
 def with_answers(row: str, tasks: Mapping[str, TeacherTask], ranking: Mapping[str, str]) -> dict[str, TeacherTask]:
-    """Return the tasks, with the class of right answers for those that are ranked.
-
-    :param row: the refined teacher, for messages; :param ranking: the right answers' labels.
-    """
+    """Return a refined teacher's tasks, with the class of right answers for those that ``ranking`` names."""
     answers = {task: answer_class(row, task, label, tasks) for task, label in ranking.items()}
     return {task: data._replace(answer=answers.get(task)) for task, data in tasks.items()}
 
 
 def answer_class(row: str, name: str, label: str, tasks: Mapping[str, TeacherTask]) -> int:
-    """Return the class index of a ranked task's right answers.
-
-    :param row: the refined teacher, for messages.
-    """
+    """Return the class index of a ranked task's right answers; ``row`` is the teacher's name."""
     where = f"teachers.{row}.tuning.ranking.{name}"
     if name not in tasks:
         raise PotstillError(f"{where}: no such task; there are {', '.join(tasks)}. Correct it.")

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.corpora.augmentation.lexicon import SCHEMA, Lexicon, count_words, read_lexicon, write_lexicon
+from pipeline_lib.corpora.augmentation.lexicon import SCHEMA, Lexicon, count_words, read_lexicon
 from pipeline_lib.shards.shard_sets import write_shard
 
 LISTS = pa.list_(pa.string())
@@ -28,7 +28,7 @@ def test_counts_by_hand(tmp_path: Path, make_lexicon: Callable[..., Lexicon]) ->
     ]
     assert counted(WORDS, TAGS).schema == SCHEMA
     # Layout.
-    write_lexicon(tmp_path / "a", counted(WORDS, TAGS))
+    write_shard(tmp_path / "a", counted(WORDS, TAGS))
     lexicon = read_lexicon(tmp_path / "a")
     assert lexicon.words == ["a", "film", "film", "run"]
     assert lexicon.tag_numbers == {"DT": 0, "NN": 1, "VB": 2}
@@ -44,10 +44,10 @@ def test_counts_by_hand(tmp_path: Path, make_lexicon: Callable[..., Lexicon]) ->
 
 
 def test_bytes_do_not_depend_on_the_order_of_rows(tmp_path: Path) -> None:
-    write_lexicon(tmp_path / "a", counted(WORDS, TAGS))
-    write_lexicon(tmp_path / "b", counted(WORDS[::-1], TAGS[::-1]))
+    write_shard(tmp_path / "a", counted(WORDS, TAGS))
+    write_shard(tmp_path / "b", counted(WORDS[::-1], TAGS[::-1]))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    write_lexicon(tmp_path / "c", counted(WORDS[:2], TAGS[:2]))
+    write_shard(tmp_path / "c", counted(WORDS[:2], TAGS[:2]))
     assert read_lexicon(tmp_path / "a").digest == read_lexicon(tmp_path / "b").digest
     assert read_lexicon(tmp_path / "c").digest != read_lexicon(tmp_path / "a").digest
 

@@ -10,12 +10,12 @@ import pytest
 
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon
 from pipeline_lib.corpora.augmentation.rules import KEPT, augment_block
-from pipeline_lib.corpora.tasks import tagging
 from pipeline_lib.corpora.tasks.labelled import Example
 from pipeline_lib.corpora.tasks.preparation import prepare_task, prepared_schema
-from pipeline_lib.params import Recipe, Tagger, Task
+from pipeline_lib.params import Recipe, Tagger
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import ShardSet
+from tests.kit.made_up import made_up_task
 
 ALONE = LocalEngine(1)
 
@@ -90,30 +90,13 @@ def test_order_and_neighbours_change_no_row(lexicon: Lexicon, make_recipe: Calla
     assert sum(row["words"] != row["words_2"] for row in rows) > len(rows) / 2
 
 
-def test_a_pairs_key_knows_the_order_of_its_sentences(
-    tmp_path: Path, store_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-
-    monkeypatch.setattr(tagging, "_loaded", lambda _: lambda words, spaces: [["N"] * len(w) for w in words])
-    task = Task.model_validate(
-        {
-            "source": {"kind": "files", "files": {"train": "a", "dev": "b"}, "format": "csv"} | {"columns": None},
-            "text": ["a", "b"],
-            "label": "score",
-            "kind": "regression",
-            "labels": {"min": 0.0, "max": 5.0},
-            "metrics": ["pearson"],
-            "positive": None,
-            "split": None,
-            "blocks": 1,
-            "train_fraction": 1.0,
-            "augment": {"n_iter": 1},
-        }
-    )
+def test_a_pairs_key_knows_the_order_of_its_sentences(tmp_path: Path, store_home: Path) -> None:
+    scored = {"kind": "regression", "metrics": ["pearson"], "labels": {"min": 0.0, "max": 5.0}}
+    task = made_up_task(**{"text": ["a", "b"], "blocks": 1} | scored)
     texts = [("a b", "c"), ("c", "a b"), ("a", "b c"), ("a b c", "a")]
     examples = [Example(text, 1.0) for text in texts]
     splits = {"train": examples, "dev": examples[:1]}
-    prepare_task(splits, {}, task, Tagger(engine="nltk", model="none"), tmp_path / "out", ALONE)
+    prepare_task(splits, {}, task, Tagger(engine="none", model=None), tmp_path / "out", ALONE)
     table = ShardSet.open(tmp_path / "out/train").to_table()
     assert len(set(table["key"].to_pylist())) == 4
     assert table.schema.names[-4:] == ["text_2", "words_2", "spaces_2", "tags_2"]

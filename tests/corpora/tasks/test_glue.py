@@ -31,15 +31,13 @@ QUOTE = 'A "quoted word" that opens "no field'
 MNLI_HEAD = "index promptID pairID genre sentence1_binary_parse sentence2_binary_parse"
 MNLI_HEAD += " sentence1_parse sentence2_parse sentence1 sentence2"
 MNLI_ROW = "0\t1\t1n\tfiction\t( a )\t( b )\t(ROOT a)\t(ROOT b)"
-STSB_HEAD = "index genre filename year old_index source1 source2 sentence1 sentence2"
-STSB_ROW = "0\tmain-captions\tMSRvid\t2012test\t1\tnone\tnone"
 
 
 def tabs(words: str) -> str:
     return words.replace(" ", "\t")
 
 
-# Task to its official files, split by split, each with one row, and what is to be read from them.
+# Official files of each layout: quotation marks, no header, a byte order mark, short rows, many labels.
 FILES: dict[str, dict[str, str]] = {
     "sst2": {
         "train": f"sentence\tlabel\n{QUOTE} \t1\nbad\t0\n",
@@ -61,11 +59,6 @@ FILES: dict[str, dict[str, str]] = {
         f"0\t1\t2\t{QUOTE}\tsecond\t1\n0\t1\t2\n0\t1\t2\tbad\tworse\t0\n",
         "dev": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n0\t1\t2\tfine\tfiner\t1\n",
     },
-    "stsb": {
-        "train": f"{tabs(STSB_HEAD)}\tscore\n{STSB_ROW}\t{QUOTE}\tsecond\t4.750\n{STSB_ROW}\tbad\tworse\t0.000\n",
-        "dev": f"{tabs(STSB_HEAD)}\tscore\n{STSB_ROW}\tfine\tfiner\t5.000\n",
-        "test": f"{tabs(STSB_HEAD)}\n{STSB_ROW}\tunknown\tmore\n",
-    },
     "mnli": {
         "train": f"{tabs(MNLI_HEAD)}\tlabel1\tgold_label\n"
         f"{MNLI_ROW}\t{QUOTE}\tsecond\tneutral\tneutral\n"
@@ -76,23 +69,10 @@ FILES: dict[str, dict[str, str]] = {
         "dev_mismatched": f"{tabs(MNLI_HEAD)}\tlabel1\tlabel2\tlabel3\tlabel4\tlabel5\tgold_label\n"
         f"{MNLI_ROW}\tother\tones" + 6 * "\tneutral" + "\n",
     },
-    "qnli": {
-        "train": f"index\tquestion\tsentence\tlabel\n0\t{QUOTE}\tsecond\tentailment\n1\tbad\tworse\tnot_entailment\n",
-        "dev": "index\tquestion\tsentence\tlabel\n0\tfine\tfiner\tentailment\n",
-        "test": "index\tquestion\tsentence\n0\tunknown\tmore\n",
-    },
 }
-FILES["rte"] = {
-    split: text.replace("question\tsentence", "sentence1\tsentence2") for split, text in FILES["qnli"].items()
-}
-FILES["wnli"] = {
-    split: text.replace("not_entailment\n", "0\n").replace("entailment\n", "1\n")
-    for split, text in FILES["rte"].items()
-}
-FIRST_LABEL = {"stsb": 4.75, "mnli": 1}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FILES)
 def test_the_official_layout(tmp_path: Path, name: str) -> None:
     task = OFFICIAL[name]
     names = task.source.files
@@ -102,9 +82,9 @@ def test_the_official_layout(tmp_path: Path, name: str) -> None:
     fetch_data(name, task.source, tmp_path / "inputs", tmp_path / "raw")
     splits, counts = read_examples(tmp_path / "raw", task)
     second = ("second",) if task.is_pair else ()
-    assert splits["train"][0] == Example((QUOTE, *second), FIRST_LABEL.get(name, 1))
+    assert splits["train"][0] == Example((QUOTE, *second), 1)
     assert splits["dev"][0].texts == ("fine", "finer")[: len(task.text)]
-    assert splits["dev"][0].label == {"stsb": 5.0}.get(name, 1)
+    assert splits["dev"][0].label == 1
     if "test" in names:
         assert splits["test"] == [Example(("unknown", "more")[: len(task.text)], None)]
         assert counts["test"]["hidden_label"] == 1
@@ -113,9 +93,6 @@ def test_the_official_layout(tmp_path: Path, name: str) -> None:
     if name == "qqp":
         # A training row that ends before its texts, as some official ones do.
         assert (counts["train"]["kept"], counts["train"]["empty_text"]) == (2, 1)
-
-
-# Rows of the official files (train, dev, test) that are whole where they are to be had at all.
 
 
 @pytest.fixture(scope="module")

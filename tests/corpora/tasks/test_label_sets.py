@@ -118,7 +118,7 @@ def made_up_rows(rows: int) -> list[Example]:
 def tagged(monkeypatch: pytest.MonkeyPatch, store_home: Path) -> None:
     """Tag every word alike."""
     tag = lambda words, _: (["NN"] * len(sentence) for sentence in words)  # noqa: E731
-    monkeypatch.setattr(tagging, "_loaded", lambda _: tag)
+    monkeypatch.setattr(tagging, "load_tagger", lambda _: tag)
 
 
 def prepared(folder: Path, rows: list[Example], **changes: Any) -> dict[str, pa.Table]:

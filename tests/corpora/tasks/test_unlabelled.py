@@ -36,7 +36,7 @@ NEW = [Example((f"Nobody labelled {n}.",), None) for n in range(8)]
 @pytest.fixture(autouse=True)
 def tagged(monkeypatch: pytest.MonkeyPatch, store_home: Path) -> None:
     """Tag all words alike."""
-    monkeypatch.setattr(tagging, "_loaded", lambda _: lambda words, _: (["NN"] * len(own) for own in words))
+    monkeypatch.setattr(tagging, "load_tagger", lambda _: lambda words, _: (["NN"] * len(own) for own in words))
 
 
 def task_with(**changes: Any) -> Task:
@@ -117,11 +117,8 @@ def test_pairs_and_scores(tmp_path: Path) -> None:
         "dev": [Example(("One.", "Two."), 1.0)],
         "unlabelled": [Example(("One.", "Other."), None), Example(("One.", "Two."), None)],
     }
-    values = task_with().model_dump() | {"kind": "regression", "text": ["first", "second"]}
-    values |= {"labels": {"min": 0.0, "max": 5.0}, "metrics": ["pearson"]}
-    from pydantic import TypeAdapter
-
-    own = TypeAdapter(Task).validate_python(values)
+    scored = {"kind": "regression", "labels": {"min": 0.0, "max": 5.0}, "metrics": ["pearson"]}
+    own = task_with(text=["first", "second"], **scored)
     prepare_task(pairs, {}, own, TAGGER, tmp_path, LocalEngine(1))
     table = training_texts(tmp_path / "train").to_table()
     assert table["text_2"].to_pylist()[-1] == "Other." and table["label"].type == pa.float32()

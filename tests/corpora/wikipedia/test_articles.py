@@ -255,15 +255,8 @@ def test_chunks_end_with_the_article_that_fills_them(tmp_path: Path, monkeypatch
 def test_a_member_of_a_package_is_streamed(tmp_path: Path) -> None:
     content = zip_bytes({"g/dump.xml.bz2": bz2.compress(dump(PAGES)), "g/other": b""})
     cache = write_files(tmp_path / "cache", {"g-1.0-py3.whl": content})
-    source = PackageCorpus(
-        kind="package",
-        requirement="g==1.0",
-        artifact="wheel",
-        tags=None,
-        sha256=hashlib.sha256(content).hexdigest(),
-        file="g/dump.xml.bz2",
-        form="dump",
-    )
+    pinned = {"requirement": "g==1.0", "artifact": "wheel", "tags": None, "sha256": hashlib.sha256(content).hexdigest()}
+    source = PackageCorpus(kind="package", **pinned, file="g/dump.xml.bz2", form="dump")
     [chunk] = read_chunks(source, tmp_path, cache)
     assert list(chunk.articles) == EXPECTED
     absent = source.model_copy(update={"file": "h/dump.xml.bz2"})

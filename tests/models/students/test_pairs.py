@@ -6,9 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-import pipeline_lib.models.students.huggingface  # noqa: F401  registers the students
 from pipeline_lib.models.networks.encoders import CNNEncoder, NgramEncoder, StaticEncoder, reverse
 from pipeline_lib.models.networks.student import StudentConfig, compare
 from pipeline_lib.models.students.student import Student, build_student, load_student, save_student
@@ -69,18 +67,6 @@ def test_students_of_pairs_survive_saving(tmp_path: Path) -> None:
     loaded = load_student(tmp_path / "student")
     assert loaded.is_pair and loaded.label_names == ["score"]
     np.testing.assert_array_equal(loaded.logits(PAIRS), student.logits(PAIRS))
-    # Transformers loads a student of pairs.
-    student = make_student(["no", "yes"])
-    save_student(tmp_path / "student", student.model, student.tokenizer)
-    model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "student").eval()
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "student")
-    first, second = (
-        tokenizer(list(texts), padding=True, truncation=True, max_length=4, return_tensors="pt")
-        for texts in zip(*PAIRS, strict=True)
-    )
-    with torch.inference_mode():
-        logits = model(**first, input_ids_2=second["input_ids"], attention_mask_2=second["attention_mask"]).logits
-    np.testing.assert_allclose(logits.numpy(), student.logits(PAIRS), atol=1e-6)
 
 
 @pytest.mark.parametrize("lengths", [[4, 1, 3], [4, 4, 4]])

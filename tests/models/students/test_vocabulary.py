@@ -14,7 +14,7 @@ from transformers import AutoTokenizer
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.text import MASK
-from pipeline_lib.models.students.tokenise import KnownWords, save_tokenizer
+from pipeline_lib.models.students.tokenise import KnownWords, write_tokenizer
 from pipeline_lib.models.students.vocabulary import (
     build_tokenizer,
     build_vocabulary,
@@ -51,7 +51,7 @@ def test_unknown_words(tmp_path: Path) -> None:
     assert (tokenizer.token_to_id("[PAD]"), tokenizer.token_to_id(MASK)) == (0, 1)
     assert tokenizer.encode("A [MASK] unheard Film").ids == [2, 1, 1, 3]
     assert tokenizer.get_vocab_size() == 4
-    save_tokenizer(tmp_path, tokenizer)
+    write_tokenizer(tmp_path, tokenizer)
     padded = AutoTokenizer.from_pretrained(tmp_path)(["a [MASK]", "A unheard film"], padding=True)
     assert padded["input_ids"] == [[2, 1, 0], [2, 1, 3]]
     assert padded["attention_mask"] == [[1, 1, 0], [1, 1, 1]]

@@ -9,7 +9,7 @@ import pytest
 from tokenizers import Tokenizer, models
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.models.students.tokenise import save_tokenizer
+from pipeline_lib.models.students.tokenise import write_tokenizer
 from pipeline_lib.shards.columns import list_column, matrix
 from pipeline_lib.shards.shard_sets import Manifest, SetReference, ShardSet, schema_of, write_manifest, write_shard
 from pipeline_lib.text.pieces import load_pieces
@@ -109,7 +109,7 @@ def test_rows_without_an_answer_are_left_out(sets: Sets, tokenizer: Tokenizer, t
     assert "weights" not in sentences(sets, tokenizer).targets
     # A teachers answers stand in for the labels of dev.
     outputs = with_outputs(sets, tmp_path / "nan", weights=False)
-    save_tokenizer(tmp_path / "words", tokenizer)
+    write_tokenizer(tmp_path / "words", tokenizer)
     content = EncodedInput(*(SetReference.to(s.folder) for s in (sets[0], outputs)), prepared=True)
     found = EncodingPass.of(tmp_path / "words", 10).read(content)
     assert [WORDS[i] for i in found.ids] == ["a", "d", "a", "d"]
@@ -129,7 +129,7 @@ def write_states(folder: Path, inputs: ShardSet) -> SetReference:
 def test_states_stand_beside_the_rows_that_stay(sets: Sets, tokenizer: Tokenizer, tmp_path: Path) -> None:
     inputs, outputs = (SetReference.to(own.folder) for own in sets)
     states = write_states(tmp_path / "states", sets[0])
-    save_tokenizer(tmp_path / "words", tokenizer)
+    write_tokenizer(tmp_path / "words", tokenizer)
     encoding = EncodingPass.of(tmp_path / "words", 10)
     found = encoding.read(EncodedInput(inputs, outputs, states=states))
     plain = encoding.read(EncodedInput(inputs, outputs))
@@ -150,7 +150,7 @@ def test_states_of_other_rows_are_refused(sets: Sets, tokenizer: Tokenizer, tmp_
     shards = ShardSet.open(tmp_path / "states")
     other = replace(shards.manifest, shards=shards.manifest.shards[:1])
     write_manifest(tmp_path / "states", other)
-    save_tokenizer(tmp_path / "words", tokenizer)
+    write_tokenizer(tmp_path / "words", tokenizer)
     encoding = EncodingPass.of(tmp_path / "words", 10)
     outputs = SetReference.to(sets[1].folder)
     with pytest.raises(PotstillError, match="it was changed since it was looked up"):
@@ -181,21 +181,15 @@ def write_pairs(folder: Path) -> SetReference:
         rows = [row for row in MASKED_PAIRS if row[2] == iteration]
         first, second, _, rules, rules_2 = (list(column) for column in zip(*rows, strict=True))
         kind = pa.list_(pa.int8())
-        table = pa.table(
-            {
-                "key": pa.array(range(len(rows)), pa.uint64()),
-                "iteration": pa.array([iteration] * len(rows), pa.int32()),
-                "label": pa.array([1] * len(rows), pa.int32()),
-                "text": first,
-                "words": [text.split() for text in first],
-                "rules": pa.array(rules, kind),
-                "text_2": second,
-                "words_2": [text.split() for text in second],
-                "rules_2": pa.array(rules_2, kind),
-            }
-        )
-        if iteration:
-            table = table.set_column(0, "key", pa.array([9], pa.uint64()))
+        columns = {
+            "key": pa.array([9] if iteration else range(len(rows)), pa.uint64()),
+            "iteration": pa.array([iteration] * len(rows), pa.int32()),
+            "label": pa.array([1] * len(rows), pa.int32()),
+        }
+        for side, texts, changes in (("", first, rules), ("_2", second, rules_2)):
+            columns |= {f"text{side}": texts, f"words{side}": [text.split() for text in texts]}
+            columns[f"rules{side}"] = pa.array(changes, kind)
+        table = pa.table(columns)
         tables[f"b000-i{iteration:03d}.arrow"] = table
     write_set(folder, "transfer", tables)
     return SetReference.to(folder)

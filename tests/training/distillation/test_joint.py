@@ -18,6 +18,7 @@ from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.kinds import score
 from pipeline_lib.base.kinds.calibration import log_losses
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.words import split_words
 from pipeline_lib.models.networks.imitation import JointNetwork
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.models.students.student import Student, load_student, predict_sentences
@@ -27,11 +28,10 @@ from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.training_records import JointRecord, SearchRecord, StudentRecord
 from pipeline_lib.shards.training_texts import unlabelled_folder
-from pipeline_lib.text.words import split_words
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.distillation.encoded_sets import encode_sets
 from pipeline_lib.training.distillation.joint import JointTraining, joint_row, write_joint_vocabulary, write_students
-from pipeline_lib.training.distillation.plans import make_plan
+from pipeline_lib.training.distillation.plans import ModelReference, make_plan
 from pipeline_lib.training.distillation.students import StudentTraining, student_row, take_students
 from pipeline_lib.training.search import TrainingRow, train_rows
 from tests.kit.kills import killed_and_resumed
@@ -380,3 +380,12 @@ def test_students_are_taken_as_they_are(
         assert own.joinpath("model.safetensors").samefile(start / "model.safetensors")
     search = json.loads((tmp_path / "taken/search.json").read_text())
     assert search["learning_rate"] == 2.0e-2 and search["seed"] == 1
+
+
+def test_a_model_that_has_changed_since_is_not_started_from(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    model = ModelReference.to(tmp_path)
+    assert model.open() == tmp_path
+    (tmp_path / "config.json").write_text("{ }")
+    with pytest.raises(PotstillError, match="it was changed while students were trained"):
+        model.open()

@@ -10,7 +10,8 @@ from pipeline_lib.outputs.vectors import VectorPass
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.training.distillation.encoders import EncoderTraining, encoder_row
+from pipeline_lib.training.distillation.encoders import EncoderTraining
+from pipeline_lib.training.distillation.general import encoder_row
 from pipeline_lib.training.search import TrainingRow
 from tests.pipeline.corpus import write_encoder
 

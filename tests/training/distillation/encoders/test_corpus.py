@@ -26,7 +26,8 @@ from pipeline_lib.shards.shard_sets import ShardSet, write_shard
 from pipeline_lib.shards.training_texts import unlabelled_folder
 from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.training.distillation.corpus import Corpus
-from pipeline_lib.training.distillation.encoders import EncoderTraining, check_vectors, encoder_row
+from pipeline_lib.training.distillation.encoders import EncoderTraining, check_vectors
+from pipeline_lib.training.distillation.general import encoder_row
 from tests.kit.shard_files import write_set
 from tests.pipeline.corpus import write_encoder
 

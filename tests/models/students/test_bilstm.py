@@ -1,4 +1,4 @@
-"""The student model: padding changes nothing, sizes by hand, and it is a transformers model."""
+"""The student `bilstm`: padding changes nothing, sizes by hand, saved and loaded."""
 
 import subprocess
 import sys
@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
-import pipeline_lib.models.students.huggingface  # noqa: F401  registers the students
 from pipeline_lib.base.devices import runs_lstm_in_bfloat16
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.models.networks.encoders import WordEmbeddings
 from pipeline_lib.models.networks.student import StudentConfig
 from pipeline_lib.models.students.student import Student, build_student, load_student, predict_sentences, save_student
@@ -144,42 +141,11 @@ def test_save_and_load(tmp_path: Path) -> None:
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
 
 
-def test_transformers_loads_a_student(tmp_path: Path) -> None:
-    student = make_student()
-    save_student(tmp_path / "s", student.model, student.tokenizer)
-    model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "s").eval()
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "s")
-    texts = ["A good film.", "dull"]
-    with torch.inference_mode():
-        batch = tokenizer(texts, padding=True, return_tensors="pt")
-        logits = model(**batch).logits.numpy()
-        alone = model(**tokenizer(texts[:1], return_tensors="pt")).logits[0]
-        unmasked = model(batch["input_ids"][:1]).logits[0]
-    assert np.allclose(logits, student.logits(texts), atol=1e-6)
-    assert torch.equal(alone, unmasked) and np.allclose(alone, logits[0], atol=1e-6)
-
-    classify = pipeline("text-classification", model=str(tmp_path / "s"), top_k=None)
-    found = classify(texts, batch_size=2)
-    scores = torch.tensor(student.logits(texts)).softmax(-1).numpy()
-    for row, expected in zip(found, scores, strict=True):
-        by_label = {entry["label"]: entry["score"] for entry in row}
-        assert [by_label[n] for n in ("no", "yes", "so")] == pytest.approx(expected, abs=1e-5)
-
-
 def test_what_cannot_be_loaded_is_named(tmp_path: Path) -> None:
-    student = make_student()
-    save_student(tmp_path, student.model, student.tokenizer)
-    config = read_json(tmp_path / "config.json") | {"calibration_temperature": 2.0}
-    write_json(tmp_path / "config.json", config)
-    with pytest.raises(PotstillError, match="exported for the hub, with classes of its own"):
-        AutoModelForSequenceClassification.from_pretrained(tmp_path)
-    assert np.array_equal(load_student(tmp_path).logits(TEXTS), student.logits(TEXTS))
-    # A folder without a student is refused.
     (tmp_path / "empty").mkdir()
-    with pytest.raises(PotstillError, match="not a trained student"):
-        load_student(tmp_path / "empty")
-    with pytest.raises(PotstillError, match="not a trained student"):
-        load_student(tmp_path / "absent")
+    for name in ("empty", "absent"):
+        with pytest.raises(PotstillError, match="not a trained student"):
+            load_student(tmp_path / name)
 
 
 @pytest.mark.skipif(not runs_lstm_in_bfloat16("cpu"), reason="no bfloat16 units")

@@ -44,17 +44,18 @@ from pipeline_lib.retrieval.approximate import WRITERS, open_approximate, write_
 from pipeline_lib.retrieval.embedders import EncoderReference, IndexPass
 from pipeline_lib.retrieval.index import Index, build
 from pipeline_lib.retrieval.scoring import CosineScorer, best
-from pipeline_lib.retrieval.sentence_rows import Rows, read_rows
+from pipeline_lib.retrieval.sentence_rows import Rows
 from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.shards.shard_sets import ShardSet
 
-K, SIZES = 10, (1, 32)
+K, SIZES, BATCH_ROWS = 10, (1, 32), 8192
 CANDIDATES = 100
 """Candidates from an approximate index, to be rescored."""
 Find = Callable[[np.ndarray], np.ndarray]
 
 
 def main(
-    file: Annotated[Path, typer.Argument(help="Sentences: a file, or a shard set's folder.")],
+    file: Annotated[Path, typer.Argument(help="Sentences: a shard set's folder.")],
     encoder: Annotated[Path, typer.Option(help="Folder of an encoder.")],
     text: Annotated[str, typer.Option(help="The column of the sentences.")] = "text",
     rows: Annotated[int | None, typer.Option(help="Maximum number of sentences.")] = None,
@@ -89,8 +90,9 @@ def _build(
 
     def batches() -> Iterator[Rows]:
         left = rows
-        for batch in read_rows(file, text=text):
-            texts = batch.texts[:left]
+        tables = ShardSet.open(file).tables()
+        for batch in (rows for table in tables for rows in table.to_batches(BATCH_ROWS)):
+            texts = batch[text].to_pylist()[:left]
             left = None if left is None else left - len(texts)
             # The first of each batch until there are enough: queries are spread over a long file.
             taken = min(queries - len(kept), max(1, queries // 4))

@@ -42,9 +42,9 @@ def index(
     Empty and repeated sentences are left out. If killed, or if the file has changed, run it again: it embeds only
     what is missing.
     """
+    from pipeline_lib.commands.sentences import read_rows
     from pipeline_lib.retrieval.embedders import EncoderReference, IndexPass
     from pipeline_lib.retrieval.index import build
-    from pipeline_lib.retrieval.sentence_rows import read_rows
 
     if (encoder is None) == (model is None):
         raise PotstillError("give either `--encoder` or `--model`, to embed the sentences.")

@@ -139,7 +139,8 @@ def _candidates(first: str | None) -> int | None:
 def _queries(
     queries: list[str], file: Path | None, text: str, ids: str | None, options: "ReadOptions"
 ) -> "Iterable[Rows]":
-    from pipeline_lib.retrieval.sentence_rows import Rows, read_rows
+    from pipeline_lib.commands.sentences import read_rows
+    from pipeline_lib.retrieval.sentence_rows import Rows
 
     if queries and file:
         raise PotstillError("queries on the command line and --queries: give one of them.")

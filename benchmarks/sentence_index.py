@@ -91,7 +91,7 @@ def _build(
     def batches() -> Iterator[Rows]:
         left = rows
         tables = ShardSet.open(file).tables()
-        for batch in (rows for table in tables for rows in table.to_batches(BATCH_ROWS)):
+        for batch in (rows for shard in tables for rows in shard.to_batches(BATCH_ROWS)):
             texts = batch[text].to_pylist()[:left]
             left = None if left is None else left - len(texts)
             # The first of each batch until there are enough: queries are spread over a long file.

@@ -37,6 +37,7 @@ class TeacherPass(ShardPass):
     :ivar digest: of its weights, tokenizer, configuration.
     """
 
+    libraries: ClassVar[tuple[str, ...]] = TRAINING_LIBRARIES
     column: ClassVar[str]
     folder: Path
     digest: str
@@ -72,11 +73,6 @@ class TeacherPass(ShardPass):
             "precision": self.precision,
             "device": self.device.split(":")[0],
         }
-
-    @property
-    def libraries(self) -> tuple[str, ...]:
-        """The distributions that affect the outputs' bytes."""
-        return TRAINING_LIBRARIES
 
     @abstractmethod
     def teacher(self) -> Transformer:

@@ -1,7 +1,7 @@
-"""Approximate indexes of vectors: a query's candidates without scanning all rows.
+"""Approximate indexes of vectors, by usearch or faiss: a query's candidates without scanning all rows.
 
-Both kinds are nearest-neighbour graphs (HNSW) by cosine.  They hold the vectors as float16, in
-memory while they are built; a search memory-maps usearch's file.  Both are optional dependencies.
+Both are nearest-neighbour graphs (HNSW) by cosine.  They hold the vectors as float16, in memory while they are built;
+a search memory-maps usearch's file.
 """
 
 import importlib
@@ -22,7 +22,7 @@ VISITED = 128
 
 
 Blocks = Iterable[tuple[int, np.ndarray]]
-"""First row numbers and vectors, float32 (rows, width), in row order."""
+"""First row numbers and vectors, float16 or float32 (rows, width), in row order."""
 Candidates = Callable[[np.ndarray, int], list[np.ndarray]]
 """Queries, float32 (queries, width), and a number to each query's nearest rows, int64, at most as many."""
 
@@ -32,12 +32,11 @@ def _write_usearch(path: Path, blocks: Blocks, width: int) -> None:
     for first, vectors in blocks:
         keys = np.arange(first, first + len(vectors), dtype=np.uint64)
         # Several threads link some rows so badly that no query finds them, others at each build.
-        index.add(keys, np.ascontiguousarray(vectors), threads=1)
+        index.add(keys, np.ascontiguousarray(vectors, np.float32), threads=1)
     index.save(str(path))
 
 
 def _open_usearch(path: Path) -> Candidates:
-    """Map an index into memory, rather than read it."""
     index = _library("usearch", "usearch.index").Index.restore(str(path), view=True)
     if index is None:  # the result for a file without its header
         raise ValueError("no header")
@@ -52,11 +51,11 @@ def _open_usearch(path: Path) -> Candidates:
 
 
 def _write_faiss(path: Path, blocks: Blocks, width: int) -> None:
-    """Index vectors of length 1, whose inner products are cosines."""
     faiss = _library("faiss", "faiss")
     index = faiss.index_factory(width, f"HNSW{LINKS}_SQfp16", faiss.METRIC_INNER_PRODUCT)
     for _, vectors in blocks:
-        vectors = np.ascontiguousarray(unit(vectors).astype(np.float32))
+        # The inner products of vectors of length 1 are cosines.
+        vectors = np.ascontiguousarray(unit(vectors.astype(np.float32)))
         if not index.is_trained:
             index.train(vectors)
         index.add(vectors)

@@ -1,13 +1,10 @@
-"""An index: the vectors, texts and ids of any number of sentences, as a shard set found by content.
+"""An index: the vectors, texts and ids of any number of sentences, as a shard set.
 
-A pass (:class:`~pipeline_lib.retrieval.embedders.IndexPass`) embeds blocks of sentences.  Its outputs are the shards,
-with the columns ``text``, ``vector``, and ``id`` if the sentences have ids; reading maps them into memory.  The store
-keeps them: a build that was killed, or is repeated with a changed file, embeds only the blocks that are missing.  One
-file of usearch or faiss may lie beside the shards.
+A pass embeds blocks of sentences.  The store keeps its outputs: a build that was killed, or is repeated with a changed
+file, embeds only the blocks that are missing.  One file of usearch or faiss may lie beside the shards.
 """
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -15,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import torch
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_file, sole_writer, sweep
@@ -30,7 +26,7 @@ from pipeline_lib.shards.store import Store
 from pipeline_lib.shards.vectors import StoredVectors
 
 VECTORS = 8192
-"""Vectors that are converted and scored at a time."""
+"""Vectors that are scored at a time."""
 AGAIN = "Run the same `distill index` again: it embeds only what is missing."
 REBUILD = "Delete the folder and build the index again."
 _FILE = re.compile(r"[0-9a-f]{16}\.arrow|approximate-[0-9a-f]{12}\.(usearch|faiss)")
@@ -55,11 +51,7 @@ class ApproximateFile:
 
 @dataclass(frozen=True)
 class Index:
-    """A finished index, open for reading.
-
-    :ivar encoder: what embedded the sentences.
-    :ivar approximate: the approximate index beside the shards, or None.
-    """
+    """A finished index, open for reading."""
 
     shards: ShardSet
     encoder: EncoderReference
@@ -100,7 +92,7 @@ class Index:
 
     @property
     def folder(self) -> Path:
-        """The folder that it is in."""
+        """Where it is."""
         return self.shards.folder
 
     @cached_property
@@ -109,20 +101,20 @@ class Index:
         return StoredVectors([(table, "") for table in self.tables])
 
     def blocks(self, size: int = VECTORS) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield all vectors in blocks: the first row's number, and float32 (rows, width)."""
+        """Yield all vectors in blocks: the first row's number, and (rows, width) as they are stored."""
         first = 0
         for table in self.tables:
             for start in range(0, table.num_rows, size):
-                yield first + start, _as_float32(matrix(table["vector"].slice(start, size)))
+                yield first + start, matrix(table["vector"].slice(start, size))
             first += table.num_rows
 
     def text(self, row: int) -> str:
         """Return a row's sentence, reading no other."""
-        return self._value("text", row)
+        return self._rows["text"][row].as_py()
 
     def id(self, row: int) -> str | int:
         """Return a row's id, or its number if there are no ids."""
-        return self._value("id", row) if "id" in self.shards.manifest.schema else row
+        return self._rows["id"][row].as_py() if "id" in self.shards.manifest.schema else row
 
     @property
     def approximate_file(self) -> Path | None:
@@ -140,11 +132,6 @@ class Index:
         whole = path is not None and sha256_file(path) == self.approximate.sha256
         return [] if whole else [f"{self.folder / self.approximate.name}: missing, altered or of other rows. {AGAIN}"]
 
-    def _value(self, column: str, row: int) -> str:
-        number = int(np.searchsorted(self._ends, row, side="right"))
-        table = self.tables[number]
-        return table[column][row - int(self._ends[number]) + table.num_rows].as_py()
-
     @cached_property
     def tables(self) -> list[pa.Table]:
         """The shards, memory-mapped; their numbers of rows are the manifest's."""
@@ -155,8 +142,8 @@ class Index:
             raise PotstillError(f"{str(error).partition('. ')[0]}. {REBUILD}") from error
 
     @cached_property
-    def _ends(self) -> np.ndarray:
-        return np.cumsum([table.num_rows for table in self.tables])
+    def _rows(self) -> pa.Table:
+        return pa.concat_tables(self.tables)
 
 
 def faults_of_index(folder: Path) -> list[str]:
@@ -165,16 +152,6 @@ def faults_of_index(folder: Path) -> list[str]:
         return Index.open(folder).faults()
     except PotstillError as error:
         return [str(error)]
-
-
-def _as_float32(values: np.ndarray) -> np.ndarray:
-    if values.dtype == np.float32:
-        return values
-    # torch converts float16 twice as fast as numpy in one thread.  It warns that a mapped array is
-    # not writable, but nothing writes to it.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return torch.from_numpy(values).float().numpy()
 
 
 def build(

@@ -285,4 +285,4 @@ def _tensor(vectors: np.ndarray) -> torch.Tensor:
     with warnings.catch_warnings():
         # Memory-mapped vectors are read-only, which torch cannot express; nothing writes to them.
         warnings.filterwarnings("ignore", "The given NumPy array is not writable")
-        return torch.from_numpy(np.asarray(vectors, np.float32))
+        return torch.from_numpy(np.asarray(vectors)).float()

@@ -1,16 +1,17 @@
 """Answering queries from an index: exactly, or from an approximate index's candidates.
 
-The cosine, or the comparison f of a siamese student (Barkan et al. 2019, section 3.4), scores all
-vectors of the index, or the candidates from the approximate one.  A cross-encoder can then
-rescore the best of them (section 1 there: a pass per pair is affordable for a few).
+The cosine, or the comparison f of a siamese student (Barkan et al. 2019, section 3.4), scores the vectors.  A
+cross-encoder can then rescore the best (section 1 there: a pass per pair is affordable for a few).
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import torch
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.errors import PotstillError
@@ -24,8 +25,7 @@ from pipeline_lib.retrieval.scoring import PairScorer, Scorer, best
 from pipeline_lib.shards.training_records import tuned_length
 
 
-@dataclass(frozen=True)
-class Hit:
+class Hit(NamedTuple):
     """One answer to a query: its row in the index, and its score."""
 
     row: int
@@ -37,7 +37,7 @@ class CrossEncoder:
     """A teacher fine-tuned on pairs, which scores a query and a sentence in one pass.
 
     :ivar output: the class whose probability is the score; for a regression, its one output.
-    :ivar max_length: the word-piece limit of a pair.
+    :ivar max_length: in word pieces, of a pair.
     """
 
     teacher: Teacher
@@ -47,10 +47,7 @@ class CrossEncoder:
     @classmethod
     def of(cls, folder: Path, label: str | None = None, device: str = "cpu") -> "CrossEncoder":
         """Load the classifier in ``folder``, with the length limit of its fine-tuning, if known."""
-        import torch
-
-        precision = resolve_precision("auto", torch.device(device))
-        teacher = load_teacher(folder, device, precision)
+        teacher = load_teacher(folder, device, resolve_precision("auto", torch.device(device)))
         output = label_number(folder, teacher.label_names, label)
         length = tuned_length(folder) or longest(teacher.model.config.to_dict())
         return cls(teacher, output, length)
@@ -61,12 +58,10 @@ class CrossEncoder:
         They are probabilities, float64 (in float32 more of them would round to 1), or a
         regression's outputs, float32.
         """
-        pairs = [(query, text) for text in texts]
         tokens = resolve_batch_tokens(None, self.teacher.device)
-        outputs = self.teacher.predict(pairs, self.max_length, tokens)
-        kind = self.teacher.kind
-        scored = KINDS[kind].probabilities(outputs) if KINDS[kind].has_probabilities else outputs
-        return scored[:, self.output]
+        outputs = self.teacher.predict([(query, text) for text in texts], self.max_length, tokens)
+        kind = KINDS[self.teacher.kind]
+        return (kind.probabilities(outputs) if kind.has_probabilities else outputs)[:, self.output]
 
 
 def label_number(folder: Path, names: Sequence[str], label: str | None) -> int:
@@ -99,8 +94,6 @@ def pair_scorer(
 class Search:
     """A way to answer queries from an index.
 
-    :ivar encoder: embeds the queries: the one of the index.
-    :ivar scorer: determines the order of the answers.
     :ivar candidates: how many from the approximate index are scored; None: all rows.
     :ivar cross_encoder: rescores the best ``rescored``; None: no rescoring.
     """
@@ -122,7 +115,7 @@ class Search:
         ]
         if self.cross_encoder is None:
             return hits
-        return [self._rescored(*one)[:k] for one in zip(queries, hits, strict=True)]
+        return [self._rescored(query, best_hits)[:k] for query, best_hits in zip(queries, hits, strict=True)]
 
     def _scored(self, queries: np.ndarray, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the scores and rows of each query's best answers."""
@@ -152,7 +145,7 @@ class Search:
         hits = hits[: self.rescored]
         texts = [self.index.text(hit.row) for hit in hits]
         scores = self.cross_encoder.scores(query, texts).tolist()
-        rescored = [Hit(hit.row, score) for hit, score in zip(hits, scores, strict=True)]
+        rescored = [hit._replace(score=score) for hit, score in zip(hits, scores, strict=True)]
         return sorted(rescored, key=lambda hit: (-hit.score, hit.row))
 
     def _check(self, k: int) -> None:

@@ -18,10 +18,8 @@ Judgement = tuple[str, str, float]
 
 @dataclass(frozen=True)
 class Collection:
-    """Queries with their relevant documents, each text once.
+    """Queries with their relevant documents, by number, and each judged document's gain; each text once.
 
-    :ivar relevant: the numbers of each query's relevant documents; :ivar gains: the judged
-        documents' gains, for nDCG.
     :ivar own: each query's document with the same text, unless it was judged: rankings leave it out.
     :ivar left_out: queries without a relevant document, or beyond the requested number.
     """
@@ -50,8 +48,8 @@ class Collection:
         numbers = {text: number for number, text in enumerate(dict.fromkeys(documents))}
         worth: dict[str, dict[int, float]] = {text: {} for text in queries}
         for query, document, value in judged:
-            known, number = worth[query], numbers[document]
-            known[number] = max(value, known.get(number, value))
+            of_query, number = worth[query], numbers[document]
+            of_query[number] = max(value, of_query.get(number, value))
         answers = {q: {n for n, w in values.items() if w >= relevant} for q, values in worth.items()}
         asked = [query for query, matches in answers.items() if matches]
         query_numbers = (numbers.get(query) for query in asked)
@@ -69,11 +67,9 @@ class Collection:
         if queries is None or queries >= len(self.queries):
             return self
         order = sorted(range(len(self.queries)), key=lambda n: int(string_key(self.queries[n])))
-        chosen = sorted(order[:queries])
-        parts = {
-            name: [getattr(self, name)[number] for number in chosen] for name in ("queries", "relevant", "gains", "own")
-        }
-        return replace(self, **parts, left_out=self.left_out + len(self.queries) - queries)
+        names, chosen = ("queries", "relevant", "gains", "own"), sorted(order[:queries])
+        fields = {name: [getattr(self, name)[number] for number in chosen] for name in names}
+        return replace(self, **fields, left_out=self.left_out + len(self.queries) - queries)
 
 
 def read_collection(params: Params, name: str, layout: Layout) -> Collection:

@@ -1,4 +1,4 @@
-"""Untuned similarity: how well the cosine of two sentence vectors solves a pair task, for several systems.
+"""Untuned similarity: how well the cosine of two sentence vectors solves a pair task.
 
 Wu et al. 2020, section 4.5 and table 5.  Labels are used only for the classes' threshold, which, like the class above
 it, is chosen on the training set for each metric.  Scores are compared by correlation, which needs no threshold.  All
@@ -6,6 +6,7 @@ are on test if it is labelled, else on dev.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.folders import require_model
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.params import Params, Task
-from pipeline_lib.results.schema import Scores, SimilarityScores
 from pipeline_lib.retrieval.embedders import Encode, model_encoder
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.vectors import unit
@@ -37,26 +37,20 @@ class LabelledPairs:
         return cosines(encode(self.first), encode(self.second))
 
 
-def similarity_table(params: Params, name: str, layout: Layout) -> SimilarityScores:
-    """Score each system of one row of ``similarity``."""
+def similarity_table(params: Params, name: str, layout: Layout) -> dict[str, Any]:
+    """Score each system of one row of ``similarity``; return the fields of ``SimilarityScores``."""
     row = params.similarity_row(name)
     task, splits = params.task(row.task), labelled_splits(layout, row.task)
-    systems: dict[str, Scores] = {}
+    systems = {}
     for pooling in row.poolings:
-        length = params.sentence_vectors.max_length
-        encode = model_encoder(params, layout, row.model, pooling, length)
+        encode = model_encoder(params, layout, row.model, pooling, params.sentence_vectors.max_length)
         systems[f"{row.model}, {pooling}"] = scores_of(encode, task, splits)
     for encoder in row.encoders:
         require_model(layout.encoder(encoder))
         systems[encoder] = scores_of(load_encoder(layout.encoder(encoder)).encode, task, splits)
     (scored,) = splits.keys() - {TRAIN}
-    return SimilarityScores(
-        task=row.task,
-        metrics=task.metrics,
-        split=scored,
-        rows={split: len(pairs.labels) for split, pairs in splits.items()},
-        systems=systems,
-    )
+    rows = {split: len(pairs.labels) for split, pairs in splits.items()}
+    return {"task": row.task, "metrics": task.metrics, "split": scored, "rows": rows, "systems": systems}
 
 
 def labelled_splits(layout: Layout, task: str) -> dict[str, LabelledPairs]:
@@ -71,14 +65,13 @@ def labelled_splits(layout: Layout, task: str) -> dict[str, LabelledPairs]:
     )
 
 
-def scores_of(encode: Encode, task: Task, splits: dict[str, LabelledPairs]) -> Scores:
+def scores_of(encode: Encode, task: Task, splits: dict[str, LabelledPairs]) -> dict[str, float]:
     """Return a system's score by each of the task's metrics; see :func:`labelled_splits`."""
     train, scored = ((pairs.cosines(encode), pairs.labels) for pairs in splits.values())
     return similarity_scores(task.metrics, train, scored, task.positive_class)
 
 
 def _labelled(layout: Layout, task: str, split: str) -> LabelledPairs | None:
-    """Return the pairs of a split; None if there is no such split, or its labels are hidden."""
     if not layout.split(task, split).exists():
         return None
     rows = ShardSet.open(layout.split(task, split)).to_table()

@@ -44,20 +44,17 @@ class ShardPass(ABC):
 
     :cvar kind: kind of outputs; also the name of their part of the store.
     :cvar row_for_row: whether output k belongs to input k, row for row.
+    :cvar libraries: the distributions that determine the outputs' bytes.
     """
 
     kind: ClassVar[str]
     row_for_row: ClassVar[bool] = True
+    libraries: ClassVar[tuple[str, ...]] = ()
 
     @property
     @abstractmethod
     def settings(self) -> dict[str, Any]:
         """What determines the outputs besides the input, the code and the libraries."""
-
-    @property
-    def libraries(self) -> Sequence[str]:
-        """The distributions that determine the outputs' bytes."""
-        return ()
 
     def compute(self, content: Any) -> pa.Table:
         """Return the output for one input: a shard's table, or whatever else the pass works on.

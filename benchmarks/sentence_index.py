@@ -6,7 +6,7 @@ Claim: two cores suffice to embed sentences and to search them exactly; an appro
 
 The file's sentences are embedded into an index, except some that are kept as queries.  Recall is the share of the ten
 nearest of the exact search that an approximate one finds.  Latency is that of a search with given query vectors;
-embedding the queries is timed separately.  usearch and faiss are included if they are installed.
+embedding the queries is timed separately.  usearch is included if it is installed.
 
 Writes benchmarks/results/NAME.{json,md}.
 """
@@ -40,7 +40,7 @@ from harness import (
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.processor import usable_cores
-from pipeline_lib.retrieval.approximate import WRITERS, open_approximate, write_approximate
+from pipeline_lib.retrieval.approximate import open_approximate, write_approximate
 from pipeline_lib.retrieval.embedders import EncoderReference, IndexPass
 from pipeline_lib.retrieval.index import Index, build
 from pipeline_lib.retrieval.scoring import CosineScorer, best
@@ -65,7 +65,7 @@ def main(
     out: Out = RESULTS,
 ) -> None:
     """Measure and write the results."""
-    versions = ("torch", "numpy", "pyarrow", "usearch", "faiss-cpu")
+    versions = ("torch", "numpy", "pyarrow", "usearch")
     fact = facts(versions, usable_cores(), torch.get_num_threads())
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -116,17 +116,15 @@ def _compare(exact: Index, queries: np.ndarray, repeats: int, folder: Path) -> d
     """Return bytes, recall and latencies of the exact search and of approximate ones."""
     finds: dict[str, Find] = {"exact": lambda asked: best(CosineScorer(), asked, exact.blocks(), K)[1]}
     results: dict[str, dict[str, Any]] = {"exact": {"bytes": folder_bytes(exact.folder)}}
-    for kind in WRITERS:
-        path, name = folder / f"approximate.{kind}", f"{kind}, {CANDIDATES} scored"
-        try:
-            taken = seconds(lambda k=kind, p=path: write_approximate(k, p, exact.blocks(), queries.shape[1]))
-        except PotstillError as error:
-            results[name] = {"failed": reason(error)}
-            continue
+    path, name = folder / "approximate.usearch", f"usearch, {CANDIDATES} scored"
+    try:
+        taken = seconds(lambda: write_approximate(path, exact.blocks(), queries.shape[1]))
         index = {"bytes": path.stat().st_size, "seconds": round(taken, 1)}
-        finds[name] = _approximately(kind, path, exact)
+        finds[name] = _approximately(path, exact)
         results[name] = {"bytes": results["exact"]["bytes"] + index["bytes"], "index": index}
         say(f"{name}: {index}")
+    except PotstillError as error:
+        results[name] = {"failed": reason(error)}
     nearest = finds["exact"](queries)
     for name, find in finds.items():
         shared = [np.isin(*rows).sum() for rows in zip(find(queries), nearest, strict=True)]
@@ -138,8 +136,8 @@ def _compare(exact: Index, queries: np.ndarray, repeats: int, folder: Path) -> d
     return results
 
 
-def _approximately(kind: str, path: Path, exact: Index) -> Find:
-    candidates = open_approximate(kind, path)
+def _approximately(path: Path, exact: Index) -> Find:
+    candidates = open_approximate(path)
 
     def find(queries: np.ndarray) -> np.ndarray:
         nearest = []

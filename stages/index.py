@@ -32,7 +32,7 @@ def main(catalogue: Annotated[str, typer.Option(help="A row of `catalogues`.")])
     index_pass = IndexPass.of(EncoderReference.to(layout.encoder(row.encoder)), device)
     tables, folder = ShardSet.open(layout.wikipedia("train")).tables(), fresh_folder(layout.catalogue(catalogue))
     sentences = (Rows(rows["text"].to_pylist()) for table in tables for rows in table.to_batches(BATCH_ROWS))
-    index, stats = build(folder, index_pass, sentences, make_engine(params, device), row.approximate)
+    index, stats = build(folder, index_pass, sentences, make_engine(params, device), bool(row.approximate))
     say(f"{catalogue}: {len(index):,} sentences; {stats}")
 
 

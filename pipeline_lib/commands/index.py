@@ -54,7 +54,7 @@ def index(
         raise PotstillError(f"{file}: not found. Give a file of sentences.")
     where, engine = _engine(device, workers)
     rows = read_rows(source, text, ids, read_options(reads, encoding, quoted))
-    made, stats = build(index, IndexPass.of(reference, where), rows, engine, approximate, _progress())
+    made, stats = build(index, IndexPass.of(reference, where), rows, engine, bool(approximate), _progress())
     counts = made.shards.manifest.counts
     left_out = f"left out: {counts['empty']:,} empty, {counts['repeated']:,} repeated"
     say(f"{index}: {len(made):,} sentences; {stats}; {left_out}")

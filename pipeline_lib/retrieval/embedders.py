@@ -1,6 +1,6 @@
 """What embeds sentences and queries: an encoder, a student's encoder, or a model; and the pass that does so."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -44,8 +44,7 @@ class EncoderReference:
 
     :ivar digest: SHA-256 over its weights, configuration and tokenizer.
     :ivar pooling: of a transformers model (cls, mean, pooler); None: an encoder or a student.
-    :ivar max_length: a transformers model's limit on a sentence's word pieces, else None.
-    :ivar precision: a transformers model's number format; None: the device's.
+    :ivar max_length: such a model's limit in word pieces; :ivar precision: its number format, None: the device's.
     """
 
     folder: str
@@ -63,7 +62,7 @@ class EncoderReference:
                 "`--model`, of a transformers model."
             )
         if pooling is not None and max_length is None:
-            max_length = longest(read_config(Path(folder)))
+            max_length = min(MAX_LENGTH, position_count(read_config(Path(folder))) or MAX_LENGTH)
         return cls(Path(folder).as_posix(), digest_model(folder), pooling, max_length)
 
     def located(self, folder: Path | None = None) -> Self:
@@ -97,11 +96,6 @@ class EncoderReference:
         return LoadedEmbedder(lambda texts: check_outputs(folder, model.predict(texts, *limits)), words)
 
 
-def longest(config: Mapping[str, Any]) -> int:
-    """Return the word-piece limit of the model with this ``config.json``: 128, or fewer if it has fewer positions."""
-    return min(MAX_LENGTH, position_count(config) or MAX_LENGTH)
-
-
 @dataclass(frozen=True)
 class IndexPass(ShardPass):
     """The pass that embeds blocks of sentences, columns ``text`` and perhaps ``id``, as vectors of ``storage``."""
@@ -115,10 +109,7 @@ class IndexPass(ShardPass):
 
     @classmethod
     def of(cls, encoder: EncoderReference, device: str = "cpu") -> Self:
-        """Resolve the number formats: float16 for search by cosine loses no neighbour.
-
-        The vectors of a student of pairs stay in float32: its own comparison would notice the rounding.
-        """
+        """Resolve the number formats: float16 loses no neighbour, but a pair student's own comparison would notice."""
         if encoder.pooling is not None:
             encoder = replace(encoder, precision=resolve_precision("auto", torch.device(device)))
         config = read_config(Path(encoder.folder))

@@ -1,7 +1,7 @@
 """An index: the vectors, texts and ids of any number of sentences, as a shard set.
 
 A pass embeds blocks of sentences.  The store keeps its outputs: a build that was killed, or is repeated with a changed
-file, embeds only the blocks that are missing.  One file of usearch or faiss may lie beside the shards.
+file, embeds only the blocks that are missing.  One file of usearch may lie beside the shards.
 """
 
 import re
@@ -15,13 +15,21 @@ import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_file, sole_writer, sweep
-from pipeline_lib.retrieval.approximate import require_library, write_approximate
+from pipeline_lib.retrieval.approximate import graph_type, write_approximate
 from pipeline_lib.retrieval.embedders import EncoderReference, IndexPass
 from pipeline_lib.retrieval.sentence_rows import BLOCK_ROWS, DistinctRows, Rows
 from pipeline_lib.shards.columns import matrix
 from pipeline_lib.shards.engine.passes import PassStats, Piece, PieceResult, stream_pieces
 from pipeline_lib.shards.engine.protocol import Engine
-from pipeline_lib.shards.shard_sets import MANIFEST, Manifest, ShardSet, read_manifest, schema_of, write_manifest
+from pipeline_lib.shards.shard_sets import (
+    MANIFEST,
+    Manifest,
+    ShardSet,
+    read_manifest,
+    read_shard,
+    schema_of,
+    write_manifest,
+)
 from pipeline_lib.shards.store import Store
 from pipeline_lib.shards.vectors import StoredVectors
 
@@ -29,24 +37,16 @@ VECTORS = 8192
 """Vectors that are scored at a time."""
 AGAIN = "Run the same `distill index` again: it embeds only what is missing."
 REBUILD = "Delete the folder and build the index again."
-_FILE = re.compile(r"[0-9a-f]{16}\.arrow|approximate-[0-9a-f]{12}\.(usearch|faiss)")
+_FILE = re.compile(r"[0-9a-f]{16}\.arrow|approximate-[0-9a-f]{12}\.\w+")
 
 
 @dataclass(frozen=True)
 class ApproximateFile:
-    """An approximate index of all rows: its name, which ends in usearch or faiss, bytes and SHA-256.
-
-    The name has the digest of the shards that it was built from.
-    """
+    """An approximate index of all rows; its name has the digest of their shards."""
 
     name: str
     bytes: int
     sha256: str
-
-    @property
-    def kind(self) -> str:
-        """The library that reads it."""
-        return self.name.rpartition(".")[2]
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,8 @@ class Index:
         index = cls.read(Path(folder))
         for shard in index.shards.manifest.shards:
             path = index.shards.path(shard)
-            size = path.stat().st_size if path.exists() else None
-            if size != shard.bytes:
-                held = "missing" if size is None else f"{size} bytes"
+            held = f"{path.stat().st_size} bytes" if path.exists() else "missing"
+            if held != f"{shard.bytes} bytes":
                 raise PotstillError(f"{path}: {held}, but the manifest says {shard.bytes} bytes. {AGAIN}")
         _ = index.tables
         return index
@@ -119,7 +118,7 @@ class Index:
     @property
     def approximate_file(self) -> Path | None:
         """The file of the approximate index, if it is there as described, and of these shards."""
-        if self.approximate is None or self.approximate.name != _file_name(self.shards, self.approximate.kind):
+        if self.approximate is None or self.approximate.name != _file_name(self.shards):
             return None
         path = self.folder / self.approximate.name
         return path if path.exists() and path.stat().st_size == self.approximate.bytes else None
@@ -159,20 +158,16 @@ def build(
     index_pass: IndexPass,
     batches: Iterable[Rows],
     engine: Engine,
-    approximate: str | None = None,
+    approximate: bool = False,
     on_block: Callable[[PassStats], None] | None = None,
     block_rows: int = BLOCK_ROWS,
 ) -> tuple[Index, PassStats]:
     """Build the index of these sentences in ``folder``; an older one stays in use until the end.
 
     Empty texts, and rows that equal an earlier one, are left out and counted in the manifest.
-
-    :param approximate: the library of an approximate index beside the shards; None: there is none.
-    :param on_block: called after each block.
-    :param block_rows: about how many sentences a shard has.
     """
     if approximate:
-        require_library(approximate)
+        graph_type()
     with sole_writer(folder):
         before = _index_in(folder, index_pass)
         # Loaded here, so that forked workers share it.
@@ -208,7 +203,7 @@ def _finish(
     index_pass: IndexPass,
     answers: list[PieceResult],
     left_out: dict[str, int],
-    approximate: str | None,
+    approximate: bool,
     before: Index | None,
 ) -> Index:
     """Link the shards, write the approximate index and the manifest, and delete what is not in use any more."""
@@ -217,12 +212,12 @@ def _finish(
         key, [shard] = index_pass.key(answer.piece.digest), answer.shards
         shards.append(replace(shard, name=f"{key[:16]}.arrow"))
         store.link_into(key, folder / shards[-1].name)
-    tables = ShardSet(folder, Manifest(index_pass.kind, {}, shards)).tables()
+    schema = schema_of(read_shard(folder / shards[0].name))
     unknown = {"unknown": sum(shard.counts["unknown"] for shard in shards)}
     made_from = index_pass.made_from() | {"encoder": asdict(index_pass.encoder), "approximate": None}
-    manifest = Manifest(index_pass.kind, schema_of(next(tables)), shards, made_from, left_out | unknown)
+    manifest = Manifest(index_pass.kind, schema, shards, made_from, left_out | unknown)
     if approximate:
-        file = _approximate_of(Index(ShardSet(folder, manifest), index_pass.encoder, None), approximate, before)
+        file = _approximate_of(Index(ShardSet(folder, manifest), index_pass.encoder, None), before)
         manifest.made_from["approximate"] = asdict(file)
     write_manifest(folder, manifest)
     in_use = {shard.name for shard in shards} | ({file.name} if approximate else set())
@@ -233,15 +228,15 @@ def _finish(
     return Index.open(folder)
 
 
-def _approximate_of(index: Index, kind: str, before: Index | None) -> ApproximateFile:
+def _approximate_of(index: Index, before: Index | None) -> ApproximateFile:
     """Return the approximate index of these shards: the one that is there if it is intact, else a new one."""
-    name = _file_name(index.shards, kind)
+    name = _file_name(index.shards)
     if before and before.approximate and before.approximate.name == name and not before.faults():
         return before.approximate
     path = index.folder / name
-    write_approximate(kind, path, index.blocks(), index.vectors.shape[1])
+    write_approximate(path, index.blocks(), index.vectors.shape[1])
     return ApproximateFile(name, path.stat().st_size, sha256_file(path))
 
 
-def _file_name(shards: ShardSet, kind: str) -> str:
-    return f"approximate-{shards.manifest.digest[:12]}.{kind}"
+def _file_name(shards: ShardSet) -> str:
+    return f"approximate-{shards.manifest.digest[:12]}.usearch"

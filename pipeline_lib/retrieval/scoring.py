@@ -23,14 +23,10 @@ from pipeline_lib.models.students.student import Student
 
 QUERY_ROWS, CANDIDATE_ROWS = 256, 1 << 15
 """Vectors of each side to score at a time, if there are many."""
-CACHE_BYTES, MIN_TILE_ROWS = 2 << 20, 256
-"""Of the candidates that a core processes at a time: few enough for its cache, enough to amortise the calls."""
-TILE_STEP = 64
-"""A thread's share of them is a multiple of this."""
-ACCELERATOR_BYTES = 64 << 20
-"""The same on an accelerator, which needs many at a time."""
-LAYERS_BYTES = 16 << 20
-"""Of the queries' own layers that are held at a time."""
+CACHE_BYTES, MIN_TILE_ROWS, ACCELERATOR_BYTES = 2 << 20, 256, 64 << 20
+"""Of the candidates that a core, or an accelerator, processes at a time: few enough for a cache, but worth a call."""
+TILE_STEP, LAYERS_BYTES = 64, 16 << 20
+"""A thread's share of them is a multiple of the first; the bytes of queries' own layers that are held at a time."""
 Layer = tuple[torch.Tensor, torch.Tensor]
 """Weight and bias."""
 
@@ -77,10 +73,9 @@ class PairQueries(NamedTuple):
 class PairScorer:
     """One output of a siamese student for all pairs of sentence vectors; see :meth:`of`.
 
-    On a CPU it uses all of torch's threads: unlike an LSTM's steps, its products are large enough to parallelise.
-    In bfloat16 the vectors, |u − v|, the weights and the result of their product are rounded: the scores' error has
-    a root mean square of 0.004 to 0.006 of their standard deviation (random vectors and layers, width 128 to
-    1,536).  Among nearly identical candidates, the same error is large relative to their differences.
+    On a CPU it uses all of torch's threads.  In bfloat16 the vectors, |u − v|, the weights and the result of their
+    product are rounded: the scores' error has a root mean square of 0.004 to 0.006 of their standard deviation (random
+    vectors and layers, width 128 to 1,536), which is large among nearly identical candidates.
     """
 
     def __init__(self, first: Layer, last: Layer, output: int | None, device: torch.device, precision: str) -> None:
@@ -105,9 +100,8 @@ class PairScorer:
     ) -> "PairScorer":
         """Return the scorer of a trained pair student that encodes each sentence separately.
 
-        The score of a regression is its one output.  For two classes it is the logit of ``output``
-        minus that of the other, which orders pairs like the probability but never saturates; for
-        more it is the log probability of ``output``.
+        The score of a regression is its one output.  For two classes it is the logit of ``output`` minus that of the
+        other, which orders pairs like the probability but never saturates; for more it is the log probability.
 
         :param output: the class that counts; None: the last, for a regression or two classes.
         :param precision: of the products over all pairs: auto, float32 or bfloat16.
@@ -151,15 +145,11 @@ class PairScorer:
                 used = [buffer[: _padded(len(of_rows))] for buffer in tile]
                 tile[0][: len(of_rows), : self.width] = of_rows
                 for query, scores in zip(each, matrix[queries, rows], strict=True):
-                    scores.copy_(self._score(*query, *used)[: len(of_rows)])
+                    scores.copy_(self._score(query, *used)[: len(of_rows)])
         return matrix
 
     def _tile(self) -> list[torch.Tensor]:
-        """Return buffers for as many candidates as are processed at a time.
-
-        They are [v, |u − v|], (rows, 2 · width), and the output of the layer over them, (rows, units), in the dtype of
-        the products and in float32.
-        """
+        """Return buffers for some candidates: [v, |u − v|], and the layer's output, rounded and in float32."""
         units, size = len(self._bias), self.dtype.itemsize
         rows = _tile_rows(self.device, (2 * self.width + units) * size + units * 4)
         features = torch.zeros(rows, 2 * self.width, dtype=self.dtype, device=self.device)
@@ -172,16 +162,10 @@ class PairScorer:
         return torch.cat([over_v, self._difference.expand_as(over_v)], dim=1)
 
     def _score(
-        self,
-        layer: torch.Tensor,
-        rounded: torch.Tensor,
-        threshold: torch.Tensor,
-        offset: torch.Tensor,
-        features: torch.Tensor,
-        hidden: torch.Tensor,
-        exact: torch.Tensor,
+        self, query: tuple[torch.Tensor, ...], features: torch.Tensor, hidden: torch.Tensor, exact: torch.Tensor
     ) -> torch.Tensor:
         """Return the scores of one query with a tile of candidates, (rows,)."""
+        layer, rounded, threshold, offset = query
         # max(u, v) could replace |u − v| = 2 max(u, v) − u − v. It takes 6 % less time in bfloat16,
         # but the scores' error grows by up to a third.
         second, difference = features.split(self.width, dim=1)
@@ -201,10 +185,8 @@ def best(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the ``k`` best candidates of each query, best first; ties go to the lower row.
 
-    Only one block's scores are kept in memory; the blocks may come in any order.
-
     :param queries: float32 (queries, width).
-    :param blocks: of candidates: the first row's number and the vectors, float32 (rows, width).
+    :param blocks: of candidates, in any order: the first row's number and the vectors, (rows, width).
     :returns: scores, float32, and rows, int64, both (queries, k), or as many as there are.
     """
     if k < 1:
@@ -261,10 +243,9 @@ def _parameters(layer: torch.nn.Linear) -> Layer:
 
 def _tile_rows(device: torch.device, row_bytes: int) -> int:
     """Return how many candidates to process at a time."""
-    if device.type == "cpu":
-        rows = max(CACHE_BYTES // row_bytes // TILE_STEP * TILE_STEP, MIN_TILE_ROWS)
-        return rows * torch.get_num_threads()
-    return max(ACCELERATOR_BYTES // row_bytes // TILE_STEP, 1) * TILE_STEP
+    if device.type != "cpu":
+        return max(ACCELERATOR_BYTES // row_bytes // TILE_STEP, 1) * TILE_STEP
+    return max(CACHE_BYTES // row_bytes // TILE_STEP * TILE_STEP, MIN_TILE_ROWS) * torch.get_num_threads()
 
 
 def _padded(rows: int) -> int:

@@ -16,10 +16,7 @@ BLOCK_ROWS = 8192
 
 @dataclass(frozen=True)
 class Rows:
-    """Some sentences, and their ids if they have any.
-
-    :ivar faults: what is wrong with rows that could not be read, by their position here; their text is empty.
-    """
+    """Some sentences, their ids if any, and the faults of rows that could not be read, whose text is empty."""
 
     texts: list[str]
     ids: list[str] | None = None
@@ -63,11 +60,9 @@ class DistinctRows:
         self.left_out = {"empty": 0, "repeated": 0}
 
     def blocks(self, batches: Iterable[Rows], size: int = BLOCK_ROWS) -> Iterator[Rows]:
-        """Yield the rows in blocks, each of which ends behind a row whose key says so.
+        """Yield the rows in blocks of about ``size``, each of which ends behind a row whose key says so.
 
         So a row that is added, removed or changed changes the block that it is in, and no other.
-
-        :param size: how many rows a block has on average; at most four times as many.
         """
         texts: list[str] = []
         ids: list[str] = []

@@ -40,9 +40,8 @@ class Collection:
         relevant: float,
         graded: bool,
     ) -> Self:
-        """Build a collection; of several judgements of a pair, the highest counts.
+        """Build a collection; a document is relevant from a score on; of several of a pair, the highest counts.
 
-        :param relevant: the minimum score of a relevant document.
         :param graded: whether the score itself is the gain, instead of 0 and 1.
         """
         numbers = {text: number for number, text in enumerate(dict.fromkeys(documents))}

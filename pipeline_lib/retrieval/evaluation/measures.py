@@ -15,11 +15,9 @@ Gains = Sequence[Mapping[int, float]]
 
 
 def recall(rankings: np.ndarray, relevant: Relevant, k: int) -> np.ndarray:
-    """Return the share of the relevant candidates that are among the first ``k``.
+    """Return the share of the relevant candidates that are among the first ``k`` of int64 (queries, depth).
 
     Manning et al. 2008, section 8.3; if more than ``k`` are relevant it cannot reach 1.
-
-    :param rankings: int64 (queries, depth).
     """
     hits = [len(answers.intersection(row)) for answers, row in _pairs(rankings, relevant, k)]
     return np.array(hits, np.float64) / np.array([max(len(answers), 1) for answers in relevant])

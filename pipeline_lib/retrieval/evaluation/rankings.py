@@ -27,12 +27,10 @@ Seeds = dict[str, np.ndarray]
 
 
 def retrieval_scores(params: Params, name: str, layout: Layout) -> dict[str, Any]:
-    """Rank the documents of one row's collection with each of its systems, and score the rankings.
+    """Score the rankings of one row's systems: the fields of ``RetrievalScores``, with measures by seed and name.
 
     Students and encoders run on the CPU in float32, so that scores are the same everywhere; models
     and the teacher as ``precompute`` says.
-
-    :returns: the fields of ``RetrievalScores``; of a system's, the measures by seed and name.
     """
     row, collection = params.retrieval_row(name), read_collection(params, name, layout)
     tops = {n: settings for n, settings in row.systems.items() if settings.kind == "reranked"}
@@ -92,9 +90,7 @@ def ranking(
 ) -> np.ndarray:
     """Return each query's best documents, int64 (queries, depth); ties go to the earlier one.
 
-    An unjudged document with the query's own text is left out.
-
-    :param queries: their vectors, float32 (queries, width); :param documents: likewise.
+    An unjudged document with the query's own text is left out.  Vectors are float32 (rows, width).
     """
     blocks = [(start, documents[start : start + DOCUMENTS]) for start in range(0, len(documents), DOCUMENTS)]
     candidates = [

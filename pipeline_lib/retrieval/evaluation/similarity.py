@@ -1,12 +1,10 @@
 """Untuned similarity: how well the cosine of two sentence vectors solves a pair task.
 
 Wu et al. 2020, section 4.5 and table 5.  Labels are used only for the classes' threshold, which, like the class above
-it, is chosen on the training set for each metric.  Scores are compared by correlation, which needs no threshold.  All
-are on test if it is labelled, else on dev.
+it, is chosen on the training set for each metric.  Scores are compared by correlation, which needs no threshold.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +22,7 @@ from pipeline_lib.shards.vectors import unit
 TRAIN = "train"
 
 
-@dataclass(frozen=True)
-class LabelledPairs:
+class LabelledPairs(NamedTuple):
     """The pairs of one split with their labels, classes or scores, (rows,)."""
 
     first: list[str]
@@ -89,10 +86,7 @@ def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def similarity_scores(
     metrics: list[str], train: tuple[np.ndarray, np.ndarray], dev: tuple[np.ndarray, np.ndarray], positive: int = 1
 ) -> dict[str, float]:
-    """Return each metric on dev of (cosines, labels); thresholds come from train.
-
-    :param positive: the class whose F1 is computed.
-    """
+    """Return each metric on dev of (cosines, labels), F1 of ``positive``; thresholds come from train."""
     scores = {}
     for metric in metrics:
         if not KINDS[kind_of(metric)].one_of:
@@ -105,7 +99,6 @@ def similarity_scores(
 
 
 def _decided(metric: str, pairs: tuple[np.ndarray, np.ndarray], cut: tuple[int, float], positive: int) -> float:
-    """Return the score of "class 1 if sign × cosine is above the threshold"."""
     values, labels = pairs
     above = cut[0] * values > cut[1]
     return score(metric, labels, np.eye(2)[above.astype(np.int64)], positive)

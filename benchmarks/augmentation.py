@@ -49,6 +49,7 @@ from harness import (
 )
 
 from pipeline_lib.base.processor import usable_cores
+from pipeline_lib.base.words import split_words
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon, count_words, read_lexicon, write_lexicon
 from pipeline_lib.corpora.augmentation.rules import SEED, augment_block
 from pipeline_lib.corpora.tasks.labelled import Example
@@ -57,7 +58,6 @@ from pipeline_lib.corpora.tasks.tagging import load_tagger
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.text.words import split_words
 
 OURS = "ours: augment_block"
 OURS_SMALL = f"{OURS}, the peers' sentences only"

@@ -2,12 +2,12 @@
 
 The rooms, from the lowest to the highest; each imports from those before it only:
 
-- ``base``: errors, files, layout, devices; and what the kinds of tasks are.
+- ``base``: errors, files, layout, devices, words; and what the kinds of tasks are.
 - ``params``: what params.yaml may say.
 - ``shards``: bytes that are never computed twice: shard sets, passes, engines, the store.
 - ``tables``: users' files in, users' files out.
 - ``sources``: pinned bytes and their licences.
-- ``text``: words, pieces, ragged batches.
+- ``text``: word pieces, ragged batches.
 - ``results``: scores, their measures and comparisons, as data and as tables.
 - ``corpora``: what is learned from: tasks, Wikipedia, transfer sets.
 - ``models``: everything with a forward pass: built, loaded, saved and served.

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.hashing import sequence_keys, string_keys
+from pipeline_lib.base.words import join_words, split_words
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon, count_words, read_lexicon, write_lexicon
 from pipeline_lib.corpora.tasks.preparation import prepared_schema
 from pipeline_lib.params import Recipe, Task
-from pipeline_lib.text.words import join_words, split_words
 from tests.kit.archives import write_files
 from tests.kit.made_up import made_up_task
 

@@ -12,11 +12,11 @@ from tokenizers.pre_tokenizers import PreTokenizer, Split
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path, copy_file, read_record, write_json
 from pipeline_lib.base.text import MASK
+from pipeline_lib.base.words import UNSPACED, word_splitter
 from pipeline_lib.models import networks
 from pipeline_lib.models.students.tokenise import PAD, Reader, read_tokenizer, save_tokenizer
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import PAD_ID
-from pipeline_lib.text.words import UNSPACED, word_splitter
 
 if TYPE_CHECKING:
     from torch import nn
@@ -133,7 +133,7 @@ PORTABLE = (
 
 @cache
 def portable_splitter() -> PreTokenizer:
-    """Return a splitter that is equivalent to :func:`~pipeline_lib.text.words.word_splitter`."""
+    """Return a splitter that is equivalent to :func:`~pipeline_lib.base.words.word_splitter`."""
     return Split(Regex(PORTABLE), behavior="removed", invert=True)
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from pipeline_lib.base.text import Text
+from pipeline_lib.base.words import UNSPACED, split_words
 from pipeline_lib.text.pieces import Pieces, load_config, load_fast_tokenizer
-from pipeline_lib.text.words import UNSPACED, split_words
 
 _OTHERS = {
     "Tibetan": "\u0f00-\u0fff",

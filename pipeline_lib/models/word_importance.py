@@ -15,8 +15,8 @@ import numpy as np
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds.probabilities import entropy_bits, of_two, softmax
 from pipeline_lib.base.text import Text
+from pipeline_lib.base.words import join_words, split_words
 from pipeline_lib.models.folders import Predict
-from pipeline_lib.text.words import join_words, split_words
 
 
 @dataclass(frozen=True)

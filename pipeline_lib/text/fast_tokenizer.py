@@ -14,8 +14,8 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 
 from pipeline_lib.base.text import MASK
+from pipeline_lib.base.words import ASCII, ASCII_WITHOUT_APOSTROPHES, word_splitter
 from pipeline_lib.text.ragged import PAD_ID, Sentences
-from pipeline_lib.text.words import ASCII, ASCII_WITHOUT_APOSTROPHES, word_splitter
 
 _ANY = re.compile(ASCII, re.ASCII)
 _NO_APOSTROPHE = re.compile(ASCII_WITHOUT_APOSTROPHES, re.ASCII)

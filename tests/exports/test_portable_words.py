@@ -4,8 +4,8 @@ import random
 
 from tokenizers import Tokenizer, models
 
+from pipeline_lib.base.words import word_splitter
 from pipeline_lib.exports.folders import make_portable, make_quick, portable_splitter
-from pipeline_lib.text.words import word_splitter
 
 PARTS = ["n't", "N’T", "'s", "'ſ", "’LL", "'re", "'d", "[MASK]", "...", "3.14", "1,000", "x", "ca"]
 SIGNS = [chr(c) for c in range(1, 0x3100) if c not in range(0xD800, 0xE000)]

@@ -172,7 +172,7 @@ def test_an_approximate_index_finds_nearly_all(encoder: Path) -> None:
     whole = path.read_bytes()
     for damaged in (None, whole[:-8], whole[:50], b"x" * len(whole)):
         path.write_bytes(damaged) if damaged else path.unlink()
-        with pytest.raises(PotstillError, match="missing, truncated|not an index of usearch"):
+        with pytest.raises(PotstillError, match=r"missing, truncated|not an index of usearch"):
             share_found(index)
         # Building again mends it.
         assert made(Path("index"), encoder, approximate=True).faults() == []

@@ -18,6 +18,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_json
 from pipeline_lib.base.hashing import pair_keys, salt, splitmix64, string_key
 from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.words import split_words
 from pipeline_lib.corpora.tasks.labelled import Example, numbers_of
 from pipeline_lib.corpora.tasks.splits import split_examples, texts_of_no_split
 from pipeline_lib.corpora.tasks.tagging import TaggingPass
@@ -27,7 +28,6 @@ from pipeline_lib.shards.engine.passes import Piece, run_pieces
 from pipeline_lib.shards.engine.protocol import Engine
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 from pipeline_lib.shards.training_texts import POOL_BLOCK, UNLABELLED_BLOCK, unlabelled_folder
-from pipeline_lib.text.words import split_words
 
 FEW_BLOCKS = 64
 """So many blocks are fine for any number of rows."""

@@ -25,6 +25,7 @@ from pipeline_lib.base.hashing import salt, splitmix64, string_keys
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import MASK
+from pipeline_lib.base.words import split_words, word_splitter
 from pipeline_lib.models.students.tokenise import PAD, load_tokenizer, save_tokenizer
 from pipeline_lib.models.students.word_vectors import (
     CONTINUES,
@@ -39,7 +40,6 @@ from pipeline_lib.shards.columns import column_suffixes
 from pipeline_lib.shards.fingerprint import code_fingerprint
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.trained import Trained
-from pipeline_lib.text.words import split_words, word_splitter
 
 
 def vector_source(params: Vocabulary, layout: Layout) -> Path:

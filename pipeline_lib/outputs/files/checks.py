@@ -13,13 +13,13 @@ import pyarrow as pa
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.kinds import KINDS, Classes, label_array, score
+from pipeline_lib.base.words import split_words
 from pipeline_lib.outputs.files.gathering import check_weights
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, Name, content_keys, read_texts, row_keys
 from pipeline_lib.outputs.health import MIN_LABELS
 from pipeline_lib.params import Task
 from pipeline_lib.shards.shard_sets import ShardSet, shard_sets
 from pipeline_lib.shards.training_records import AnswersRecord
-from pipeline_lib.text.words import split_words
 
 STRETCH = 500
 """Minimum rows of a file to compare with their neighbours' labels, if it has as many."""

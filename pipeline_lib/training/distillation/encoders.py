@@ -21,6 +21,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import MASK
+from pipeline_lib.base.words import split_words
 from pipeline_lib.models.fitting import check_fits
 from pipeline_lib.models.students.sentence_encoder import Targets, encode_sentences, save_encoder
 from pipeline_lib.models.students.student import attend_quickly
@@ -37,7 +38,6 @@ from pipeline_lib.shards.training_records import SEED, VectorEncoderRecord
 from pipeline_lib.shards.training_texts import training_texts
 from pipeline_lib.shards.vectors import StoredVectors, unit
 from pipeline_lib.text.batches import LengthSorted
-from pipeline_lib.text.words import split_words
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.distillation.collapse_checks import sample_rows, spread_figures
 from pipeline_lib.training.distillation.corpus import AnsweredVectors, Corpus

@@ -11,6 +11,7 @@ import pytest
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import sequence_keys, string_keys
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.words import split_words
 from pipeline_lib.corpora.tasks import tagging
 from pipeline_lib.corpora.tasks.labelled import Example
 from pipeline_lib.corpora.tasks.preparation import block_of, prepare_task, prepared_schema
@@ -19,7 +20,6 @@ from pipeline_lib.params import Tagger
 from pipeline_lib.results.splits import prepared_line
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import Manifest, ShardSet
-from pipeline_lib.text.words import split_words
 from tests.kit.made_up import made_up_task
 
 ALONE = LocalEngine(1)

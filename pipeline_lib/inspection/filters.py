@@ -50,20 +50,20 @@ class Filter:
             return cls(rule, float(names.index(label)))
         if not names and label.isdecimal():
             return cls(rule, float(label))
-        known = ", ".join([*(names or ["the classes' numbers"]), UNLABELLED])
-        raise PotstillError(f"{rows.name}: no label {label!r}; there are {known}.")
+        labels = ", ".join([*(names or ["the classes' numbers"]), UNLABELLED])
+        raise PotstillError(f"{rows.name}: no label {label!r}; there are {labels}.")
 
     def wants(self, batch: RowBatch) -> np.ndarray:
         """Return which rows of a batch are selected, bool (rows,)."""
-        wanted = np.full(len(batch), self.shard in (None, batch.shard))
+        selected = np.full(len(batch), self.shard in (None, batch.shard))
         if self.rule is not None:
-            wanted &= made_by(batch)[self.rule]
-        if self.label is not None and KINDS[batch.kind].has_several and not np.isnan(self.label):
-            wanted &= batch.marks[:, int(self.label)] == 1
+            selected &= made_by(batch)[self.rule]
+        if self.label is not None and np.isnan(self.label):
+            selected &= np.isnan(batch.labels)
         elif self.label is not None:
-            labels = batch.labels
-            wanted &= np.isnan(labels) if np.isnan(self.label) else labels == self.label
-        return wanted
+            several = KINDS[batch.kind].has_several
+            selected &= batch.marks[:, int(self.label)] == 1 if several else batch.labels == self.label
+        return selected
 
 
 def made_by(batch: RowBatch) -> dict[RuleName, np.ndarray]:
@@ -82,7 +82,6 @@ def made_by(batch: RowBatch) -> dict[RuleName, np.ndarray]:
 
 
 def _words_under(batch: RowBatch, side: str, rule: int) -> np.ndarray:
-    """Return how many words a rule changed in one sentence of each row, (rows,)."""
     rules = batch.table[f"rules{side}"].combine_chunks()
     parents = pc.list_parent_indices(rules).to_numpy()
     under = pc.list_flatten(rules).to_numpy() == rule

@@ -25,21 +25,18 @@ class Top:
     _heap: list[tuple[float, int, tuple[int, int, int]]] = field(default_factory=list)
     _order: int = 0
 
-    def add(self, scores: np.ndarray, part: int, shard: int, start: int) -> None:
-        """Add consecutive rows of one shard.
-
-        :param scores: float64 (rows,); NaN is not counted.
-        """
-        known = ~np.isnan(scores)
-        self.seen += int(known.sum())
+    def add(self, scores: np.ndarray, number: int, shard: int, start: int) -> None:
+        """Add scores, float64 (rows,), of consecutive rows of a shard of a numbered set; NaN is not counted."""
+        candidates = ~np.isnan(scores)
+        self.seen += int(candidates.sum())
         if len(self._heap) == self.limit:
             # An equal score that comes later is not kept.
-            known &= scores > (self._heap[0][0] if self._heap else np.inf)
-        rows = np.flatnonzero(known)
+            candidates &= scores > (self._heap[0][0] if self._heap else np.inf)
+        rows = np.flatnonzero(candidates)
         # No more than the limit can be kept from one batch.
         rows = rows[np.argsort(-scores[rows], kind="stable")[: self.limit]]
         for row in rows.tolist():
-            entry = (float(scores[row]), -(self._order + row), (part, shard, start + row))
+            entry = (float(scores[row]), -(self._order + row), (number, shard, start + row))
             if len(self._heap) < self.limit:
                 heapq.heappush(self._heap, entry)
             else:
@@ -47,7 +44,7 @@ class Top:
         self._order += len(scores)
 
     def best(self) -> list[tuple[float, tuple[int, int, int]]]:
-        """Return (score, (part, shard, row)), the highest score first."""
+        """Return (score, (number of the set, shard, row)), the highest score first."""
         return [(score, location) for score, _, location in sorted(self._heap, reverse=True)]
 
 

@@ -84,7 +84,7 @@ def test_an_edit_moves_the_digests_of_the_stages_that_it_can_change(library: Pat
         "pipeline_lib/training/distillation/plans.py": "ADDED = 1",
         "pipeline_lib/report/page.css": "p { color: red }",
         # Neither comments nor what is exempt counts.
-        "pipeline_lib/text/words.py": "# A comment.",
+        "pipeline_lib/base/words.py": "# A comment.",
         "pipeline_lib/base/progress.py": "ADDED = 1",
     }
     for name, line in appended.items():
@@ -109,12 +109,12 @@ def test_an_edit_moves_the_digests_of_the_stages_that_it_can_change(library: Pat
 def test_lazy_and_relative_imports_count_and_those_for_type_checkers_do_not(library: Path) -> None:
     file = library / "made_up.py"
     file.write_text(
-        "from typing import TYPE_CHECKING\nimport pipeline_lib.base.hashing\nfrom pipeline_lib.text import words, "
+        "from typing import TYPE_CHECKING\nimport pipeline_lib.base.hashing\nfrom pipeline_lib.text import pieces, "
         "nothing\nfrom .shards.columns import list_column\nif TYPE_CHECKING:\n    from "
         "pipeline_lib.models.networks.layers import Dropout\ndef late():\n    from pipeline_lib.text.ragged import "
         "Sentences\n"
     )
-    found = {"base.hashing", "text.words", "text", "text.ragged", "shards.columns"}
+    found = {"base.hashing", "text.pieces", "text", "text.ragged", "shards.columns"}
     assert imports(file) == {f"pipeline_lib.{name}" for name in found}
 
 

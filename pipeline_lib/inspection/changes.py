@@ -84,10 +84,10 @@ def rules_of(record: Mapping[str, Any], sentences: Sequence[Sentence]) -> list[R
 def in_words(sentence: Sentence) -> str:
     """Describe what was changed in a sentence."""
     masked = sum(span.rule == "mask" for span in sentence.spans)
-    parts = [f"masked {masked}"] if masked else []
+    changes = [f"masked {masked}"] if masked else []
     if new := [sentence.text[s.start : s.end] for s in sentence.spans if s.rule == "replace"]:
-        parts.append(f"replaced {len(new)} ({', '.join(new)})")
+        changes.append(f"replaced {len(new)} ({', '.join(new)})")
     if sentence.ngram:
         first, last = sentence.ngram
-        parts.append(f"n-gram: words {first}–{last} of the source")
-    return " · ".join(parts) or "unchanged"
+        changes.append(f"n-gram: words {first}–{last} of the source")
+    return " · ".join(changes) or "unchanged"

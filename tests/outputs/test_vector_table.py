@@ -53,7 +53,9 @@ def gather_vectors(paths: list[Path], own: SentenceVectorFiles, folder: Path) ->
 
 
 def of_texts(vectors: KeyedTable, texts: list[str]) -> np.ndarray:
-    return vectors.of_keys(content_keys([texts]))
+    """Return the vectors of texts, NaN where there is none."""
+    indices = vectors.find(content_keys([texts]))
+    return np.where(indices[:, None] >= 0, vectors[np.maximum(indices, 0)], np.nan)
 
 
 def gather(path: Path, **changes: Any) -> KeyedTable:

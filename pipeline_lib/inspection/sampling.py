@@ -48,7 +48,7 @@ class Top:
         return [(score, location) for score, _, location in sorted(self._heap, reverse=True)]
 
 
-def sample(rows: JoinedRows, size: int, seed: int, wanted: Filter) -> tuple[list[tuple[int, int]], int]:
+def sample(rows: JoinedRows, size: int, seed: int, chosen: Filter) -> tuple[list[tuple[int, int]], int]:
     """Draw rows uniformly at random, without replacement.
 
     Each row gets a pseudo-random number from its content key and the seed, and the rows with the
@@ -58,11 +58,11 @@ def sample(rows: JoinedRows, size: int, seed: int, wanted: Filter) -> tuple[list
     :return: (shard, row) in the set's order, and how many rows the filter selected.
     """
     purpose = salt(seed, "sample")
-    top = _top(rows, size, wanted, lambda batch: uniform(_keys(batch), purpose))
+    top = _top(rows, size, chosen, lambda batch: uniform(_keys(batch), purpose))
     return sorted((shard, row) for _, (_, shard, row) in top.best()), top.seen
 
 
-def leading(rows: JoinedRows, size: int, wanted: Filter, uncertain: bool) -> list[tuple[int, int]]:
+def leading(rows: JoinedRows, size: int, chosen: Filter, uncertain: bool) -> list[tuple[int, int]]:
     """Return the first rows; with ``uncertain``, those that the teacher is least sure of.
 
     Equally uncertain rows keep their order, and rows without an answer come last.
@@ -84,7 +84,7 @@ def leading(rows: JoinedRows, size: int, wanted: Filter, uncertain: bool) -> lis
             return np.zeros(len(batch))
         return np.nan_to_num(entropies(batch.logits, batch.kind), nan=-1.0)
 
-    return [(shard, row) for _, (_, shard, row) in _top(rows, size, wanted, score).best()]
+    return [(shard, row) for _, (_, shard, row) in _top(rows, size, chosen, score).best()]
 
 
 def _top(rows: JoinedRows, size: int, wanted: Filter, score: Callable[[RowBatch], np.ndarray]) -> Top:

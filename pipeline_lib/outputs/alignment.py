@@ -67,9 +67,9 @@ def prove_alignment(
         texts = logit_pass.texts(rows.take(chosen), FIRST)
         samples.append(Sample(shard, texts, logits[chosen]))
         if teacher_agreement is not None:
-            known = rows["label"].is_valid()
-            labels.append(rows.select(["label"]).filter(known))
-            answers.append(logits[known.to_numpy()])
+            is_labelled = rows["label"].is_valid()
+            labels.append(rows.select(["label"]).filter(is_labelled))
+            answers.append(logits[is_labelled.to_numpy()])
     if teacher_agreement is not None:
         figures |= _agreement(pa.concat_tables(labels)["label"], answers, teacher_agreement, outputs)
     again = run_again(samples, logit_pass)

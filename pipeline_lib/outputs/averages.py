@@ -72,8 +72,8 @@ class AveragePass(ShardPass):
         tables = [read_shard(path) for path in content]
         logits = mean_answer([matrix(table["logits"]) for table in tables], self.weights, self.of_kind)
         columns = {"key": tables[0]["key"], "logits": list_column(logits)}
-        known = int(answered(logits).sum())
-        yield pa.table(columns), {"answered": known, "unanswered": len(logits) - known}
+        count = int(answered(logits).sum())
+        yield pa.table(columns), {"answered": count, "unanswered": len(logits) - count}
 
     def check(self, content: tuple[Path, ...], output: pa.Table, name: str) -> None:
         """Check that a shard's means are finite, and differ where a teacher's own answers do.
@@ -81,14 +81,14 @@ class AveragePass(ShardPass):
         Answers that are all the same have passed their teachers' own checks, as bare labels do.
         """
         logits = [matrix(read_shard(path)["logits"]) for path in content]
-        known, where = _all_answered(logits), f"{self.kind} of {name}"
-        means, keys = matrix(output["logits"])[known], output["key"].to_numpy()[known]
+        is_answered, where = _all_answered(logits), f"{self.kind} of {name}"
+        means, keys = matrix(output["logits"])[is_answered], output["key"].to_numpy()[is_answered]
         remedy = (
             "Nothing of this shard was stored. Check that the teachers' classes are in the same "
             "order and their scores in the same unit, or leave one out of the average's `of`."
         )
         check_finite(means, where, remedy)
-        if any((values[known] != values[known][:1]).any() for values in logits):
+        if any((values[is_answered] != values[is_answered][:1]).any() for values in logits):
             check_outputs(means, keys, where, remedy, few=True)
 
 
@@ -104,9 +104,9 @@ def _answering(folder: Path, digest: str, inputs: Path) -> dict[str, Path]:
 
 def mean_answer(logits: list[np.ndarray], weights: tuple[float, ...], kind: str) -> np.ndarray:
     """Return the weighted mean of answers, float32 (rows, outputs): see ``mean`` of the task's kind."""
-    known = _all_answered(logits)
+    is_answered = _all_answered(logits)
     answers = np.full(logits[0].shape, np.nan, np.float32)
-    answers[known] = KINDS[kind].mean([values[known] for values in logits], weights)
+    answers[is_answered] = KINDS[kind].mean([values[is_answered] for values in logits], weights)
     return answers
 
 

@@ -17,9 +17,8 @@ TRAINED = ("students", "teachers", "encoders", "vocabularies", "joint")
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry.
+    """One entry, of a kind of pass or of training.
 
-    :ivar kind: its pass, or what was trained.
     :ivar paths: its files, or its folder; :ivar digests: the SHA-256 of what it gives away.
     :ivar used: when it was last made or found, in seconds since 1970.
     :ivar rows: of an output of a pass; None for a training.

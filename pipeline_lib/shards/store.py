@@ -44,8 +44,7 @@ from pipeline_lib.shards.shard_sets import Shard, read_shard, write_shard
 class Store:
     """Content-addressed files of one kind.
 
-    :param kind: names the sub-folder, e.g. ``logits``.
-    :param root: the store's folder; by default below :func:`state_folder`.
+    :param kind: names the sub-folder, e.g. ``logits``; ``root`` is by default below :func:`state_folder`.
     """
 
     def __init__(self, kind: str, root: Path | None = None) -> None:
@@ -58,7 +57,7 @@ class Store:
         """Return the entry of ``key`` if it exists and is intact; quarantine a damaged one."""
         path, record = self._paths(key)
         try:
-            inodes = [part.stat().st_ino for part in (path, record)]
+            inodes = [file.stat().st_ino for file in (path, record)]
             shard = read_entry(record)
             if path.stat().st_size == shard.bytes and sha256_file(path) == shard.sha256:
                 with suppress(OSError):
@@ -69,8 +68,8 @@ class Store:
             return None
         except PotstillError:
             pass
-        for part, inode in zip((path, record), inodes, strict=True):
-            set_aside(part, self._quarantine, inode)
+        for file, inode in zip((path, record), inodes, strict=True):
+            set_aside(file, self._quarantine, inode)
         return None
 
     def add(

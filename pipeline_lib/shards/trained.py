@@ -75,7 +75,7 @@ class Trained:
                     return
                 set_aside(self.folder, state_folder() / "quarantine", inode)
 
-    def link_into(self, target: Path, part: str = ".", counted_as: str = "trainings") -> None:
+    def link_into(self, target: Path, folder: str = ".", counted_as: str = "trainings") -> None:
         """Link the files of the result, or of one folder in it, into ``target``, and seal them.
 
         :param counted_as: what the stage's record calls it.
@@ -87,7 +87,9 @@ class Trained:
             # When it was last used: `distill store gc` keeps what is.
             os.utime(self.folder)
         linked = {
-            name: digest for name, digest in sealed_files(self.folder / SEAL).items() if Path(name).parent == Path(part)
+            name: digest
+            for name, digest in sealed_files(self.folder / SEAL).items()
+            if Path(name).parent == Path(folder)
         }
         for name in linked:
             link_or_copy(self.folder / name, target / Path(name).name)

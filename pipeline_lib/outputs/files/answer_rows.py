@@ -128,12 +128,12 @@ def _numbers(value: Any, where: str) -> Numbers:
             ) from error
     if isinstance(value, Mapping):
         # Arrow's structs have every name, with null for those that the row lacks.
-        named = {name: _number(part, name, where) for name, part in value.items()}
-        return {name: part for name, part in named.items() if part is not None}
+        named = {name: _number(number, name, where) for name, number in value.items()}
+        return {name: number for name, number in named.items() if number is not None}
     if isinstance(value, list):
         if value and isinstance(value[0], tuple):  # a map of Arrow's
             return _numbers(dict(value), where)
-        numbers = [_number(part, "a class", where) for part in value]
+        numbers = [_number(number, "a class", where) for number in value]
         if None in numbers:
             raise PotstillError(f"{where}: a class has no number. Fill it in, or give `error`.")
         return numbers

@@ -127,20 +127,20 @@ def class_shares(line: Mapping[str, Any], reply: str, name: str, names: Sequence
 
     :param name: the class that the reply states.
     """
-    places = _places(value_in(line, "tokens"), where)
+    tokens = _places(value_in(line, "tokens"), where)
     match = _LABEL.search(reply)
     start = match.end() if match else len(reply) - len(reply.lstrip())
-    forms = {one: _bytes(json.dumps(one, ensure_ascii=False)[1:] if match else one).lower() for one in names}
-    spelled = b"".join(token for token, _ in places)
+    forms = {label: _bytes(json.dumps(label, ensure_ascii=False)[1:] if match else label).lower() for label in names}
+    spelled = b"".join(token for token, _ in tokens)
     begin = spelled.rfind(_bytes(reply))
     shares: Counter[str] = Counter()
-    if begin < 0 or not places:
+    if begin < 0 or not tokens:
         return shares
     path, reached = b"", 1.0
-    for token, alternatives in _from(places, begin + len(_bytes(reply[:start]))):
+    for token, alternatives in _from(tokens, begin + len(_bytes(reply[:start]))):
         for other, probability in alternatives.items():
             begun = _begun(path + other, forms) if other != token else []
-            shares.update({one: reached * probability / len(begun) for one in begun})
+            shares.update({label: reached * probability / len(begun) for label in begun})
         path, reached = path + token, reached * alternatives[token]
         begun = _begun(path, forms)
         if not begun:
@@ -151,23 +151,23 @@ def class_shares(line: Mapping[str, Any], reply: str, name: str, names: Sequence
     return shares
 
 
-def _places(tokens: Any, where: str) -> list[_Alternatives]:
+def _places(log_probabilities: Any, where: str) -> list[_Alternatives]:
     """Return a reply's tokens with their alternatives, from log probabilities as OpenAI writes them."""
     try:
-        places = [
+        tokens = [
             (
-                _raw(part),
-                {_raw(other): math.exp(other["logprob"]) for other in (*(part.get("top_logprobs") or ()), part)},
+                _raw(token),
+                {_raw(other): math.exp(other["logprob"]) for other in (*(token.get("top_logprobs") or ()), token)},
             )
-            for part in tokens or ()
+            for token in log_probabilities or ()
         ]
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise PotstillError(
             f"{where}: log probabilities of another form than OpenAI's ({type(error).__name__}: {error}). Ask without."
         ) from error
-    totals = [sum(alternatives.values()) for _, alternatives in places]
+    totals = [sum(alternatives.values()) for _, alternatives in tokens]
     impossible = [total for total in totals if not total <= 1.0 + IMPOSSIBLE]
-    are_alike = len(places) > 1 and len(places[0][1]) > 1 and all(others == places[0][1] for _, others in places)
+    are_alike = len(tokens) > 1 and len(tokens[0][1]) > 1 and all(others == tokens[0][1] for _, others in tokens)
     if are_alike or impossible:
         alike = "all tokens have the same alternatives"
         fault = f"a token's alternatives sum to {impossible[0]:.3f}" if impossible else alike
@@ -175,13 +175,13 @@ def _places(tokens: Any, where: str) -> list[_Alternatives]:
             f"{where}: {fault}, so the provider's log probabilities cannot be right. Ask for labels alone, or use "
             "another provider."
         )
-    return places
+    return tokens
 
 
-def _from(places: Sequence[_Alternatives], offset: int) -> Iterator[_Alternatives]:
+def _from(tokens: Sequence[_Alternatives], offset: int) -> Iterator[_Alternatives]:
     """Yield the tokens from a byte of a reply on, without what the first one and its alternatives have before it."""
     end = 0
-    for token, alternatives in places:
+    for token, alternatives in tokens:
         end += len(token)
         if end - len(token) >= offset > 0:
             yield token, alternatives

@@ -83,20 +83,20 @@ class LookupPass(ShardPass):
         counts = {"answered": 0, "unanswered": 0}
         for side, keys in self.keys(rows).items():
             indices = table.find(keys)
-            known = indices >= 0
-            counts["answered"] += int(known.sum())
-            counts["unanswered"] += int((~known).sum())
+            has_value = indices >= 0
+            counts["answered"] += int(has_value.sum())
+            counts["unanswered"] += int((~has_value).sum())
             values = np.zeros((len(keys), table.width), np.float32)
-            values[known] = table[indices[known]]
+            values[has_value] = table[indices[has_value]]
             with np.errstate(over="ignore"):
                 stored, scale = pack(values, self.storage)
-            (stored if scale is None else scale)[~known] = np.nan
+            (stored if scale is None else scale)[~has_value] = np.nan
             columns[f"{self.column}{side}"] = list_column(stored)
             if scale is not None:
                 columns[f"scale{side}"] = pa.array(scale)
             if table.weights is not None:
                 weights = np.ones(len(keys), np.float32)
-                weights[known] = table.weights[indices[known]]
+                weights[has_value] = table.weights[indices[has_value]]
                 columns[f"weight{side}"] = pa.array(weights)
         yield pa.table(columns), counts
 
@@ -108,11 +108,11 @@ class LookupPass(ShardPass):
         where = f"{self.kind} of {name}"
         for side, keys in self.keys(content).items() if output.num_rows else ():
             values = StoredVectors([(output, side)], self.column)[np.arange(output.num_rows)]
-            known = ~np.isnan(values).all(axis=1)
+            has_value = ~np.isnan(values).all(axis=1)
             if self.few and _are_few(self.table):
-                check_finite(values[known], where, self.remedy)
+                check_finite(values[has_value], where, self.remedy)
             else:
-                check_outputs(values[known], keys[known], where, self.remedy, self.few)
+                check_outputs(values[has_value], keys[has_value], where, self.remedy, self.few)
 
 
 @dataclass(frozen=True)

@@ -165,24 +165,24 @@ def _column(batch: RowBatch, name: str) -> list[Any]:
 
 def check_columns(path: Path, names: Sequence[str], *needed: Sequence[str]) -> None:
     """Check that of each of several choices of columns a file has one."""
-    for wanted in needed:
-        if not any(name.partition(".")[0] in wanted for name in names):
+    for choice in needed:
+        if not any(name.partition(".")[0] in choice for name in names):
             raise PotstillError(
-                f"{path}: no column {' or '.join(map(repr, wanted))}; there are "
+                f"{path}: no column {' or '.join(map(repr, choice))}; there are "
                 f"{', '.join(map(repr, names)) or 'none'}. docs/teacher-files.md has the columns; "
                 "`distill teacher check` tries a file."
             )
 
 
 def at(value: Any, path: str) -> Any:
-    """Return the value to which keys with dots between them lead, in a list the last one; None if there is none."""
+    """Return the value to which keys with dots between them lead, in a list the last item; None if there is none."""
     name, _, rest = path.partition(".")
     if not path:
         return value
     if isinstance(value, list) and name.isdecimal():
         return at(value[int(name)], rest) if int(name) < len(value) else None
     if isinstance(value, list):
-        return first(at(one, path) for one in reversed(value))
+        return first(at(item, path) for item in reversed(value))
     return at(value.get(name), rest) if isinstance(value, Mapping) else None
 
 
@@ -253,12 +253,12 @@ def parts_of(
 
     lines = starmap(converted, rows)
     while some := [*islice(lines, LINES)]:
-        known = [(number, row) for number, row in some if row.value is not None]
+        valued = [(number, row) for number, row in some if row.value is not None]
         yield GivenRows(
-            np.array([number for number, _ in known], np.int64),
-            _keys([row for _, row in known]),
-            np.array([row.value for _, row in known], np.float32),
-            np.array([row.weight for _, row in known], np.float64),
+            np.array([number for number, _ in valued], np.int64),
+            _keys([row for _, row in valued]),
+            np.array([row.value for _, row in valued], np.float32),
+            np.array([row.weight for _, row in valued], np.float64),
             len(some),
             Counter(row.error for _, row in some if row.error is not None),
         )

@@ -84,15 +84,15 @@ class Vectors(Values):
     def _parts(self, path: Path) -> Iterator[GivenRows]:
         format = self.settings.format or format_of(path)
         if format in ("parquet", "arrow"):
-            parts = self._of_table(path, format)
+            batches = self._of_table(path, format)
         else:
             rows = read_rows(path, format, COLUMNS.__contains__, _of_row, ("text",), (EMBEDDING,))
-            parts = parts_of(path, rows, self._vector)
-        for part in parts:
-            if len(part.keys):
-                zero = ~part.values.any(axis=1)
-                check_rows(path, part.numbers, zero, f"`{EMBEDDING}`: all values are 0")
-            yield part
+            batches = parts_of(path, rows, self._vector)
+        for batch in batches:
+            if len(batch.keys):
+                zero = ~batch.values.any(axis=1)
+                check_rows(path, batch.numbers, zero, f"`{EMBEDDING}`: all values are 0")
+            yield batch
 
     def _vector(self, row: Given, where: str) -> np.ndarray:
         vector = _parsed(row.value, where)

@@ -176,7 +176,6 @@ def _entries(rows: JoinedRows, left_out: set[int]) -> np.ndarray:
 
 
 def _same_shards(before: JoinedRows, after: JoinedRows) -> list[tuple[int, int]]:
-    """Return (shard in one, shard in the other) for byte-identical shards."""
     numbers_of: dict[tuple[str, ...], list[int]] = {}
     for number in range(len(after.inputs.manifest.shards)):
         numbers_of.setdefault(_digests(after, number), []).append(number)

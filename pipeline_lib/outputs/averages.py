@@ -1,8 +1,7 @@
 """The mean of several teachers' answers, from their stored outputs.
 
-For classes it is the mean of their probabilities, as in deep ensembles (Lakshminarayanan et al. 2017, section 2.4):
-different teachers' logits have no common scale, so the most confident one would outvote the others.  So it is for
-each of several labels.  For a regression it is the mean of their scores.
+For classes and labels it is the mean of their probabilities, as in deep ensembles (Lakshminarayanan et al. 2017,
+section 2.4): logits have no common scale, so the most confident teacher would outvote the others.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,13 +26,10 @@ from pipeline_lib.shards.shard_sets import Shard, ShardSet, check_answers, read_
 
 @dataclass(frozen=True)
 class AveragePass(ShardPass):
-    """The pass that averages the outputs of several teachers for a shard.
-
-    A row that one of them did not answer has no answer; rows are not weighted.
+    """The pass that averages the outputs of several teachers; a row that one of them did not answer has no answer.
 
     :ivar folders: of the teachers' outputs for the set; :ivar digests: of these sets.
-    :ivar weights: of the teachers, summing to 1.
-    :ivar of_kind: the kind of task.
+    :ivar weights: of the teachers, summing to 1; :ivar of_kind: the kind of task.
     """
 
     kind: ClassVar[str] = "logits"
@@ -76,10 +72,7 @@ class AveragePass(ShardPass):
         yield pa.table(columns), {"answered": count, "unanswered": len(logits) - count}
 
     def check(self, content: tuple[Path, ...], output: pa.Table, name: str) -> None:
-        """Check that a shard's means are finite, and differ where a teacher's own answers do.
-
-        Answers that are all the same have passed their teachers' own checks, as bare labels do.
-        """
+        """Check that a shard's means are finite, and differ where a teacher's own answers do."""
         logits = [matrix(read_shard(path)["logits"]) for path in content]
         is_answered, where = _all_answered(logits), f"{self.kind} of {name}"
         means, keys = matrix(output["logits"])[is_answered], output["key"].to_numpy()[is_answered]
@@ -111,5 +104,4 @@ def mean_answer(logits: list[np.ndarray], weights: tuple[float, ...], kind: str)
 
 
 def _all_answered(logits: list[np.ndarray]) -> np.ndarray:
-    """Return a mask of the rows that every teacher answered, bool (rows,)."""
     return np.all([answered(values) for values in logits], axis=0)

@@ -1,7 +1,4 @@
-"""Teacher passes: what is computed for every row of a shard set, and how.
-
-Batches are formed within one shard, so no shard's bytes depend on another.
-"""
+"""Passes over a teacher; batches are formed within one shard, so no shard's bytes depend on another."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,9 +29,7 @@ from pipeline_lib.shards.vectors import StoredVectors, pack
 class TeacherPass(ShardPass):
     """A pass over a teacher, with outputs for every row, and all that they depend on besides the input shard.
 
-    :cvar column: the column that holds its outputs.
-    :ivar folder: the model's folder.
-    :ivar digest: of its weights, tokenizer, configuration.
+    :cvar column: of its outputs; :ivar digest: of the model's weights, tokenizer, configuration.
     """
 
     libraries: ClassVar[tuple[str, ...]] = TRAINING_LIBRARIES
@@ -48,10 +43,7 @@ class TeacherPass(ShardPass):
 
     @classmethod
     def of(cls, params: Params, folder: Path, max_length: int, **fields: Any) -> Self:
-        """Resolve device and dtype from params for the model in ``folder``.
-
-        :param max_length: the tokens kept of a text; :param fields: the subclass's own fields.
-        """
+        """Resolve device and dtype from params for the model in ``folder``, which reads so many tokens of a text."""
         device = resolve_device(params.device)
         return cls(
             folder,
@@ -89,10 +81,7 @@ class TeacherPass(ShardPass):
 
     @property
     def in_flight(self) -> int:
-        """How many shards a process has in hand: on an accelerator one computes at a time.
-
-        Meanwhile the next one's texts are tokenised, and the last one's outputs are written.
-        """
+        """How many shards a process has in hand: one is tokenised, one computed on an accelerator, and one written."""
         return 1 if self.device == "cpu" else 3
 
     def sides(self, rows: pa.Table) -> tuple[str, ...]:
@@ -146,7 +135,7 @@ class TeacherPass(ShardPass):
 class LogitPass(TeacherPass):
     """The pass that computes a fine-tuned teacher's logits, or the scores of a regression.
 
-    :ivar agreement: with its training labels, which a shard's agreement must come close to; None for other rows.
+    :ivar agreement: with its training labels, which a shard's must come close to; None for other rows.
     """
 
     kind: ClassVar[str] = "logits"

@@ -41,8 +41,7 @@ def read_answers(
 ) -> tuple[Described, Iterator[tuple[int, Given]]]:
     """Read a file's metadata, and its rows one by one, with their line numbers in an editor.
 
-    :param format: None: from the suffix; :param names: the task's classes, which may be whole replies.
-    :param reply: the path to a batch's replies, if it is not that of a provider.
+    :param names: the task's classes, which may be whole replies; :param reply: the path to other providers' replies.
     """
 
     def parse(row: Mapping[str, Any], where: str) -> Given:
@@ -57,7 +56,6 @@ def _is_ours(name: str) -> bool:
 
 
 def _given(row: Mapping[str, Any], where: str) -> Given:
-    """Validate and return one row."""
     values = {name: value for name, value in row.items() if value is not None}
     for kind in ANSWERS[:2]:
         by_class = {n.partition(".")[2]: v for n, v in values.items() if n.startswith(f"{kind}.")}
@@ -76,7 +74,6 @@ def _given(row: Mapping[str, Any], where: str) -> Given:
 
 
 def _answered(row: Given, values: Mapping[str, Any], where: str) -> Given:
-    """Return a row with its answer."""
     kinds = [kind for kind in ANSWERS if kind in values]
     if len(kinds) != 1:
         present = " and ".join(kinds) or "none"

@@ -184,7 +184,6 @@ def _class_number(value: Any, classes: Sequence[str] | None, task: Task, where: 
 
 
 def _named_labels(value: Any, task: Task, where: str) -> list[int]:
-    """Return the indices of the labels that a list names, or a text with a list in it."""
     if not isinstance(value, list):
         entries = entries_of(_plain(str(value)), {*map(_plain, task.label_names)})
         value = [value] if entries is None else entries
@@ -236,7 +235,6 @@ def _logits_of(probs: np.ndarray) -> np.ndarray:
 
 
 def _score_of(row: Given, task: Task, where: str) -> np.ndarray:
-    """Return a row's regression score, float32 (1,)."""
     value = row.value if row.kind == "label" else None
     if row.kind == "logits" and len(row.value) == 1:
         [value] = row.value.values() if isinstance(row.value, Mapping) else row.value

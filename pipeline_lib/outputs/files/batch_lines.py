@@ -24,9 +24,9 @@ _Alternatives = tuple[bytes, dict[bytes, float]]
 
 @dataclass(frozen=True)
 class Form:
-    """Where a provider writes what; of several paths, the first that leads anywhere counts (:func:`at`).
+    """Where a provider writes what: ``why`` there is no reply, log probabilities of ``tokens``, and so on.
 
-    :ivar error: why a request failed; :ivar why: why there is no reply; :ivar tokens: log probabilities.
+    Of several paths, the first that leads anywhere counts (:func:`at`).
     """
 
     reply: tuple[str, ...]
@@ -73,10 +73,7 @@ FORMS = {
 
 
 def is_line(row: Mapping[str, Any], reply: str | None = None) -> bool:
-    """Whether an object is a line of a batch, and not a row.
-
-    :param reply: the path to the reply, if it is not one of :data:`FORMS`.
-    """
+    """Whether an object is a line of a batch, and not a row; ``reply`` is a path that is not among :data:`FORMS`."""
     if reply is not None and at(row, reply) is not None:
         return True
     has_output = any(isinstance(row.get(name), Mapping | list) for name in _OUTPUTS)
@@ -86,10 +83,7 @@ def is_line(row: Mapping[str, Any], reply: str | None = None) -> bool:
 def read_line(
     line: Mapping[str, Any], kind: Literal["reply", "vector"], where: str, reply: str | None = None
 ) -> tuple[Given, Any]:
-    """Return whose line it is, with the reason if the request failed, and the reply or vector.
-
-    :param reply: see :func:`is_line`.
-    """
+    """Return whose line it is, with the reason if the request failed, and the reply or vector."""
     if not line.keys() & (_OUTPUTS | {"error"}) and reply is None:
         raise PotstillError(f"{where}: a batch's request, which has no response. Give the file of the batch's results.")
     row = identified(line, where)

@@ -120,9 +120,8 @@ def check_related(labels: np.ndarray, outputs: np.ndarray, task: Task, where: st
 def check_order(answers: KeyedTable, labels: np.ndarray, indices: np.ndarray, task: Task) -> None:
     """Check that in no stretch of the files the answers belong to the texts one row up or down.
 
-    If they do, they fit the labels there better than their own.  Only rows where the two labels
-    differ count (a sign test).  A sound teacher's answers fit their own labels better, however
-    noisy they are, in whatever order the rows are and wherever the hard ones stand.
+    If they do, they fit the labels there better than their own, by a sign test on rows where the two differ.  A sound
+    teacher's answers fit their own better, however noisy they are, and whatever the order of the rows.
 
     :param labels: (labelled,); :param indices: of their answers, int (labelled,).
     """
@@ -154,13 +153,10 @@ def check_order(answers: KeyedTable, labels: np.ndarray, indices: np.ndarray, ta
 
 
 def _fits_others(predictions: np.ndarray, labels: np.ndarray, others: np.ndarray) -> bool:
-    """Whether answers are those to other texts.
+    """Whether answers, as class numbers (rows,), are those to the texts with the other labels.
 
-    They must also agree with the others' labels better than by chance: of two classes, answers that
-    are wrong otherwise would fit whichever label is not their own.
-
-    :param predictions: class numbers (rows,).
-    :param labels: of their texts; :param others: the others'.
+    They must also agree with these better than by chance: of two classes, answers that are wrong otherwise would fit
+    whichever label is not their own.
     """
     won = int(((predictions == others) & (predictions != labels)).sum())
     lost = int(((predictions == labels) & (predictions != others)).sum())
@@ -173,8 +169,7 @@ def _fits_others(predictions: np.ndarray, labels: np.ndarray, others: np.ndarray
 def check_words(table: KeyedTable, name: Name, rows: Iterable[pa.Table], where: str) -> float | None:
     """Check, without labels, that words do not predict the values one row up or down better.
 
-    :param rows: of texts, of which the first in the files are used; for vectors, among those in
-        the first tables that have enough.
+    :param rows: of texts, of which the first in the files are used, or of the first tables that have enough vectors.
     :return: how well words predict the values, see :func:`_predicted_from_words`; None: there are too few texts.
     """
     texts: list[str] = []
@@ -207,10 +202,7 @@ def check_words(table: KeyedTable, name: Name, rows: Iterable[pa.Table], where: 
 
 
 def unrelated_warning(where: str, name: Name, correlation: float | None) -> str | None:
-    """Return the warning for values that nothing in their texts predicts; None: they fit.
-
-    :param correlation: see :func:`check_words`.
-    """
+    """Return the warning for values that nothing in their texts predicts; None: they fit."""
     if correlation is None or correlation >= MIN_CORRELATION:
         return None
     return (

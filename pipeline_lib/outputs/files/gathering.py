@@ -62,10 +62,7 @@ class Values(ABC):
 
 
 def gather(files: Sequence[Path], kind: Values, folder: Path, partial: bool = False) -> KeyedTable:
-    """Read files into ``folder``, by content key.
-
-    Rows with an ``error``, and answers that cover too little, have no value.  A text that is
-    repeated with the same value counts once.
+    """Read files into ``folder``, by content key; a text that is repeated with the same value counts once.
 
     :param partial: whether there may be few values or none, as long as more are requested.
     """
@@ -117,7 +114,6 @@ def _batch(values: np.ndarray) -> pa.RecordBatch:
 def _table(
     kind: Values, values: MappedValues, batches: Sequence[GivenRows], origins: Origins, provenance: dict[str, str]
 ) -> KeyedTable:
-    """Return the table, with one value per text."""
     keys = np.concatenate([np.zeros(0, np.uint64), *(batch.keys for batch in batches)])
     weights = np.concatenate([np.zeros(0), *(batch.weights for batch in batches)])
     are_equal, weights = np.isnan(weights).all(), np.nan_to_num(weights, nan=1.0)
@@ -153,7 +149,6 @@ def _table(
 def _check_repeated(
     kind: Values, values: MappedValues, weights: np.ndarray, rows: np.ndarray, earlier: np.ndarray, origins: Origins
 ) -> None:
-    """Check that repeated texts have the value, and the weight, of their first rows."""
     order = np.argsort(rows)
     for start in range(0, len(rows), CHUNK):
         later, first = (numbers[order[start : start + CHUNK]] for numbers in (rows, earlier))
@@ -204,10 +199,7 @@ def _why_none(table: KeyedTable) -> str:
 
 
 def frequent(errors: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return the most frequent reasons for no value with their counts, and the rest as one.
-
-    Reasons that differ only in what they quote count as one, and the first of them is shown.
-    """
+    """Return the most frequent reasons for no value with their counts, alike but for what they quote, and the rest."""
     alike: dict[str, list[tuple[str, int]]] = {}
     for reason, count in errors.items():
         alike.setdefault(reason.partition(": ")[0], []).append((reason, count))

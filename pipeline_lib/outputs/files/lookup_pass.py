@@ -26,14 +26,10 @@ from pipeline_lib.shards.vectors import StoredVectors, pack
 
 @dataclass(frozen=True)
 class LookupPass(ShardPass):
-    """A pass that looks up the value of every text of a shard.
+    """A pass that looks up the value of every text of a shard; those without have NaN in all numbers, or the scale.
 
-    Texts without one have NaN in all numbers; for int8, in the scale.
-
-    :cvar name: of the table; :cvar column: the column of the outputs; :cvar few: whether there may
-        be few distinct ones.
-    :ivar folder: of the table; :ivar digest: of its content.
-    :ivar storage: float32, float16 or int8.
+    :cvar name: of the table; :cvar column: of the outputs; :cvar few: whether there may be few distinct ones.
+    :ivar folder: of the table; :ivar digest: of its content; :ivar storage: float32, float16 or int8.
     """
 
     name: ClassVar[Name]
@@ -74,11 +70,7 @@ class LookupPass(ShardPass):
         """Return the content keys of a shard's texts, uint64 (rows,), by the columns' suffix."""
 
     def outputs(self, rows: pa.Table) -> Iterator[Output]:
-        """Yield the columns key (uint64), that of the values (fixed-size list), scale and weight.
-
-        There is a scale (float32) for int8, and a weight (float32) if texts are weighted.  A pair's
-        second sentence has columns with the suffix ``_2``, and counts separately.
-        """
+        """Yield the columns key, that of the values, ``scale`` for int8, and ``weight`` if texts are weighted."""
         table, columns = self.table, {"key": rows["key"]}
         counts = {"answered": 0, "unanswered": 0}
         for side, keys in self.keys(rows).items():
@@ -101,10 +93,7 @@ class LookupPass(ShardPass):
         yield pa.table(columns), counts
 
     def check(self, content: pa.Table, output: pa.Table, name: str) -> None:
-        """Check that a shard's values are finite and, if they can be told apart, differ.
-
-        The files were checked as a whole; checking each shard reveals a stretch that went wrong.
-        """
+        """Check that a shard's values are finite and, if they can be told apart, differ."""
         where = f"{self.kind} of {name}"
         for side, keys in self.keys(content).items() if output.num_rows else ():
             values = StoredVectors([(output, side)], self.column)[np.arange(output.num_rows)]

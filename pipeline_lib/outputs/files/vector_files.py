@@ -1,7 +1,6 @@
-"""Reading sentence vectors from files: Parquet, Arrow, CSV, JSON Lines, a batch's output.
+"""Reading sentence vectors from files.
 
-A row has a ``text`` and its ``embedding``, or an ``error``; a batch's line has the content key
-instead of the text.  docs/teacher-files.md describes the schema.
+A row has a ``text`` and its ``embedding``, or an ``error``; a batch's line has the content key instead of the text.
 """
 
 import base64
@@ -58,10 +57,7 @@ def holds_vectors(path: Path, format: Format | None) -> bool:
 
 
 class Vectors(Values):
-    """Sentence vectors, all of one length.
-
-    :ivar width: their length, as soon as the first was read.
-    """
+    """Sentence vectors, all of one ``width``, once the first was read."""
 
     name = "vectors"
     few = False
@@ -130,7 +126,6 @@ class Vectors(Values):
         return GivenRows(numbers, content_keys([texts]), vectors, weights, len(failed), reasons)
 
     def _matrix(self, path: Path, column: pa.Array, numbers: np.ndarray) -> np.ndarray:
-        """Return a column of lists as an array, float32 (rows, width)."""
         if not len(column):
             return np.zeros((0, 0), np.float32)
         number = getattr(column.type, "value_type", pa.null())

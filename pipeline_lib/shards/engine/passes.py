@@ -273,7 +273,6 @@ def _find_or_compute(job: tuple[ShardPass, Piece]) -> PieceResult:
 
 
 def _link(shard_pass: ShardPass, answer: PieceResult, folder: Path) -> Iterator[Shard]:
-    """Link the outputs of one input into ``folder``, and describe them as they are there."""
     store, source = Store(shard_pass.kind), answer.piece.digest if shard_pass.row_for_row else None
     for part, shard in enumerate(answer.shards):
         name = shard_pass.output_name(answer.piece.note, part)

@@ -51,10 +51,8 @@ def prove_alignment(
     :param teacher_agreement: with its training rows' labels; None: these are other rows, or their labels are hidden.
     """
     share = rows_per_shard(outputs)
-    samples: list[Sample] = []
-    labels, answers = [], []
-    figures: dict[str, Any] = {"rows": inputs.manifest.rows}
-    figures["rows_with_equal_key"] = equal_keys(inputs, outputs)
+    samples, labels, answers = [], [], []
+    figures: dict[str, Any] = {"rows": inputs.manifest.rows, "rows_with_equal_key": equal_keys(inputs, outputs)}
     for shard, rows, stored in pairs(inputs, outputs):
         logits = matrix(stored["logits"])
         chosen = telling_rows(logits, share)
@@ -239,11 +237,8 @@ def _agreement(
             f"{outputs.folder}: the stored outputs' agreement with the labels is {stored_agreement:.1%}, the teacher's "
             f"own is {teacher_agreement:.1%}. {_remedy(outputs)}"
         )
-    return {
-        "labelled_rows": len(labels),
-        "agreement_with_labels": round(stored_agreement, 6),
-        "teachers_own_agreement": round(teacher_agreement, 6),
-    }
+    figures = {"labelled_rows": len(labels), "agreement_with_labels": round(stored_agreement, 6)}
+    return figures | {"teachers_own_agreement": round(teacher_agreement, 6)}
 
 
 def _remedy(outputs: ShardSet) -> str:

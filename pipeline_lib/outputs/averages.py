@@ -51,12 +51,8 @@ class AveragePass(ShardPass):
     @property
     def settings(self) -> dict[str, Any]:
         """What determines the outputs besides the input and the code."""
-        return {
-            "average_of": list(self.digests),
-            "weights": list(self.weights),
-            "of": self.of_kind,
-            "precision": "float64",
-        }
+        averaged = {"average_of": list(self.digests), "weights": list(self.weights)}
+        return averaged | {"of": self.of_kind, "precision": "float64"}
 
     def content(self, inputs: ShardSet, shard: Shard) -> tuple[Path, ...]:
         """Return the shards of all teachers' outputs for an input shard."""

@@ -44,16 +44,10 @@ class TeacherPass(ShardPass):
     @classmethod
     def of(cls, params: Params, folder: Path, max_length: int, **fields: Any) -> Self:
         """Resolve device and dtype from params for the model in ``folder``, which reads so many tokens of a text."""
-        device = resolve_device(params.device)
-        return cls(
-            folder,
-            digest_model(folder),
-            str(device),
-            resolve_precision(params.precompute.precision, device),
-            max_length,
-            resolve_batch_tokens(params.precompute.batch_tokens, device),
-            **fields,
-        )
+        device, precompute = resolve_device(params.device), params.precompute
+        precision = resolve_precision(precompute.precision, device)
+        tokens = resolve_batch_tokens(precompute.batch_tokens, device)
+        return cls(folder, digest_model(folder), str(device), precision, max_length, tokens, **fields)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -153,19 +147,11 @@ class LogitPass(TeacherPass):
     def check(self, content: pa.Table, output: pa.Table, name: str) -> None:
         """Check a shard's logits like any outputs, and against the labels of its rows."""
         super().check(content, output, name)
-        if self.agreement is None:
-            return
-        rows = np.flatnonzero(content["label"].is_valid())
-        labels = content["label"].take(rows)
-        check_agreement(
-            label_array(labels),
-            matrix(output["logits"])[rows],
-            rows,
-            self.agreement,
-            kind_of_labels(labels),
-            f"{self.kind} of {name}",
-            self.remedy,
-        )
+        if self.agreement is not None:
+            rows = np.flatnonzero(content["label"].is_valid())
+            labels, logits = content["label"].take(rows), matrix(output["logits"])[rows]
+            where, kind = f"{self.kind} of {name}", kind_of_labels(labels)
+            check_agreement(label_array(labels), logits, rows, self.agreement, kind, where, self.remedy)
 
 
 @dataclass

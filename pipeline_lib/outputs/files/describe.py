@@ -1,6 +1,6 @@
 """What files of answers or vectors contain, how much of the sets they cover, and what they lack."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline_lib.base.errors import PotstillError
@@ -15,6 +15,7 @@ from pipeline_lib.outputs.files.checks import (
 )
 from pipeline_lib.outputs.files.gathering import gathered, reasons_of
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, content_keys, read_texts
+from pipeline_lib.outputs.files.requests import Texts
 from pipeline_lib.outputs.files.vector_files import Vectors
 from pipeline_lib.outputs.sentence_sets import read_sides, sentence_sets
 from pipeline_lib.params import Params, SentenceVectorFiles, Task
@@ -22,8 +23,6 @@ from pipeline_lib.shards.shard_sets import ShardSet, shard_sets
 
 SHOWN = 3
 """Reasons for no answer that a summary shows."""
-Texts = Iterable[Sequence[Sequence[str]]]
-"""Batches of texts: the first sentences and, for pairs, the second ones."""
 
 
 def vectors_of(params: Params) -> Vectors:

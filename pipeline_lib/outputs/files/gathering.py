@@ -126,24 +126,13 @@ def _table(
     errors: Counter[str] = Counter()
     for batch in batches:
         errors.update(batch.errors)
-    counts = {
-        "rows": sum(batch.rows for batch in batches),
-        "answered": len(first_rows),
-        "repeated": len(keys) - len(first_rows),
-        "errors": errors.total(),
-    }
+    counts = {"rows": sum(batch.rows for batch in batches), "answered": len(first_rows)}
+    counts |= {"repeated": len(keys) - len(first_rows), "errors": errors.total()}
     counts["low_coverage"] = counts["rows"] - len(keys) - counts["errors"]
-    return KeyedTable(
-        keys[first_rows],
-        first_rows,
-        values,
-        None if are_equal else weights[first_rows].astype(np.float32),
-        kind.settings.mask,
-        provenance,
-        {name: counts[name] for name in kind.counts},
-        dict(errors),
-        origins,
-    )
+    counted = {name: counts[name] for name in kind.counts}
+    weighted = None if are_equal else weights[first_rows].astype(np.float32)
+    index = keys[first_rows], first_rows, values, weighted
+    return KeyedTable(*index, kind.settings.mask, provenance, counted, dict(errors), origins)
 
 
 def _check_repeated(

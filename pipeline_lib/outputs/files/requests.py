@@ -48,12 +48,8 @@ def asked_of(model: str, task: Task, prompt: str | None) -> Asked:
     answer: dict[str, Any] = {"type": "number"} if task.score_range else {"type": "string", "enum": names}
     if kind.has_several:
         answer = {"type": "array", "items": answer}
-    schema = {
-        "type": "object",
-        "properties": {kind.asked: answer},
-        "required": [kind.asked],
-        "additionalProperties": False,
-    }
+    schema = {"type": "object", "properties": {kind.asked: answer}}
+    schema |= {"required": [kind.asked], "additionalProperties": False}
     tokens = MAX_TOKENS * (len(names) if kind.has_several else 1)
     return Asked(model, instruction(task, prompt), schema, tokens, kind.one_of)
 
@@ -63,17 +59,14 @@ def instruction(task: Task, prompt: str | None) -> str:
 
     :param prompt: with ``{labels}``, or ``{min}`` and ``{max}`` of a regression's scores; None: the default one.
     """
-    scores = task.score_range
-    if scores is None:
-        values = {LABELS: ", ".join(task.label_names)}
-    else:
+    values = {LABELS: ", ".join(task.label_names)}
+    if scores := task.score_range:
         values = {LEAST: f"{scores.min:.10g}", GREATEST: f"{scores.max:.10g}"}
     text = prompt or KINDS[task.kind].prompt
-    strange = [sign for sign in (LABELS, LEAST, GREATEST) if sign in text and sign not in values]
-    if strange:
+    if strange := [sign for sign in (LABELS, LEAST, GREATEST) if sign in text and sign not in values]:
         raise PotstillError(
             f"--prompt: it has {strange[0]}, but the task's labels are "
-            f"{'classes' if scores is None else 'scores'}. Write {' and '.join(values)}."
+            f"{'scores' if scores else 'classes'}. Write {' and '.join(values)}."
         )
     for sign, value in values.items():
         text = text.replace(sign, value)

@@ -18,11 +18,7 @@ UNLABELLED = "none"
 
 @dataclass(frozen=True)
 class Filter:
-    """Rows made by ``rule`` (None: by any or none) with the class ``label``.
-
-    :ivar label: a class number, NaN for rows without a label, or None for all rows.
-    :ivar shard: the number of the only shard to take rows from.
-    """
+    """Rows of a shard (None: of any), made by a rule (None: by any or none), with a class, or NaN: without a label."""
 
     rule: RuleName | None = None
     label: float | None = None
@@ -30,10 +26,7 @@ class Filter:
 
     @classmethod
     def of(cls, rows: JoinedRows, names: Names, rule: RuleName | None, label: str | None) -> Self:
-        """Return a filter for a set.
-
-        :param label: a class's name or its number; ``none`` for rows without a label.
-        """
+        """Return a filter for a set; a label is a class's name or number, or ``none`` for rows without one."""
         if rule is not None and not rows.is_transfer:
             raise PotstillError(
                 f"{rows.name}: --rule needs a transfer set, whose rows record how they were made. "

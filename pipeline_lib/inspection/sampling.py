@@ -15,10 +15,7 @@ from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 
 @dataclass
 class Top:
-    """Keeps the places of the ``limit`` highest scores; among equal ones, the first.
-
-    :ivar seen: how many scores were not NaN.
-    """
+    """Keeps the locations of the ``limit`` highest scores, among equal ones the first, of all ``seen``."""
 
     limit: int
     seen: int = 0

@@ -129,7 +129,7 @@ def _categories(result: Figures, batch: RowBatch, selected: np.ndarray, names: N
         decided[~answered(batch.logits)] = np.nan
         result.answers.update(_counted(decided[selected], names, NO_ANSWER))
         both = selected & ~_is_hidden(decided) & ~_is_hidden(labels)
-        same = (decided == labels).reshape(len(batch), -1).all(axis=1)
+        same = decided == labels if decided.ndim == 1 else (decided == labels).all(axis=1)
         right, total = result.agreeing
         result.agreeing = (right + int(same[both].sum()), total + int(both.sum()))
     if "iteration" in columns:
@@ -139,7 +139,7 @@ def _categories(result: Figures, batch: RowBatch, selected: np.ndarray, names: N
 
 
 def _is_hidden(values: np.ndarray) -> np.ndarray:
-    return np.isnan(values).reshape(len(values), -1).any(axis=1)
+    return np.isnan(values) if values.ndim == 1 else np.isnan(values).any(axis=1)
 
 
 def _counted(values: np.ndarray, names: Names, missing: str) -> dict[str, int]:

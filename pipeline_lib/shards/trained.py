@@ -1,7 +1,5 @@
 """Folders of results, kept outside DVC's outputs under a digest of all that determines them.
 
-They are trained models, mostly, and what is slow to make for them.
-
 Each writer has its own folder, and the first to finish provides the result.
 """
 
@@ -21,10 +19,7 @@ from pipeline_lib.base.seals import SEAL, digests, sealed_files, write_seal
 
 @dataclass(frozen=True)
 class Trained:
-    """Where the result of one training is kept.
-
-    :ivar kind: students, encoders or teachers; :ivar key: digest of all that determines it.
-    """
+    """Where the result of one training of a kind is kept, by the digest of all that determines it."""
 
     kind: str
     key: str

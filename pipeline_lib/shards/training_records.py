@@ -1,8 +1,4 @@
-"""The schemas of ``training.json`` and ``search.json``: how a model was made, beside the model.
-
-A reader names the class that has what it needs; further keys of the file are ignored.  Keys that
-do not apply are left out of the file.
-"""
+"""The schemas of ``training.json`` and ``search.json``; keys that do not apply are left out, and others ignored."""
 
 import math
 from collections.abc import Iterable
@@ -70,9 +66,7 @@ class Settings:
 class Evaluation(Record):
     """An evaluation on dev: the mean training loss since the last one, and the score.
 
-    :ivar dev_loss: of dev's labels, if evaluations were chosen by it.
-    :ivar dev_by_task, dev_loss_by_task: each task's, of several; ``dev`` and ``dev_loss`` are their
-        means, weighted by rows.
+    :ivar dev_loss: of dev's labels, if evaluations were chosen by it; of several tasks, the mean weighted by rows.
     """
 
     step: int
@@ -149,9 +143,8 @@ class StudentRecord(TrainingRecord):
     """A student.
 
     :ivar rows: of the training set; :ivar unanswered: those left out for lack of an answer.
-    :ivar threshold_shift: what was subtracted from each class's or label's logit; 0: nothing.
-    :ivar label_scale: mean and deviation of a regression's labels.
-    :ivar rows_of_task: for one of several tasks, of which ``rows`` is the sum.
+    :ivar threshold_shift: what was subtracted from each class's or label's logit.
+    :ivar label_scale: mean and deviation of a regression's labels; :ivar rows_of_task: of ``rows``, of several tasks.
     """
 
     rows: int

@@ -25,8 +25,7 @@ def pack(vectors: np.ndarray, storage: str) -> tuple[np.ndarray, np.ndarray | No
 class StoredVectors:
     """The sentence vectors of several tables, concatenated, read from the mapped files as needed.
 
-    Indexing by an array of row numbers gives float32 (rows, width): training holds no more in
-    memory than its batch.  Layers' states, column ``states``, have the shape (rows, layers, width).
+    Indexing by an array of row numbers gives float32 (rows, width), or (rows, layers, width) of layers' states.
     """
 
     def __init__(self, tables: list[tuple[pa.Table, str]], column: str = "vector") -> None:
@@ -63,10 +62,7 @@ class StoredVectors:
 
 @dataclass(frozen=True)
 class ChosenVectors:
-    """Selected rows of stored vectors, in any order, read as needed.
-
-    :ivar rows: their numbers in ``stored``, int64 (rows,).
-    """
+    """Selected rows of stored vectors, by their numbers, int64 (rows,), in any order, read as needed."""
 
     stored: StoredVectors
     rows: np.ndarray

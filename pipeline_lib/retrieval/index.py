@@ -125,10 +125,8 @@ class Index:
 
     def faults(self) -> list[str]:
         """Read the approximate index; return the fault of a missing or an altered one."""
-        if self.approximate is None:
-            return []
         path = self.approximate_file
-        whole = path is not None and sha256_file(path) == self.approximate.sha256
+        whole = self.approximate is None or (path and sha256_file(path) == self.approximate.sha256)
         return [] if whole else [f"{self.folder / self.approximate.name}: missing, altered or of other rows. {AGAIN}"]
 
     @cached_property

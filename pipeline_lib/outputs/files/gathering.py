@@ -192,10 +192,8 @@ def frequent(errors: Mapping[str, int]) -> list[tuple[str, int]]:
     alike: dict[str, list[tuple[str, int]]] = {}
     for reason, count in errors.items():
         alike.setdefault(reason.partition(": ")[0], []).append((reason, count))
-    often = [
-        (some[0][0] + " and the like" * (len(some) > 1), sum(count for _, count in some)) for some in alike.values()
-    ]
-    often.sort(key=lambda item: -item[1])
+    merged = [(some[0][0] + " and the like" * (len(some) > 1), sum(n for _, n in some)) for some in alike.values()]
+    often = sorted(merged, key=lambda item: -item[1])
     rest = often[REASONS:]
     others = [(f"{len(rest):,} other reasons", sum(count for _, count in rest))]
     return often[:REASONS] + others * bool(rest)

@@ -113,9 +113,8 @@ class KeyedTable:
         if self.weights is not None:
             columns["weight"] = self.weights
         write_shard(folder / PLACES, pa.table(columns))
-        record = {"mask": self.mask, "provenance": self.provenance}
-        record |= {"counts": self.counts, "errors": self.errors}
-        write_json(folder / f"{name}.json", record)
+        fields = ("mask", "provenance", "counts", "errors")
+        write_json(folder / f"{name}.json", {field: getattr(self, field) for field in fields})
 
     @classmethod
     def read(cls, folder: Path, name: Name) -> Self:

@@ -48,8 +48,7 @@ class LookupPass(ShardPass):
     @property
     def settings(self) -> dict[str, Any]:
         """What determines the outputs besides the input and the code; no model was run."""
-        settings = {"mask": self.mask, "provenance": self.table.provenance}
-        return settings | {"precision": "as given"}
+        return {"mask": self.mask, "provenance": self.table.provenance, "precision": "as given"}
 
     @property
     def mask(self) -> str:

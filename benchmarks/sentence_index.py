@@ -6,7 +6,7 @@ Claim: two cores suffice to embed sentences and to search them exactly; an appro
 
 The file's sentences are embedded into an index, except some that are kept as queries.  Recall is the share of the ten
 nearest of the exact search that an approximate one finds.  Latency is that of a search with given query vectors;
-embedding the queries is timed separately.  usearch and faiss are included if they are installed.
+embedding the queries is timed separately.  usearch is included if it is installed.
 
 Writes benchmarks/results/NAME.{json,md}.
 """
@@ -40,21 +40,22 @@ from harness import (
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.processor import usable_cores
-from pipeline_lib.retrieval.approximate import WRITERS, open_approximate, write_approximate
+from pipeline_lib.retrieval.approximate import open_approximate, write_approximate
 from pipeline_lib.retrieval.embedders import EncoderReference, IndexPass
 from pipeline_lib.retrieval.index import Index, build
 from pipeline_lib.retrieval.scoring import CosineScorer, best
-from pipeline_lib.retrieval.sentence_rows import Rows, read_rows
+from pipeline_lib.retrieval.sentence_rows import Rows
 from pipeline_lib.shards.engine.local import LocalEngine
+from pipeline_lib.shards.shard_sets import ShardSet
 
-K, SIZES = 10, (1, 32)
+K, SIZES, BATCH_ROWS = 10, (1, 32), 8192
 CANDIDATES = 100
 """Candidates from an approximate index, to be rescored."""
 Find = Callable[[np.ndarray], np.ndarray]
 
 
 def main(
-    file: Annotated[Path, typer.Argument(help="Sentences: a file, or a shard set's folder.")],
+    file: Annotated[Path, typer.Argument(help="Sentences: a shard set's folder.")],
     encoder: Annotated[Path, typer.Option(help="Folder of an encoder.")],
     text: Annotated[str, typer.Option(help="The column of the sentences.")] = "text",
     rows: Annotated[int | None, typer.Option(help="Maximum number of sentences.")] = None,
@@ -64,7 +65,7 @@ def main(
     out: Out = RESULTS,
 ) -> None:
     """Measure and write the results."""
-    versions = ("torch", "numpy", "pyarrow", "usearch", "faiss-cpu")
+    versions = ("torch", "numpy", "pyarrow", "usearch")
     fact = facts(versions, usable_cores(), torch.get_num_threads())
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -89,8 +90,9 @@ def _build(
 
     def batches() -> Iterator[Rows]:
         left = rows
-        for batch in read_rows(file, text=text):
-            texts = batch.texts[:left]
+        tables = ShardSet.open(file).tables()
+        for batch in (rows for shard in tables for rows in shard.to_batches(BATCH_ROWS)):
+            texts = batch[text].to_pylist()[:left]
             left = None if left is None else left - len(texts)
             # The first of each batch until there are enough: queries are spread over a long file.
             taken = min(queries - len(kept), max(1, queries // 4))
@@ -114,17 +116,15 @@ def _compare(exact: Index, queries: np.ndarray, repeats: int, folder: Path) -> d
     """Return bytes, recall and latencies of the exact search and of approximate ones."""
     finds: dict[str, Find] = {"exact": lambda asked: best(CosineScorer(), asked, exact.blocks(), K)[1]}
     results: dict[str, dict[str, Any]] = {"exact": {"bytes": folder_bytes(exact.folder)}}
-    for kind in WRITERS:
-        path, name = folder / f"approximate.{kind}", f"{kind}, {CANDIDATES} scored"
-        try:
-            taken = seconds(lambda k=kind, p=path: write_approximate(k, p, exact.blocks(), queries.shape[1]))
-        except PotstillError as error:
-            results[name] = {"failed": reason(error)}
-            continue
+    path, name = folder / "approximate.usearch", f"usearch, {CANDIDATES} scored"
+    try:
+        taken = seconds(lambda: write_approximate(path, exact.blocks(), queries.shape[1]))
         index = {"bytes": path.stat().st_size, "seconds": round(taken, 1)}
-        finds[name] = _approximately(kind, path, exact)
+        finds[name] = _approximately(path, exact)
         results[name] = {"bytes": results["exact"]["bytes"] + index["bytes"], "index": index}
         say(f"{name}: {index}")
+    except PotstillError as error:
+        results[name] = {"failed": reason(error)}
     nearest = finds["exact"](queries)
     for name, find in finds.items():
         shared = [np.isin(*rows).sum() for rows in zip(find(queries), nearest, strict=True)]
@@ -136,8 +136,8 @@ def _compare(exact: Index, queries: np.ndarray, repeats: int, folder: Path) -> d
     return results
 
 
-def _approximately(kind: str, path: Path, exact: Index) -> Find:
-    candidates = open_approximate(kind, path)
+def _approximately(path: Path, exact: Index) -> Find:
+    candidates = open_approximate(path)
 
     def find(queries: np.ndarray) -> np.ndarray:
         nearest = []

@@ -18,8 +18,11 @@ from pipeline_lib.base.terminal import say
 from pipeline_lib.params import load_params
 from pipeline_lib.retrieval.embedders import EncoderReference, IndexPass
 from pipeline_lib.retrieval.index import build
-from pipeline_lib.retrieval.sentence_rows import read_rows
+from pipeline_lib.retrieval.sentence_rows import Rows
 from pipeline_lib.shards.engine import make_engine
+from pipeline_lib.shards.shard_sets import ShardSet
+
+BATCH_ROWS = 8192
 
 
 def main(catalogue: Annotated[str, typer.Option(help="A row of `catalogues`.")]) -> None:
@@ -27,8 +30,9 @@ def main(catalogue: Annotated[str, typer.Option(help="A row of `catalogues`.")])
     params, layout = load_params(), Layout()
     row, device = params.catalogue(catalogue), str(resolve_device(params.device))
     index_pass = IndexPass.of(EncoderReference.to(layout.encoder(row.encoder)), device)
-    sentences, folder = read_rows(layout.wikipedia("train")), fresh_folder(layout.catalogue(catalogue))
-    index, stats = build(folder, index_pass, sentences, make_engine(params, device), row.approximate)
+    tables, folder = ShardSet.open(layout.wikipedia("train")).tables(), fresh_folder(layout.catalogue(catalogue))
+    sentences = (Rows(rows["text"].to_pylist()) for table in tables for rows in table.to_batches(BATCH_ROWS))
+    index, stats = build(folder, index_pass, sentences, make_engine(params, device), bool(row.approximate))
     say(f"{catalogue}: {len(index):,} sentences; {stats}")
 
 

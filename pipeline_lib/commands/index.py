@@ -42,9 +42,9 @@ def index(
     Empty and repeated sentences are left out. If killed, or if the file has changed, run it again: it embeds only
     what is missing.
     """
+    from pipeline_lib.commands.sentences import read_rows
     from pipeline_lib.retrieval.embedders import EncoderReference, IndexPass
     from pipeline_lib.retrieval.index import build
-    from pipeline_lib.retrieval.sentence_rows import read_rows
 
     if (encoder is None) == (model is None):
         raise PotstillError("give either `--encoder` or `--model`, to embed the sentences.")
@@ -54,7 +54,7 @@ def index(
         raise PotstillError(f"{file}: not found. Give a file of sentences.")
     where, engine = _engine(device, workers)
     rows = read_rows(source, text, ids, read_options(reads, encoding, quoted))
-    made, stats = build(index, IndexPass.of(reference, where), rows, engine, approximate, _progress())
+    made, stats = build(index, IndexPass.of(reference, where), rows, engine, bool(approximate), _progress())
     counts = made.shards.manifest.counts
     left_out = f"left out: {counts['empty']:,} empty, {counts['repeated']:,} repeated"
     say(f"{index}: {len(made):,} sentences; {stats}; {left_out}")

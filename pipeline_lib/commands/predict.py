@@ -254,7 +254,8 @@ def _check_input(texts: list[str], file: Path | None, out: Path | None) -> None:
 
 
 def _sentences(texts: list[str], source: Path | None, column: str, options: ReadOptions) -> "Iterable[Rows]":
-    from pipeline_lib.retrieval.sentence_rows import Rows, read_rows
+    from pipeline_lib.commands.sentences import read_rows
+    from pipeline_lib.retrieval.sentence_rows import Rows
 
     if texts:
         return [Rows([as_utf8(text, f"sentence {number}") for number, text in enumerate(texts, 1)])]

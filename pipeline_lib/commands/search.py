@@ -64,7 +64,7 @@ def search(
     from pipeline_lib.base.devices import resolve_device
     from pipeline_lib.retrieval.index import Index as OpenIndex
     from pipeline_lib.retrieval.scoring import CosineScorer
-    from pipeline_lib.retrieval.search import CrossEncoder, Search, pair_scorer
+    from pipeline_lib.retrieval.search import Search, cross_encoder, pair_scorer
 
     options = read_options(reads, encoding, quoted)
     rows = _queries(query or [], input_path(queries), text, ids, options)
@@ -75,7 +75,7 @@ def search(
         opened.encoder.located(encoder).load(where),
         scorer,
         _candidates(first),
-        CrossEncoder.of(teacher, label, where) if teacher else None,
+        cross_encoder(teacher, label, where) if teacher else None,
         rescore if teacher else 0,
     )
     unknown = UnknownQueries(way.encoder.words)
@@ -139,7 +139,8 @@ def _candidates(first: str | None) -> int | None:
 def _queries(
     queries: list[str], file: Path | None, text: str, ids: str | None, options: "ReadOptions"
 ) -> "Iterable[Rows]":
-    from pipeline_lib.retrieval.sentence_rows import Rows, read_rows
+    from pipeline_lib.commands.sentences import read_rows
+    from pipeline_lib.retrieval.sentence_rows import Rows
 
     if queries and file:
         raise PotstillError("queries on the command line and --queries: give one of them.")

@@ -18,10 +18,7 @@ from pipeline_lib.shards.shard_sets import read_shard
 
 @dataclass(frozen=True)
 class ChosenStudent:
-    """A row of ``methods``, and the seed that represents it.
-
-    :ivar temperatures: the temperature of each seed, by which its logits are divided.
-    """
+    """A row of ``methods``, the seed that represents it, and the temperature of each seed."""
 
     task: str
     method: str
@@ -35,11 +32,9 @@ class ChosenStudent:
 
 
 def chosen_student(layout: Layout, params: Params, task: str, method: str | None = None) -> ChosenStudent | None:
-    """Return the student that is best on dev by the task's first metric; None without scores.
+    """Return the student, of a row if one is named, that is best on dev by the first metric; None without scores.
 
     If dev has no labels, it is the one that agrees best with its teacher.
-
-    :param method: only consider this row.
     """
     path = layout.scores(task)
     if not path.exists():
@@ -62,10 +57,7 @@ class StoredAnswers:
     """The answers of a student, and of the other seeds of its row, to one held-out split."""
 
     def __init__(self, path: Path, split: str, rows: int, student: ChosenStudent) -> None:
-        """Open ``predictions.arrow``.
-
-        :param rows: how many rows the split has.
-        """
+        """Open ``predictions.arrow``, for a split of so many rows."""
         table = read_shard(path)
         # The rows of a split are contiguous and in its order.
         start = pc.index(table["split"], pa.scalar(split)).as_py()
@@ -75,19 +67,15 @@ class StoredAnswers:
         if student.name not in answers.column_names:
             raise PotstillError(f"{path}: no answers of {student.name}. Run `dvc repro`.")
         self._table, self._student = answers, student
-        start = f"{student.method}-"
-        ends = [n.removeprefix(start) for n in answers.column_names if n.startswith(start)]
-        self._seeds = [int(end) for end in ends if end.isdecimal()]
+        names = [name.rpartition("-") for name in answers.column_names]
+        self._seeds = [int(seed) for method, _, seed in names if method == student.method and seed.isdecimal()]
 
     def logits(self, batch: RowBatch) -> np.ndarray:
         """Return the student's logits for a batch, float (rows, classes), temperature-scaled."""
         return self._of(self._student.seed, batch)
 
     def spread(self, batch: RowBatch) -> np.ndarray:
-        """Return the standard deviation of the scores over seeds, float64 (rows,).
-
-        With a single seed it is NaN.
-        """
+        """Return the standard deviation of the scores over seeds, float64 (rows,), NaN for one seed."""
         if len(self._seeds) < 2:
             return np.full(len(batch), np.nan)
         each = [self._of(seed, batch)[:, 0].astype(np.float64) for seed in self._seeds]

@@ -1,8 +1,4 @@
-"""What augmentation changed in a sentence: which characters, by which rule, and the original word.
-
-A transfer set's rows store their words and the rule of each (Tang et al. 2019, section 3.3; Jiao et
-al. 2020, algorithm 1).
-"""
+"""What augmentation changed in a sentence (Tang et al. 2019, section 3.3; Jiao et al. 2020, algorithm 1)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +12,7 @@ WORD_RULES: dict[int, RuleName] = {MASKED: "mask", REPLACED: "replace"}
 
 @dataclass(frozen=True)
 class Span:
-    """A word that a rule changed: characters ``start`` to ``end`` (excluded) of the text.
-
-    :ivar was: the word it replaced, if the original is known.
-    """
+    """A word that a rule changed: characters ``start`` to ``end`` (excluded), and what it replaced, if known."""
 
     rule: RuleName
     start: int
@@ -40,10 +33,7 @@ class Sentence:
 
 
 def sentences_of(record: Mapping[str, Any], original: Mapping[str, Any] | None = None) -> list[Sentence]:
-    """Return the one or two sentences of a row of a shard.
-
-    :param original: the row that it was made from, if known.
-    """
+    """Return the one or two sentences of a row of a shard, made from an original, if that is known."""
     sides = (FIRST, SECOND) if f"text{SECOND}" in record else (FIRST,)
     return [_sentence(record, side, original) for side in sides if f"text{side}" in record]
 
@@ -75,19 +65,18 @@ def rules_of(record: Mapping[str, Any], sentences: Sequence[Sentence]) -> list[R
     """Return the rules that made a row, or just ``original``; none outside transfer sets."""
     if "iteration" not in record:
         return []
-    used: dict[RuleName, None] = {span.rule: None for sentence in sentences for span in sentence.spans}
-    if any(sentence.ngram for sentence in sentences):
-        used["ngram"] = None
+    used: set[RuleName] = {span.rule for sentence in sentences for span in sentence.spans}
+    used |= {"ngram" for sentence in sentences if sentence.ngram}
     return sorted(used) if record["iteration"] else ["original"]
 
 
 def in_words(sentence: Sentence) -> str:
     """Describe what was changed in a sentence."""
     masked = sum(span.rule == "mask" for span in sentence.spans)
-    parts = [f"masked {masked}"] if masked else []
+    changes = [f"masked {masked}"] if masked else []
     if new := [sentence.text[s.start : s.end] for s in sentence.spans if s.rule == "replace"]:
-        parts.append(f"replaced {len(new)} ({', '.join(new)})")
+        changes.append(f"replaced {len(new)} ({', '.join(new)})")
     if sentence.ngram:
         first, last = sentence.ngram
-        parts.append(f"n-gram: words {first}–{last} of the source")
-    return " · ".join(parts) or "unchanged"
+        changes.append(f"n-gram: words {first}–{last} of the source")
+    return " · ".join(changes) or "unchanged"

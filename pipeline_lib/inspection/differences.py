@@ -25,10 +25,7 @@ _ENTRY = np.dtype([("key", "<u8"), ("row", "<i8"), ("label", "<f8"), ("synthetic
 
 @dataclass
 class Side:
-    """Rows that are in only one of two sets.
-
-    :ivar first: the numbers of the first ones, sorted.
-    """
+    """Rows that are in only one of two sets, with the numbers of the first ones, sorted."""
 
     originals: int
     synthetic: int
@@ -66,10 +63,8 @@ class Difference:
 
     :ivar common: rows that both have; :ivar untouched: those in shards that are byte-identical,
         answers included, which are not in any :class:`Moves`.
-    :ivar relabelled: common rows with a different label.
     :ivar answers: how far the teacher's answers moved; None if either set has none.
-    :ivar other: common rows whose answer is another class; :ivar answers_lost: those no longer
-        answered; :ivar answers_gained: those newly answered.
+    :ivar other: common rows whose answer is another class.
     :ivar vectors: how far vectors moved, by column suffix.
     """
 
@@ -86,23 +81,17 @@ class Difference:
 
 
 def difference(before: JoinedRows, after: JoinedRows, limit: int) -> Difference:
-    """Compare two sets.
-
-    :param limit: how many of the added, removed and moved rows to list.
-    """
+    """Compare two sets, and list at most ``limit`` of the added, removed and moved rows."""
     same = _same_shards(before, after)
     untouched = sum(before.inputs.manifest.shards[here].rows for here, _ in same)
-    one, other = (_entries(rows, {pair[side] for pair in same}) for side, rows in enumerate((before, after)))
-    left, right = _matched(one, other)
-    result = Difference(
-        Side.of(np.delete(one, left), limit),
-        Side.of(np.delete(other, right), limit),
-        len(left) + untouched,
-        untouched,
-        _relabelled(one["label"][left], other["label"][right]),
-    )
+    old, new = (_entries(rows, {pair[side] for pair in same}) for side, rows in enumerate((before, after)))
+    left, right = _matched(old, new)
+    sides = (Side.of(np.delete(old, left), limit), Side.of(np.delete(new, right), limit))
+    labels, others = old["label"][left], new["label"][right]
+    relabelled = (labels != others) & ~(np.isnan(labels) & np.isnan(others))
+    result = Difference(*sides, len(left) + untouched, untouched, int(relabelled.sum()))
     # In row order, so that neighbouring rows are read together.
-    common = np.stack([one["row"][left], other["row"][right]], axis=1)
+    common = np.stack([old["row"][left], new["row"][right]], axis=1)
     common = common[np.argsort(common[:, 0])]
     logits = _stored(before, after, "logits", FIRST)
     if logits:
@@ -119,7 +108,6 @@ def difference(before: JoinedRows, after: JoinedRows, limit: int) -> Difference:
 def _stored(
     before: JoinedRows, after: JoinedRows, column: str, side: str
 ) -> tuple[StoredVectors, StoredVectors] | None:
-    """Return a column of both sets, memory-mapped and by row number; None unless both have it."""
     stored = before.stored(column, side), after.stored(column, side)
     if None in stored:
         return None
@@ -156,7 +144,6 @@ def _moves(
     limit: int,
     apart: Callable[[np.ndarray, np.ndarray], np.ndarray],
 ) -> Moves:
-    """Return how far the common rows moved."""
     moves, top, start = Moves(Numbers(measure, whole=False)), Top(limit), 0
     for here, there in _both(stored, common):
         distances = apart(here, there)
@@ -169,9 +156,8 @@ def _moves(
     return moves
 
 
-def _apart(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return 1 - the cosine of two vectors of each row, float64 (rows,)."""
-    first, second = unit(one.astype(np.float64)), unit(other.astype(np.float64))
+def _apart(vectors: np.ndarray, others: np.ndarray) -> np.ndarray:
+    first, second = unit(vectors.astype(np.float64)), unit(others.astype(np.float64))
     return 1 - np.einsum("ij,ij->i", first, second)
 
 
@@ -190,12 +176,11 @@ def _entries(rows: JoinedRows, left_out: set[int]) -> np.ndarray:
 
 
 def _same_shards(before: JoinedRows, after: JoinedRows) -> list[tuple[int, int]]:
-    """Return (shard in one, shard in the other) for byte-identical shards."""
-    places: dict[tuple[str, ...], list[int]] = {}
+    numbers_of: dict[tuple[str, ...], list[int]] = {}
     for number in range(len(after.inputs.manifest.shards)):
-        places.setdefault(_digests(after, number), []).append(number)
+        numbers_of.setdefault(_digests(after, number), []).append(number)
     shards = range(len(before.inputs.manifest.shards))
-    there = ((here, places.get(_digests(before, here))) for here in shards)
+    there = ((here, numbers_of.get(_digests(before, here))) for here in shards)
     return [(here, numbers.pop(0)) for here, numbers in there if numbers]
 
 
@@ -227,7 +212,3 @@ def _matched(here: np.ndarray, there: np.ndarray) -> tuple[np.ndarray, np.ndarra
     count = np.searchsorted(others, keys, side="right") - first
     matched = np.flatnonzero(nth < count)
     return matched, (first + nth)[matched]
-
-
-def _relabelled(one: np.ndarray, other: np.ndarray) -> int:
-    return int(((one != other) & ~(np.isnan(one) & np.isnan(other))).sum())

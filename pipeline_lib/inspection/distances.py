@@ -18,12 +18,11 @@ def entropies(logits: np.ndarray, kind: str = Classes.name) -> np.ndarray:
 
     :param logits: float (rows, classes).
     """
-    known = answered(logits)
     of_kind = KINDS[kind]
-    return np.where(known, of_kind.entropy_bits(of_kind.probabilities(logits)), np.nan)
+    return np.where(answered(logits), of_kind.entropy_bits(of_kind.probabilities(logits)), np.nan)
 
 
-def moved(one: np.ndarray, other: np.ndarray, kind: str = Classes.name) -> np.ndarray:
+def moved(answers: np.ndarray, others: np.ndarray, kind: str = Classes.name) -> np.ndarray:
     """Return how far apart two answers to each row are, float64 (rows,).
 
     For classes it is the Jensen-Shannon divergence in bits (Lin 1991, section IV): 0 if they are
@@ -31,16 +30,16 @@ def moved(one: np.ndarray, other: np.ndarray, kind: str = Classes.name) -> np.nd
     symmetric and finite, so one overconfident answer does not lead every list.  Of several labels
     it is the sum over them.  For a regression it is the distance of the scores.
 
-    :param one: float (rows, classes), or (rows, 1) for a regression; :param other: the same.
+    :param answers: float (rows, classes), or (rows, 1) for a regression; :param others: the same.
     """
     of_kind = KINDS[kind]
     if not of_kind.has_probabilities:
-        return np.abs(one[:, 0].astype(np.float64) - other[:, 0])
-    first, second = of_kind.probabilities(one), of_kind.probabilities(other)
+        return np.abs(answers[:, 0].astype(np.float64) - others[:, 0])
+    first, second = of_kind.probabilities(answers), of_kind.probabilities(others)
     apart = of_kind.entropy_bits((first + second) / 2)
     apart = apart - (of_kind.entropy_bits(first) + of_kind.entropy_bits(second)) / 2
     # Rounding can put equal answers slightly below 0.
-    return np.where(answered(one) & answered(other), np.maximum(apart, 0.0), np.nan)
+    return np.where(answered(answers) & answered(others), np.maximum(apart, 0.0), np.nan)
 
 
 def set_confidence(logits: np.ndarray, marks: np.ndarray) -> np.ndarray:
@@ -59,10 +58,9 @@ def self_confidence(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray
 
     :param probabilities: float (rows, classes); :param labels: class numbers or NaN.
     """
-    known = ~np.isnan(labels)
-    classes = np.where(known, labels, 0).astype(np.int64)
-    confidences = np.take_along_axis(probabilities, classes[:, None], axis=1)[:, 0]
-    return np.where(known, confidences, np.nan)
+    hidden = np.isnan(labels)
+    confidences = probabilities[np.arange(len(labels)), np.where(hidden, 0, labels).astype(np.int64)]
+    return np.where(hidden, np.nan, confidences)
 
 
 class LabelErrors:
@@ -77,10 +75,9 @@ class LabelErrors:
         self._sums, self._rows, self._errors = np.zeros(classes), np.zeros(classes, np.int64), 0
 
     def learn(self, batch: RowBatch) -> None:
-        """Learn from a batch how sure the teacher is of each class on rows with that label."""
+        """Learn from a batch how sure the teacher is of each class."""
         labels, shares = _labelled(batch)
-        confidences = np.take_along_axis(shares, labels[:, None], axis=1)[:, 0]
-        self._sums += np.bincount(labels, confidences, len(self._sums))
+        self._sums += np.bincount(labels, shares[np.arange(len(labels)), labels], len(self._sums))
         self._rows += np.bincount(labels, minlength=len(self._rows))
 
     def count(self, batch: RowBatch) -> None:
@@ -101,6 +98,5 @@ class LabelErrors:
 
 def _labelled(batch: RowBatch) -> tuple[np.ndarray, np.ndarray]:
     """Return the labels, int64, and the teacher's probabilities, for rows that have both."""
-    labels = batch.labels
-    known = ~np.isnan(labels) & answered(batch.logits)
-    return labels[known].astype(np.int64), softmax(batch.logits[known])
+    both = ~np.isnan(batch.labels) & answered(batch.logits)
+    return batch.labels[both].astype(np.int64), softmax(batch.logits[both])

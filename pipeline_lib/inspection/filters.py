@@ -18,11 +18,7 @@ UNLABELLED = "none"
 
 @dataclass(frozen=True)
 class Filter:
-    """Rows made by ``rule`` (None: by any or none) with the class ``label``.
-
-    :ivar label: a class number, NaN for rows without a label, or None for all rows.
-    :ivar shard: the number of the only shard to take rows from.
-    """
+    """Rows of a shard (None: of any), made by a rule (None: by any or none), with a class, or NaN: without a label."""
 
     rule: RuleName | None = None
     label: float | None = None
@@ -30,10 +26,7 @@ class Filter:
 
     @classmethod
     def of(cls, rows: JoinedRows, names: Names, rule: RuleName | None, label: str | None) -> Self:
-        """Return a filter for a set.
-
-        :param label: a class's name or its number; ``none`` for rows without a label.
-        """
+        """Return a filter for a set; a label is a class's name or number, or ``none`` for rows without one."""
         if rule is not None and not rows.is_transfer:
             raise PotstillError(
                 f"{rows.name}: --rule needs a transfer set, whose rows record how they were made. "
@@ -50,20 +43,20 @@ class Filter:
             return cls(rule, float(names.index(label)))
         if not names and label.isdecimal():
             return cls(rule, float(label))
-        known = ", ".join([*(names or ["the classes' numbers"]), UNLABELLED])
-        raise PotstillError(f"{rows.name}: no label {label!r}; there are {known}.")
+        labels = ", ".join([*(names or ["the classes' numbers"]), UNLABELLED])
+        raise PotstillError(f"{rows.name}: no label {label!r}; there are {labels}.")
 
     def wants(self, batch: RowBatch) -> np.ndarray:
         """Return which rows of a batch are selected, bool (rows,)."""
-        wanted = np.full(len(batch), self.shard in (None, batch.shard))
+        selected = np.full(len(batch), self.shard in (None, batch.shard))
         if self.rule is not None:
-            wanted &= made_by(batch)[self.rule]
-        if self.label is not None and KINDS[batch.kind].has_several and not np.isnan(self.label):
-            wanted &= batch.marks[:, int(self.label)] == 1
+            selected &= made_by(batch)[self.rule]
+        if self.label is not None and np.isnan(self.label):
+            selected &= np.isnan(batch.labels)
         elif self.label is not None:
-            labels = batch.labels
-            wanted &= np.isnan(labels) if np.isnan(self.label) else labels == self.label
-        return wanted
+            several = KINDS[batch.kind].has_several
+            selected &= batch.marks[:, int(self.label)] == 1 if several else batch.labels == self.label
+        return selected
 
 
 def made_by(batch: RowBatch) -> dict[RuleName, np.ndarray]:
@@ -82,7 +75,6 @@ def made_by(batch: RowBatch) -> dict[RuleName, np.ndarray]:
 
 
 def _words_under(batch: RowBatch, side: str, rule: int) -> np.ndarray:
-    """Return how many words a rule changed in one sentence of each row, (rows,)."""
     rules = batch.table[f"rules{side}"].combine_chunks()
     parents = pc.list_parent_indices(rules).to_numpy()
     under = pc.list_flatten(rules).to_numpy() == rule

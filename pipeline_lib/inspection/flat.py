@@ -1,8 +1,9 @@
 """A set and the answers to it as flat rows, for other tools: docs/inspection.md."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,12 +27,7 @@ Columns = dict[str, pa.Array | pa.ChunkedArray]
 
 @dataclass(frozen=True)
 class FlatRows:
-    """The rows of a set to write.
-
-    :ivar names: the task's class names, if known.
-    :ivar student: a student whose answers are written besides the teacher's.
-    :ivar encoder: an encoder whose vectors are written, if the set has none of its own.
-    """
+    """The rows of a set to write, with a student's answers, and vectors of an encoder if the set has none."""
 
     rows: JoinedRows
     names: Names
@@ -43,10 +39,9 @@ class FlatRows:
         """Yield the selected rows batch by batch, all with the same columns."""
         metadata = self._metadata()
         for batch in self.rows.batches():
-            kept = self.wanted.wants(batch)
-            if kept.any():
-                table = pa.table(self._columns(batch), metadata=metadata)
-                yield table if kept.all() else table.filter(pa.array(kept))
+            selected = self.wanted.wants(batch)
+            if selected.any():
+                yield pa.table(self._columns(batch), metadata=metadata).filter(pa.array(selected))
 
     def _metadata(self) -> dict[str, str]:
         """Return what the file was made from, under the same keys as in teachers' files."""
@@ -57,8 +52,8 @@ class FlatRows:
 
     def _columns(self, batch: RowBatch) -> Columns:
         table, names = batch.table, batch.table.column_names
-        places = [self.rows.place(batch.shard, batch.start + row) for row in range(len(batch))]
-        columns: Columns = {"id": pa.array(places)}
+        ids = [self.rows.place(batch.shard, batch.start + row) for row in range(len(batch))]
+        columns: Columns = {"id": pa.array(ids)}
         if "key" in names:
             columns["key"] = _hex(table["key"])
         for side in column_suffixes(table) if "text" in names else ():
@@ -75,7 +70,7 @@ class FlatRows:
             logits = self.student(batch)
             columns |= self._answers("student", logits, "student_")
             if batch.logits is not None:
-                columns["divergence"] = _known(moved(batch.logits, logits, batch.kind))
+                columns["divergence"] = _or_null(moved(batch.logits, logits, batch.kind))
         for side, vectors in self._vectors(batch).items():
             columns[f"vector{ENDINGS[side]}"] = fixed_lists(vectors, answered(vectors))
         return columns
@@ -83,28 +78,26 @@ class FlatRows:
     def _labels(self, column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         if self.rows.is_scored:
             return column
+        return self._named(column.to_pylist())
+
+    def _named(self, labels: list[Any], mask: np.ndarray | None = None) -> pa.Array:
+        """Return classes, or sets of labels, by name; null where they are hidden, or by a mask, bool (rows,)."""
         if KINDS[self.rows.kind].has_several:
-            return pa.array([_applying(one, self.names) for one in column.to_pylist()], _NAMES)
-        return pa.array([label_name(label, self.names) for label in column.to_pylist()], pa.string())
+            named = [m and [str(label_name(n, self.names)) for n, mark in enumerate(m) if mark] for m in labels]
+            return pa.array(named, pa.list_(pa.string()), mask=mask)
+        return pa.array([label_name(label, self.names) for label in labels], pa.string(), mask=mask)
 
     def _answers(self, who: str, logits: np.ndarray, start: str = "") -> Columns:
-        """Return the columns of a model's answers; rows without an answer are null."""
-        known = answered(logits)
-        kind = KINDS[self.rows.kind]
+        is_answered, kind = answered(logits), KINDS[self.rows.kind]
         if not kind.has_probabilities:
-            return {who: pa.array(logits[:, 0], pa.float32(), mask=~known)}
-        shares, decided = kind.probabilities(logits), kind.decide(logits).tolist()
-        if kind.has_several:
-            best = pa.array([_applying(one, self.names) for one in decided], _NAMES, mask=~known)
-        else:
-            named = [label_name(number, self.names) for number in decided]
-            best = pa.array(named, pa.string(), mask=~known)
+            return {who: pa.array(logits[:, 0], pa.float32(), mask=~is_answered)}
+        shares = kind.probabilities(logits)
         return {
-            who: best,
-            f"{start}confidence": _known(np.where(known, kind.confidence(logits), np.nan)),
-            f"{start}entropy": _known(kind.entropy_bits(shares)),
-            f"{start}probabilities": fixed_lists(shares.astype(np.float32), known),
-            f"{start}logits": fixed_lists(logits.astype(np.float32), known),
+            who: self._named(kind.decide(logits).tolist(), ~is_answered),
+            f"{start}confidence": _or_null(np.where(is_answered, kind.confidence(logits), np.nan)),
+            f"{start}entropy": _or_null(kind.entropy_bits(shares)),
+            f"{start}probabilities": fixed_lists(shares.astype(np.float32), is_answered),
+            f"{start}logits": fixed_lists(logits.astype(np.float32), is_answered),
         }
 
     def _vectors(self, batch: RowBatch) -> dict[str, np.ndarray]:
@@ -113,25 +106,13 @@ class FlatRows:
         return {side: self.encoder(batch, side) for side in column_suffixes(batch.table)}
 
 
-_NAMES = pa.list_(pa.string())
-
-
-def _applying(marks: Sequence[int] | None, names: Names) -> list[str] | None:
-    """Return the names of the labels that apply to a row; None if they are hidden."""
-    if marks is None:
-        return None
-    return [str(label_name(number, names)) for number, mark in enumerate(marks) if mark]
-
-
-def fixed_lists(values: np.ndarray, known: np.ndarray | None = None) -> pa.FixedSizeListArray:
-    """Return an array, shape (rows, width), as a column of lists; null where not ``known``."""
+def fixed_lists(values: np.ndarray, is_valid: np.ndarray) -> pa.FixedSizeListArray:
+    """Return an array, shape (rows, width), as a column of lists; null where it is not valid."""
     flat = pa.array(np.ascontiguousarray(values).reshape(-1))
-    mask = None if known is None else pa.array(~known)
-    return pa.FixedSizeListArray.from_arrays(flat, values.shape[1], mask=mask)
+    return pa.FixedSizeListArray.from_arrays(flat, values.shape[1], mask=pa.array(~is_valid))
 
 
-def _known(values: np.ndarray) -> pa.Array:
-    """Return numbers as a column of float32; NaN becomes null."""
+def _or_null(values: np.ndarray) -> pa.Array:
     return pa.array(values.astype(np.float32), mask=np.isnan(values))
 
 
@@ -149,7 +130,6 @@ def _is_plain(table: pa.Table, name: str) -> bool:
 
 
 def _changes(table: pa.Table) -> Columns:
-    """Return the original, the rules and the changes of each row."""
     rules, changes = [], []
     for record in table.to_pylist():
         sentences = sentences_of(record)

@@ -101,10 +101,7 @@ class RowBatch:
 
 @dataclass(frozen=True)
 class JoinedRows:
-    """A set of inputs, and the sets that match it row for row: logits, vectors.
-
-    :ivar name: the name to display, by default that of the inputs' folder.
-    """
+    """A set of inputs, the sets that match it row for row (logits, vectors), and the name to display."""
 
     inputs: ShardSet
     answers: tuple[ShardSet, ...]
@@ -112,18 +109,16 @@ class JoinedRows:
 
     @classmethod
     def open(cls, folder: Path, outputs: Path | None = None, name: str | None = None) -> Self:
-        """Open a set and its counterparts by the layout of ``data``.
+        """Open a set, by the folder of its inputs or outputs, and its counterparts by the layout of ``data``.
 
-        :param folder: inputs, or outputs, whose inputs are then looked up.
         :param outputs: a teacher's outputs; by default those of the layout, if they exist.
-        :param name: the name to display.
         """
         pair = pair_of(folder)
         if pair is None or not _is_set(pair.inputs):
             return cls(ShardSet.open(folder), (), name or folder.as_posix())
-        wanted = [outputs or pair.outputs, *_vectors_beside(pair.inputs)]
         # Outputs that were named explicitly must exist.
-        folders = [f for f in wanted if _is_set(f) or f in (folder, outputs)]
+        beside = [outputs or pair.outputs, *_vectors_beside(pair.inputs)]
+        folders = [f for f in beside if _is_set(f) or f in (folder, outputs)]
         inputs = ShardSet.open(pair.inputs)
         answers = [ShardSet.open(path) for path in dict.fromkeys(folders)]
         for shard_set in answers:
@@ -183,11 +178,10 @@ class JoinedRows:
     def shard_number(self, name: str) -> int:
         """Return the number of the shard with this name, with or without its ending."""
         names = [shard.name for shard in self.inputs.manifest.shards]
-        for number, known in enumerate(names):
-            if name in (known, known.removesuffix(".arrow")):
-                return number
-        known = f"the shards are {names[0]} to {names[-1]}" if names else "the set is empty"
-        raise PotstillError(f"{self.name}: no shard {name!r}; {known}.")
+        if (file := f"{name.removesuffix('.arrow')}.arrow") in names:
+            return names.index(file)
+        which = f"the shards are {names[0]} to {names[-1]}" if names else "the set is empty"
+        raise PotstillError(f"{self.name}: no shard {name!r}; {which}.")
 
     def place(self, shard: int, row: int) -> str:
         """Return ``shard:row``, as `distill shards show` prints it."""
@@ -220,15 +214,14 @@ class JoinedRows:
         return self.inputs.read(self.inputs.manifest.shards[shard])[name]
 
     def _open(self, number: int) -> dict[Path, pa.Table]:
-        """Return the shard's tables by the folders of their sets."""
         sets = (self.inputs, *self.answers)
         return {each.folder: each.read(each.manifest.shards[number]) for each in sets}
 
     def _batch(self, opened: dict[Path, pa.Table], shard: int, start: int, rows: int, first: int) -> RowBatch:
-        parts = {folder: table.slice(start, rows) for folder, table in opened.items()}
+        slices = {folder: table.slice(start, rows) for folder, table in opened.items()}
         holders = {column: self.holder(column) for column in ANSWERS}
-        answers = {column: parts[h.folder] for column, h in holders.items() if h is not None}
-        return RowBatch(shard, start, first + start, parts[self.inputs.folder], answers)
+        answers = {column: slices[h.folder] for column, h in holders.items() if h is not None}
+        return RowBatch(shard, start, first + start, slices[self.inputs.folder], answers)
 
 
 def _is_set(folder: Path) -> bool:
@@ -237,7 +230,5 @@ def _is_set(folder: Path) -> bool:
 
 def _vectors_beside(inputs: Path) -> list[Path]:
     """Return the folder of a transfer set's sentence vectors, if this is one."""
-    parts = inputs.parts
-    if len(parts) < 3 or parts[-3] != "transfer":
-        return []
-    return [Layout(Path(*parts[:-3])).task_vectors(*parts[-2:])]
+    *above, kind, task, recipe = ["", "", "", *inputs.parts]
+    return [Layout(Path(*above)).task_vectors(task, recipe)] if kind == "transfer" else []

@@ -21,10 +21,11 @@ from pipeline_lib.inspection.answers import ChosenStudent, chosen_student
 from pipeline_lib.inspection.captions import CLASSES, NEXT, SCORES
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 from pipeline_lib.inspection.models import running_features
-from pipeline_lib.inspection.rows import DIGITS, Names, answer, read_row
+from pipeline_lib.inspection.rows import DIGITS, InspectedRow, Names, answer, read_row
 from pipeline_lib.inspection.work_lists import WorkList, teacher_beside
 from pipeline_lib.params import Params, Task
 from pipeline_lib.shards.training_texts import is_unlabelled, unlabelled_folder
+from pipeline_lib.shards.vectors import unit
 
 CANDIDATES = 10
 """How many uncertain texts there are to choose from for each one that is listed."""
@@ -33,12 +34,9 @@ Wants = Callable[[RowBatch], np.ndarray]
 
 
 def label_next(layout: Layout, params: Params, task: str, limit: int, method: str | None = None) -> WorkList:
-    """Return the unlabelled texts of a task to label next, the first ones first.
+    """Return the unlabelled texts of a task to label next, with the teacher's answers if a transfer set has them.
 
-    The student is the best on dev, with the seed that is best there; for scores, all its seeds
-    answer.  The teacher's answers are included if a transfer set has them.
-
-    :param method: the row whose student answers; by default the best on dev.
+    :param method: the row whose student answers, with its best seed or, for scores, all; by default the best on dev.
     """
     settings = params.task(task)
     if not settings.learns_from_labels:
@@ -64,9 +62,7 @@ def label_next(layout: Layout, params: Params, task: str, limit: int, method: st
         return _missing(scored, "No student is trained and scored yet. Run `distill run`.")
     rows = _answered_texts(layout, params, task, student) or JoinedRows.open(texts)
     shards = rows.inputs.manifest.shards
-    seeds = [student.seed]
-    if scored:
-        seeds += [seed for seed in params.seeds if seed != student.seed]
+    seeds = dict.fromkeys([student.seed, *(params.seeds if scored else ())])
     return listed_next(
         rows,
         lambda batch: np.full(len(batch), is_unlabelled(shards[batch.shard].name)),
@@ -115,8 +111,7 @@ def listed_next(
         )
         for number in unlike(unsure, np.concatenate(features), np.concatenate(keys), limit)
     ]
-    caption = (SCORES if regression else CLASSES)[NEXT]
-    return WorkList(NEXT, caption.title, caption.explanation, caption.measure, inspected, len(locations), student_name)
+    return _listed(regression, inspected, len(locations), student_name)
 
 
 def unlike(uncertainty: np.ndarray, features: np.ndarray, keys: np.ndarray, size: int) -> list[int]:
@@ -127,7 +122,7 @@ def unlike(uncertainty: np.ndarray, features: np.ndarray, keys: np.ndarray, size
     :param size: how many rows to return, at most all.
     """
     numbers = np.lexsort((keys, -uncertainty))[: CANDIDATES * size]
-    vectors = features[numbers] / np.maximum(np.linalg.norm(features[numbers], axis=1, keepdims=True), 1e-12)
+    vectors = unit(features[numbers])
     chosen: list[int] = []
     nearest = np.full(len(numbers), -np.inf)
     while len(chosen) < min(size, len(numbers)):
@@ -137,14 +132,18 @@ def unlike(uncertainty: np.ndarray, features: np.ndarray, keys: np.ndarray, size
     return numbers[chosen].tolist()
 
 
-def _missing(regression: bool, reason: str) -> WorkList:
+def _listed(
+    regression: bool, rows: list[InspectedRow], considered: int, student: str | None, missing: str | None = None
+) -> WorkList:
     caption = (SCORES if regression else CLASSES)[NEXT]
-    texts = caption.title, caption.explanation, caption.measure
-    return WorkList(NEXT, *texts, [], 0, None, reason)
+    return WorkList(NEXT, caption.title, caption.explanation, caption.measure, rows, considered, student, missing)
+
+
+def _missing(regression: bool, reason: str) -> WorkList:
+    return _listed(regression, [], 0, None, reason)
 
 
 def _answered_texts(layout: Layout, params: Params, task: str, student: ChosenStudent) -> JoinedRows | None:
-    """Return a transfer set that contains the unlabelled texts, if the teacher answered it."""
     teacher = teacher_beside(params, task, student)
     for recipe in params.recipes_of(task):
         outputs = layout.outputs(task, teacher, recipe)
@@ -158,11 +157,8 @@ def to_label(work_list: WorkList, task: Task) -> pa.Table:
     texts = zip(*([s.text for s in row.sentences] for row in work_list.rows), strict=True)
     columns = dict(zip(task.text, map(pa.array, texts), strict=True))
     columns[task.label_of("train")] = pa.nulls(len(work_list.rows), pa.string())
-    beside = {
-        "student": pa.array([row.student and row.student.answer for row in work_list.rows]),
-        "teacher": pa.array([row.teacher and row.teacher.answer for row in work_list.rows]),
-        "uncertainty": pa.array([round(row.score, DIGITS) for row in work_list.rows]),
-    }
-    if all(row.teacher is None for row in work_list.rows):
-        del beside["teacher"]
+    beside = {"student": pa.array([row.student and row.student.answer for row in work_list.rows])}
+    if any(row.teacher for row in work_list.rows):
+        beside["teacher"] = pa.array([row.teacher and row.teacher.answer for row in work_list.rows])
+    beside["uncertainty"] = pa.array([round(row.score, DIGITS) for row in work_list.rows])
     return pa.table(columns | {n: column for n, column in beside.items() if n not in columns})

@@ -1,7 +1,6 @@
 """Students and encoders that answer the rows of a set while it is read."""
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +8,11 @@ import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.text import Text
-from pipeline_lib.inspection.joined import JoinedRows, RowBatch
+from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.rows import Answering, Embed, Names
 from pipeline_lib.models.folders import check_names, check_outputs, require_model, temperature_of
 from pipeline_lib.models.serving import student_in_use
-from pipeline_lib.models.students.sentence_encoder import SentenceEncoder, load_encoder
+from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import Student, load_student
 from pipeline_lib.shards.columns import column_suffixes
 from pipeline_lib.shards.masking import signed_sentences
@@ -24,10 +23,7 @@ layer makes them of, float32 (rows, width)."""
 
 
 def running_student(folder: Path, rows: JoinedRows, names: Names) -> Answering:
-    """Load a student, with its temperature, to answer any batch of a set.
-
-    :param names: the task's classes, which must match the student's; None if unknown.
-    """
+    """Load a student, with its temperature, to answer any batch; its classes must be ``names``, if these are known."""
     student = _fitting(folder, rows, names)
     predict, sign = student_in_use(folder, student)
     return lambda batch: predict(_texts(batch.table, sign))
@@ -47,7 +43,6 @@ def running_features(folder: Path, rows: JoinedRows, names: Names) -> Features:
 
 
 def _fitting(folder: Path, rows: JoinedRows, names: Names) -> Student:
-    """Load a student that can answer the rows of a set."""
     require_model(folder)
     student = load_student(folder)
     if student.is_pair != rows.is_pair:
@@ -67,7 +62,6 @@ def _fitting(folder: Path, rows: JoinedRows, names: Names) -> Student:
 
 
 def _texts(table: pa.Table, sign: str) -> list[Text]:
-    """Return the rows as a student reads them."""
     sides = [signed_sentences(table, side, lambda: sign) for side in column_suffixes(table)]
     return sides[0] if len(sides) == 1 else list(zip(*sides, strict=True))
 
@@ -75,8 +69,5 @@ def _texts(table: pa.Table, sign: str) -> list[Text]:
 def running_encoder(folder: Path) -> Embed:
     """Load an encoder, or that of a student, to embed any sentences."""
     require_model(folder)
-    return partial(_embed, load_encoder(folder))
-
-
-def _embed(encoder: SentenceEncoder, batch: RowBatch, side: str) -> np.ndarray:
-    return encoder.encode_rows(batch.table, side)
+    encoder = load_encoder(folder)
+    return lambda batch, side: encoder.encode_rows(batch.table, side)

@@ -31,8 +31,8 @@ class Originals:
         if self._order is None or self._order[0] != number:
             self._order = number, np.argsort(keys, kind="stable")
         order = self._order[1]
-        places = np.searchsorted(keys, examples.to_numpy(), sorter=order)
-        positions = order[np.minimum(places, len(keys) - 1)]
+        ranks = np.searchsorted(keys, examples.to_numpy(), sorter=order)
+        positions = order[np.minimum(ranks, len(keys) - 1)]
         if len(missing := np.flatnonzero(keys[positions] != examples.to_numpy())):
             raise self._lost(batch, examples[int(missing[0])])
         outputs = self._set.holder("logits")
@@ -40,10 +40,7 @@ class Originals:
         return matrix(column)[positions]
 
     def of(self, batch: RowBatch) -> tuple[dict[str, Any], np.ndarray | None]:
-        """Return the original of a batch of one row: its record, and the teacher's answer.
-
-        :return: the answer has shape (1, classes).
-        """
+        """Return the original of a batch of one row: its record, and the teacher's answer, (1, classes)."""
         number, key = self._number(batch.shard), batch.table["example"][0]
         row = pc.index(self._set.column(number, "key"), key).as_py()
         if row < 0:

@@ -5,7 +5,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json
@@ -15,13 +14,10 @@ _AT = re.compile(r"(?P<path>[^@]+)@(?P<revision>[^@].*)")
 
 @contextmanager
 def set_at(name: str) -> Iterator[Path]:
-    """Yield the folder that ``path`` or ``path@revision`` refers to.
+    """Yield the folder that ``path`` or ``path@revision``, of git, refers to; the path is from the repository's root.
 
     A revision's shards are links into DVC's cache, in a temporary folder and under the same paths
     as in the repository, so that a set's counterpart is found beside it and nothing is copied.
-
-    :param name: the revision is a git revision (a commit, tag or branch); the path is relative to
-        the root of the repository, where the command must be run.
     """
     match = _AT.fullmatch(name)
     if Path(name).exists() or match is None:
@@ -59,13 +55,8 @@ def _cached(revision: str) -> Iterator[tuple[Path, Path]]:
     for out in outs:
         if out.hash_info and out.hash_info.isdir:
             listing = Path(cache.oid_to_path(out.hash_info.value))
-            for file in _listed(listing):
+            for file in read_json(listing) if listing.exists() else ():
                 cached = Path(cache.oid_to_path(file["md5"])).absolute()
                 relative = Path(out.fs_path).relative_to(root) / file["relpath"]
                 if cached.exists() and (relative.suffix == ".arrow" or relative.name == "manifest.json"):
                     yield relative, cached
-
-
-def _listed(path: Path) -> list[dict[str, Any]]:
-    """Return the files in a folder that DVC stored: md5 and relative path; none if not cached."""
-    return read_json(path) if path.exists() else []

@@ -49,9 +49,7 @@ class Original:
 class InspectedRow:
     """One row.
 
-    :ivar id: the set's folder and ``place``, unique among all rows.
-    :ivar place: ``shard:row``, as `distill shards show` prints it.
-    :ivar key: the content key of the row's words, in hex; None if the set has no keys.
+    :ivar id: the set's folder and ``place``, which is ``shard:row``; :ivar key: its content key in hex, if it has one.
     :ivar rules: the rules that made it, or just ``original``; empty outside transfer sets.
     :ivar label: the class's name, or the score; None if hidden, and for synthetic rows.
     :ivar score: the measure by which a list selected the row, if one did.
@@ -78,11 +76,7 @@ def read_row(
     student: Answering | None = None,
     score: float | None = None,
 ) -> InspectedRow:
-    """Read one row with everything that is known about it.
-
-    :param row: its number in the shard.
-    :param student: a student whose answer to add to the teacher's.
-    """
+    """Read one row of a shard with everything that is known about it, a student's answer too."""
     batch = rows.row(shard, row)
     record = batch.table.to_pylist()[0]
     original = sentences = None

@@ -15,31 +15,25 @@ from pipeline_lib.inspection.joined import JoinedRows, RowBatch
 
 @dataclass
 class Top:
-    """Keeps the places of the ``limit`` highest scores; among equal ones, the first.
-
-    :ivar seen: how many scores were not NaN.
-    """
+    """Keeps the locations of the ``limit`` highest scores, among equal ones the first, of all ``seen``."""
 
     limit: int
     seen: int = 0
     _heap: list[tuple[float, int, tuple[int, int, int]]] = field(default_factory=list)
     _order: int = 0
 
-    def add(self, scores: np.ndarray, part: int, shard: int, start: int) -> None:
-        """Add consecutive rows of one shard.
-
-        :param scores: float64 (rows,); NaN is not counted.
-        """
-        known = ~np.isnan(scores)
-        self.seen += int(known.sum())
+    def add(self, scores: np.ndarray, number: int, shard: int, start: int) -> None:
+        """Add scores, float64 (rows,), of consecutive rows of a shard of a numbered set; NaN is not counted."""
+        candidates = ~np.isnan(scores)
+        self.seen += int(candidates.sum())
         if len(self._heap) == self.limit:
             # An equal score that comes later is not kept.
-            known &= scores > (self._heap[0][0] if self._heap else np.inf)
-        rows = np.flatnonzero(known)
+            candidates &= scores > (self._heap[0][0] if self._heap else np.inf)
+        rows = np.flatnonzero(candidates)
         # No more than the limit can be kept from one batch.
         rows = rows[np.argsort(-scores[rows], kind="stable")[: self.limit]]
         for row in rows.tolist():
-            entry = (float(scores[row]), -(self._order + row), (part, shard, start + row))
+            entry = (float(scores[row]), -(self._order + row), (number, shard, start + row))
             if len(self._heap) < self.limit:
                 heapq.heappush(self._heap, entry)
             else:
@@ -47,11 +41,11 @@ class Top:
         self._order += len(scores)
 
     def best(self) -> list[tuple[float, tuple[int, int, int]]]:
-        """Return (score, (part, shard, row)), the highest score first."""
+        """Return (score, (number of the set, shard, row)), the highest score first."""
         return [(score, location) for score, _, location in sorted(self._heap, reverse=True)]
 
 
-def sample(rows: JoinedRows, size: int, seed: int, wanted: Filter) -> tuple[list[tuple[int, int]], int]:
+def sample(rows: JoinedRows, size: int, seed: int, chosen: Filter) -> tuple[list[tuple[int, int]], int]:
     """Draw rows uniformly at random, without replacement.
 
     Each row gets a pseudo-random number from its content key and the seed, and the rows with the
@@ -61,11 +55,11 @@ def sample(rows: JoinedRows, size: int, seed: int, wanted: Filter) -> tuple[list
     :return: (shard, row) in the set's order, and how many rows the filter selected.
     """
     purpose = salt(seed, "sample")
-    top = _top(rows, size, wanted, lambda batch: uniform(_keys(batch), purpose))
+    top = _top(rows, size, chosen, lambda batch: uniform(_keys(batch), purpose))
     return sorted((shard, row) for _, (_, shard, row) in top.best()), top.seen
 
 
-def leading(rows: JoinedRows, size: int, wanted: Filter, uncertain: bool) -> list[tuple[int, int]]:
+def leading(rows: JoinedRows, size: int, chosen: Filter, uncertain: bool) -> list[tuple[int, int]]:
     """Return the first rows; with ``uncertain``, those that the teacher is least sure of.
 
     Equally uncertain rows keep their order, and rows without an answer come last.
@@ -87,7 +81,7 @@ def leading(rows: JoinedRows, size: int, wanted: Filter, uncertain: bool) -> lis
             return np.zeros(len(batch))
         return np.nan_to_num(entropies(batch.logits, batch.kind), nan=-1.0)
 
-    return [(shard, row) for _, (_, shard, row) in _top(rows, size, wanted, score).best()]
+    return [(shard, row) for _, (_, shard, row) in _top(rows, size, chosen, score).best()]
 
 
 def _top(rows: JoinedRows, size: int, wanted: Filter, score: Callable[[RowBatch], np.ndarray]) -> Top:

@@ -23,10 +23,7 @@ Values = dict[str, tuple[str, np.ndarray]]
 
 @dataclass
 class Numbers:
-    """The distribution of a number over rows.
-
-    :ivar whole: whether it is a count; :ivar missing: rows that have none.
-    """
+    """The distribution of a number, perhaps a ``whole`` one, over rows, of which some are ``missing``."""
 
     unit: str
     whole: bool
@@ -70,12 +67,9 @@ class Numbers:
 
 @dataclass
 class Figures:
-    """All figures of a set.
+    """All figures of a set: distributions by name, and rows by class and by the teacher's answer, if there are any.
 
-    :ivar numbers: distributions by name; :ivar labels: rows by class, empty for a regression;
-    :ivar answers: rows by the teacher's answer, empty without answers and for a regression.
-    :ivar agreeing: how many labelled and answered rows have the teacher's answer as their label,
-        and how many such rows there are.
+    :ivar agreeing: how many labelled and answered rows have the teacher's answer as their label, of how many.
     """
 
     rows: int = 0
@@ -87,16 +81,16 @@ class Figures:
     agreeing: tuple[int, int] = (0, 0)
 
 
-def figures(rows: JoinedRows, names: Names, wanted: Filter) -> Figures:
+def figures(rows: JoinedRows, names: Names, rows_wanted: Filter) -> Figures:
     """Return the figures of the selected rows of a set."""
     result = Figures()
     for batch in rows.batches():
-        kept = wanted.wants(batch)
-        result.rows += int(kept.sum())
+        selected = rows_wanted.wants(batch)
+        result.rows += int(selected.sum())
         for name, (unit, values) in _values(batch, rows.is_scored).items():
             numbers = result.numbers.setdefault(name, Numbers(unit, values.dtype.kind == "i"))
-            numbers.add(values[kept].astype(np.float64))
-        _categories(result, batch, kept, rows.is_scored, names)
+            numbers.add(values[selected].astype(np.float64))
+        _categories(result, batch, selected, names)
     return result
 
 
@@ -119,56 +113,41 @@ def _values(batch: RowBatch, regression: bool) -> Values:
 
 
 def _lengths(batch: RowBatch, side: str) -> np.ndarray:
-    """Return the number of words of each sentence, int64 (rows,)."""
     if f"words{side}" in batch.table.column_names:
         return pc.list_value_length(batch.table[f"words{side}"]).to_numpy().astype(np.int64)
     split = pc.utf8_split_whitespace(pc.utf8_trim_whitespace(batch.table[f"text{side}"]))
     return pc.list_value_length(split).to_numpy().astype(np.int64)
 
 
-def _categories(result: Figures, batch: RowBatch, kept: np.ndarray, regression: bool, names: Names) -> None:
-    labels = batch.labels
-    if KINDS[batch.kind].has_several:
-        _label_categories(result, batch, kept, names)
-    elif not regression and "label" in batch.table.column_names:
-        result.labels.update(_named(labels[kept], names, NO_LABEL))
-    if KINDS[batch.kind].one_of and batch.logits is not None:
-        known = answered(batch.logits)
-        best = np.where(known, KINDS[batch.kind].decide(batch.logits), np.nan)
-        result.answers.update(_named(best[kept], names, NO_ANSWER))
-        both = kept & known & ~np.isnan(labels)
-        right, all_ = result.agreeing
-        result.agreeing = (right + int((best == labels)[both].sum()), all_ + int(both.sum()))
-    if "iteration" in batch.table.column_names:
-        result.iterations.update(batch.table["iteration"].to_numpy()[kept].tolist())
+def _categories(result: Figures, batch: RowBatch, selected: np.ndarray, names: Names) -> None:
+    kind, columns = KINDS[batch.kind], batch.table.column_names
+    labels = batch.marks if kind.has_several else batch.labels
+    if kind.has_probabilities and "label" in columns:
+        result.labels.update(_counted(labels[selected], names, NO_LABEL))
+    if kind.has_probabilities and batch.logits is not None:
+        decided = kind.decide(batch.logits).astype(np.float64)
+        decided[~answered(batch.logits)] = np.nan
+        result.answers.update(_counted(decided[selected], names, NO_ANSWER))
+        both = selected & ~_is_hidden(decided) & ~_is_hidden(labels)
+        same = decided == labels if decided.ndim == 1 else (decided == labels).all(axis=1)
+        right, total = result.agreeing
+        result.agreeing = (right + int(same[both].sum()), total + int(both.sum()))
+    if "iteration" in columns:
+        result.iterations.update(batch.table["iteration"].to_numpy()[selected].tolist())
     for rule, changes in made_by(batch).items():
-        result.rules[rule] += int((kept & changes).sum())
+        result.rules[rule] += int((selected & changes).sum())
 
 
-def _label_categories(result: Figures, batch: RowBatch, kept: np.ndarray, names: Names) -> None:
-    """Count the rows of each of several labels, and those that the teacher gives each."""
-    result.labels.update(_having(batch.marks[kept], names, NO_LABEL))
-    if batch.logits is None:
-        return
-    known = answered(batch.logits)
-    decided = np.where(known[:, None], batch.logits > 0, np.nan)
-    result.answers.update(_having(decided[kept], names, NO_ANSWER))
-    both = kept & known & ~np.isnan(batch.labels)
-    right, all_ = result.agreeing
-    same = (decided == batch.marks).all(axis=1)
-    result.agreeing = (right + int(same[both].sum()), all_ + int(both.sum()))
+def _is_hidden(values: np.ndarray) -> np.ndarray:
+    return np.isnan(values) if values.ndim == 1 else np.isnan(values).any(axis=1)
 
 
-def _having(marks: np.ndarray, names: Names, missing: str) -> dict[str, int]:
-    """Return how many rows have each label, 0 or 1, (rows, labels); NaN: it is not known."""
-    hidden = np.isnan(marks).any(axis=1)
-    counts = np.nansum(marks, axis=0).astype(np.int64).tolist()
-    named = {str(label_name(number, names)): count for number, count in enumerate(counts)}
+def _counted(values: np.ndarray, names: Names, missing: str) -> dict[str, int]:
+    """Return how many rows have each class, (rows,), or each label, 0 or 1, (rows, labels); NaN: it is not known."""
+    hidden = _is_hidden(values)
+    if values.ndim == 1:
+        counts = np.bincount(values[~hidden].astype(np.int64), minlength=len(names or ()))
+    else:
+        counts = np.nansum(values, axis=0).astype(np.int64)
+    named = {str(label_name(number, names)): count for number, count in enumerate(counts.tolist())}
     return named | ({missing: int(hidden.sum())} if hidden.any() else {})
-
-
-def _named(classes: np.ndarray, names: Names, missing: str) -> dict[str, int]:
-    known = classes[~np.isnan(classes)].astype(np.int64)
-    counts = np.bincount(known, minlength=len(names or ())).tolist()
-    named = {str(label_name(number, names)): count for number, count in enumerate(counts)}
-    return named | ({missing: len(classes) - len(known)} if len(known) < len(classes) else {})

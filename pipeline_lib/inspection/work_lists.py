@@ -26,10 +26,10 @@ from pipeline_lib.params import Params
 class WorkList:
     """Ranked rows, the one to review first on top.
 
-    :ivar title: a short title; :ivar explanation: what the rows are sorted by, and how to read
-        them; :ivar measure: what a row's ``score`` is, with its unit.
+    :ivar explanation: what the rows are sorted by, and how to read them; :ivar measure: what a
+        row's ``score`` is, with its unit.
     :ivar considered: how many rows were ranked.
-    :ivar student: the student whose answers the rows have besides the teacher's, if any.
+    :ivar student: whose answers the rows have besides the teacher's, if any.
     :ivar missing: why there are no rows, if there are none.
     """
 
@@ -58,7 +58,7 @@ class ListPart:
 
 
 def work_lists(
-    layout: Layout, params: Params, task: str, limit: int, method: str | None = None, wanted: Sequence[ListName] = LISTS
+    layout: Layout, params: Params, task: str, limit: int, method: str | None = None, lists: Sequence[ListName] = LISTS
 ) -> list[WorkList]:
     """Return a task's work lists of at most ``limit`` rows each; one without rows says why.
 
@@ -66,94 +66,92 @@ def work_lists(
     answered; the student's answers are those that ``evaluate`` stored.
 
     :param method: the row whose student is compared with the teacher; by default the best on dev.
-    :param wanted: which lists.
+    :param lists: which ones.
     """
     settings = params.task(task)
     scored = not KINDS[settings.kind].has_probabilities
     student = chosen_student(layout, params, task, method)
-    parts = task_parts(layout, params, task, student)
-    names = None if scored else settings.label_names
-    student_name = student and student.name
-    return lists_of(parts, names, limit, scored, student_name, wanted)
+    sets = _task_sets(layout, params, task, student)
+    return lists_of(sets, None if scored else settings.label_names, limit, scored, student and student.name, lists)
 
 
-def task_parts(layout: Layout, params: Params, task: str, student: ChosenStudent | None) -> list[ListPart]:
-    """Return the sets of a task that its teacher answered: transfer sets, then held-out splits.
-
-    Originals are in every transfer set, and count only in the first.
-    """
+def _task_sets(layout: Layout, params: Params, task: str, student: ChosenStudent | None) -> list[ListPart]:
+    """Return the sets that a teacher answered: transfer sets, of which all have the same originals, then splits."""
     teacher = teacher_beside(params, task, student)
     recipes = params.recipes_of(task)
     changing = [name for name in recipes if not params.recipe(name).changes_nothing]
     pairs = [(layout.transfer(task, name), layout.outputs(task, teacher, name)) for name in changing or recipes[:1]]
     pairs = [(inputs, outputs) for inputs, outputs in pairs if (outputs / "manifest.json").exists()]
-    parts = [
+    sets = [
         ListPart(JoinedRows.open(inputs, outputs), originals=not number)
         for number, (inputs, outputs) in enumerate(pairs)
     ]
-    splits = layout.heldout_splits(task) if layout.task(task).exists() else []
-    for split in splits:
+    for split in layout.heldout_splits(task) if layout.task(task).exists() else ():
         outputs = layout.heldout_outputs(task, teacher, split)
         if (outputs / "manifest.json").exists():
             rows = JoinedRows.open(layout.split(task, split), outputs)
-            if student is None:
-                parts.append(ListPart(rows))
-            else:
-                stored = StoredAnswers(layout.predictions(task), split, len(rows), student)
-                parts.append(ListPart(rows, student=stored.logits, spread=stored.spread))
-    return parts
+            stored = student and StoredAnswers(layout.predictions(task), split, len(rows), student)
+            sets.append(ListPart(rows, student=stored and stored.logits, spread=stored and stored.spread))
+    return sets
 
 
 def teacher_beside(params: Params, task: str, student: ChosenStudent | None) -> str:
     """Return the teacher of a student's row; the task's first one if the row is no more."""
-    known = params.methods_of(task).get(student.method) if student else None
-    return params.teacher_of(task, known) if known else next(iter(params.teachers_of(task)))
+    row = params.methods_of(task).get(student.method) if student else None
+    return params.teacher_of(task, row) if row else next(iter(params.teachers_of(task)))
 
 
 def lists_of(
-    parts: Sequence[ListPart],
+    sets: Sequence[ListPart],
     names: Names,
     limit: int,
     regression: bool,
     student: str | None = None,
-    wanted: Sequence[ListName] = LISTS,
+    lists: Sequence[ListName] = LISTS,
 ) -> list[WorkList]:
     """Return the work lists of some sets, in two passes over them.
 
     :param student: the name of the student that answers besides the teacher.
-    :param wanted: which lists.
     """
     errors = None
-    several = any(KINDS[part.rows.kind].has_several for part in parts)
-    if "labels" in wanted and not regression and not several:
-        errors = LabelErrors(max((part.rows.classes or 0 for part in parts), default=0))
-        for _, batch in _answered(parts):
+    if "labels" in lists and not regression and not any(KINDS[each.rows.kind].has_several for each in sets):
+        errors = LabelErrors(max((each.rows.classes or 0 for each in sets), default=0))
+        for _, batch in _answered(sets):
             errors.learn(batch)
-    top = {name: Top(limit) for name in wanted}
-    originals = [Originals(part.rows) for part in parts]
-    for number, batch in _answered(parts):
-        for name, kept in top.items():
-            scores = _scores(name, parts[number], batch, originals[number], regression)
+    top = {name: Top(limit) for name in lists}
+    originals = [Originals(each.rows) for each in sets]
+    for number, batch in _answered(sets):
+        for name, highest in top.items():
+            scores = _scores(name, sets[number], batch, originals[number], regression)
             if scores is not None:
-                kept.add(scores, number, batch.shard, batch.start)
+                highest.add(scores, number, batch.shard, batch.start)
         if errors is not None:
             errors.count(batch)
-    return [_written(name, kept, parts, names, regression, errors, student) for name, kept in top.items()]
+    result = []
+    for name, highest in top.items():
+        rows = [
+            read_row(sets[number].rows, shard, row, names, sets[number].student, score)
+            for score, (number, shard, row) in highest.best()
+        ]
+        words = (SCORES if regression else CLASSES)[name]
+        ranked = f" {errors.summary()}" if name == "labels" and rows and errors else ""
+        missing = None if rows else words.missing
+        texts = words.title, words.explanation + ranked, words.measure
+        result.append(WorkList(name, *texts, rows, highest.seen, student, missing))
+    return result
 
 
-def _answered(parts: Sequence[ListPart]) -> Iterator[tuple[int, RowBatch]]:
-    """Yield (part, batch) for all rows, without originals that another part has too."""
-    for number, part in enumerate(parts):
-        for batch in part.rows.batches():
-            if batch.logits is None:
-                continue
+def _answered(sets: Sequence[ListPart]) -> Iterator[tuple[int, RowBatch]]:
+    """Yield (number of the set, batch) for all rows, without originals that another set has too."""
+    for number, each in enumerate(sets):
+        for batch in each.rows.batches():
             # All rows of a shard are of the same iteration.
-            if part.originals or batch.is_synthetic.all():
+            if batch.logits is not None and (each.originals or batch.is_synthetic.all()):
                 yield number, batch
 
 
 def _scores(
-    name: ListName, part: ListPart, batch: RowBatch, originals: Originals, regression: bool
+    name: ListName, rows: ListPart, batch: RowBatch, originals: Originals, regression: bool
 ) -> np.ndarray | None:
     """Return the scores that a list sorts a batch by; NaN for rows that do not belong to it."""
     synthetic = batch.is_synthetic
@@ -162,7 +160,7 @@ def _scores(
             return None
         return np.where(synthetic, moved(batch.logits, originals.logits(batch), batch.kind), np.nan)
     if name == "student":
-        return None if part.student is None else moved(batch.logits, part.student(batch), batch.kind)
+        return None if rows.student is None else moved(batch.logits, rows.student(batch), batch.kind)
     if name == "labels":
         if regression:
             return np.abs(batch.logits[:, 0] - batch.labels)
@@ -172,32 +170,4 @@ def _scores(
     # What people wrote is more informative than what the rules made of it.
     if not regression:
         return np.where(synthetic, np.nan, entropies(batch.logits, batch.kind))
-    return None if part.spread is None else part.spread(batch)
-
-
-def _written(
-    name: ListName,
-    kept: Top,
-    parts: Sequence[ListPart],
-    names: Names,
-    regression: bool,
-    errors: LabelErrors | None,
-    student: str | None,
-) -> WorkList:
-    """Return a list with its texts, and its rows read again."""
-    rows = [
-        read_row(parts[part].rows, shard, row, names, parts[part].student, score)
-        for score, (part, shard, row) in kept.best()
-    ]
-    words = (SCORES if regression else CLASSES)[name]
-    ranked = f" {errors.summary()}" if name == "labels" and rows and errors else ""
-    return WorkList(
-        name,
-        words.title,
-        words.explanation + ranked,
-        words.measure,
-        rows,
-        kept.seen,
-        student,
-        None if rows else words.missing,
-    )
+    return None if rows.spread is None else rows.spread(batch)

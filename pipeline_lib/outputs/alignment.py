@@ -1,12 +1,10 @@
 """Proof that stored outputs are aligned with their input rows, row for row.
 
-Three measurements: the content keys match in every row; the stored outputs agree with the labels of
-the original examples (in the argmax, or in correlation) about as well as the teacher itself; and
-for every shard, rerunning some of its rows through the teacher reproduces the stored outputs.
+The content keys match in every row; the stored outputs agree with the labels of the original examples about as well as
+the teacher itself; and for every shard, rerunning some of its rows through the teacher reproduces the stored outputs.
 
-The tolerance for "the same" is relative to the shard: the rows are chosen so that their outputs
-differ, and a row's own output must be far nearer than another row's.  If a shard's rows are too
-similar for rounding to tell apart, the whole shard is recomputed and must match byte for byte.
+The rows are chosen so that their outputs differ, and a row's own output must be far nearer than another row's.  If they
+are too similar for rounding to tell apart, the whole shard is recomputed and must match byte for byte.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,10 +38,7 @@ AGREEMENT_TOLERANCE = 0.03
 
 
 def proof_key(inputs: ShardSet, outputs: ShardSet, teacher_pass: TeacherPass) -> list[Any]:
-    """Return what determines the proof that outputs belong to inputs.
-
-    A pass has just linked its outputs and checked their digests: the same ones have the same proof.
-    """
+    """Return what determines the proof that outputs, whose digests have been checked, belong to inputs."""
     digests = [inputs.manifest.digest, outputs.manifest.digest]
     return [*digests, teacher_pass.made_from(), code_fingerprint(__name__)]
 
@@ -53,23 +48,20 @@ def prove_alignment(
 ) -> dict[str, Any]:
     """Measure the alignment of stored logits and return the figures.
 
-    :param teacher_agreement: the teacher's agreement with its training rows' labels, measured when
-        it was fine-tuned.  None: these are other rows, or their labels are hidden.
+    :param teacher_agreement: with its training rows' labels; None: these are other rows, or their labels are hidden.
     """
     share = rows_per_shard(outputs)
-    samples: list[Sample] = []
-    labels, answers = [], []
-    figures: dict[str, Any] = {"rows": inputs.manifest.rows}
-    figures["rows_with_equal_key"] = equal_keys(inputs, outputs)
+    samples, labels, answers = [], [], []
+    figures: dict[str, Any] = {"rows": inputs.manifest.rows, "rows_with_equal_key": equal_keys(inputs, outputs)}
     for shard, rows, stored in pairs(inputs, outputs):
         logits = matrix(stored["logits"])
         chosen = telling_rows(logits, share)
         texts = logit_pass.texts(rows.take(chosen), FIRST)
         samples.append(Sample(shard, texts, logits[chosen]))
         if teacher_agreement is not None:
-            known = rows["label"].is_valid()
-            labels.append(rows.select(["label"]).filter(known))
-            answers.append(logits[known.to_numpy()])
+            is_labelled = rows["label"].is_valid()
+            labels.append(rows.select(["label"]).filter(is_labelled))
+            answers.append(logits[is_labelled.to_numpy()])
     if teacher_agreement is not None:
         figures |= _agreement(pa.concat_tables(labels)["label"], answers, teacher_agreement, outputs)
     again = run_again(samples, logit_pass)
@@ -78,10 +70,7 @@ def prove_alignment(
 
 
 def prove_vectors(inputs: ShardSet, outputs: ShardSet, teacher_pass: TeacherPass) -> dict[str, Any]:
-    """Measure the alignment of stored vectors, or states, and return the figures.
-
-    :param teacher_pass: the pass that computed them.
-    """
+    """Measure the alignment of the vectors, or states, that a pass stored, and return the figures."""
     figures = {"rows": inputs.manifest.rows, "rows_with_equal_key": equal_keys(inputs, outputs)}
     samples = [*different_samples(inputs, outputs, teacher_pass)]
     again = run_again(samples, teacher_pass)
@@ -92,10 +81,7 @@ def prove_vectors(inputs: ShardSet, outputs: ShardSet, teacher_pass: TeacherPass
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows of a shard to rerun: ``texts``, and ``stored`` float32 (rows, width).
-
-    :ivar shard: its index in the set.
-    """
+    """Rows to rerun of the shard with this index: ``texts``, and ``stored`` float32 (rows, width)."""
 
     shard: int
     texts: Sequence[Text]
@@ -178,10 +164,7 @@ def run_again(samples: list[Sample], teacher_pass: TeacherPass) -> list[np.ndarr
 
 @dataclass(frozen=True)
 class Judge:
-    """Compares samples with the teacher's recomputed outputs.
-
-    :ivar tolerance: as a fraction of the mean distance between a sample's rows.
-    """
+    """Compares samples with the teacher's outputs; its tolerance is a share of the mean distance between rows."""
 
     inputs: ShardSet
     outputs: ShardSet
@@ -237,7 +220,6 @@ def _logit_figures(samples: list[Sample], again: list[np.ndarray]) -> dict[str, 
 
 
 def _share_nearest(samples: list[Sample], again: list[np.ndarray]) -> float:
-    """Return the share of rows whose nearest stored vector in their sample is their own."""
     hits = rows = 0
     for sample, recomputed in zip(samples, again, strict=True):
         distances = _distances(recomputed, sample.stored)
@@ -249,18 +231,14 @@ def _share_nearest(samples: list[Sample], again: list[np.ndarray]) -> float:
 def _agreement(
     labels: pa.ChunkedArray, logits: list[np.ndarray], teacher_agreement: float, outputs: ShardSet
 ) -> dict[str, Any]:
-    """Return the stored logits' agreement with the labels, next to the teacher's own."""
     stored_agreement = KINDS[kind_of_labels(labels)].agreement(label_array(labels), np.concatenate(logits))
     if stored_agreement < teacher_agreement - AGREEMENT_TOLERANCE:
         raise PotstillError(
             f"{outputs.folder}: the stored outputs' agreement with the labels is {stored_agreement:.1%}, the teacher's "
             f"own is {teacher_agreement:.1%}. {_remedy(outputs)}"
         )
-    return {
-        "labelled_rows": len(labels),
-        "agreement_with_labels": round(stored_agreement, 6),
-        "teachers_own_agreement": round(teacher_agreement, 6),
-    }
+    figures = {"labelled_rows": len(labels), "agreement_with_labels": round(stored_agreement, 6)}
+    return figures | {"teachers_own_agreement": round(teacher_agreement, 6)}
 
 
 def _remedy(outputs: ShardSet) -> str:

@@ -1,8 +1,7 @@
 """The mean of several teachers' answers, from their stored outputs.
 
-For classes it is the mean of their probabilities, as in deep ensembles (Lakshminarayanan et al. 2017, section 2.4):
-different teachers' logits have no common scale, so the most confident one would outvote the others.  So it is for
-each of several labels.  For a regression it is the mean of their scores.
+For classes and labels it is the mean of their probabilities, as in deep ensembles (Lakshminarayanan et al. 2017,
+section 2.4): logits have no common scale, so the most confident teacher would outvote the others.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,13 +26,10 @@ from pipeline_lib.shards.shard_sets import Shard, ShardSet, check_answers, read_
 
 @dataclass(frozen=True)
 class AveragePass(ShardPass):
-    """The pass that averages the outputs of several teachers for a shard.
-
-    A row that one of them did not answer has no answer; rows are not weighted.
+    """The pass that averages the outputs of several teachers; a row that one of them did not answer has no answer.
 
     :ivar folders: of the teachers' outputs for the set; :ivar digests: of these sets.
-    :ivar weights: of the teachers, summing to 1.
-    :ivar of_kind: the kind of task.
+    :ivar weights: of the teachers, summing to 1; :ivar of_kind: the kind of task.
     """
 
     kind: ClassVar[str] = "logits"
@@ -55,12 +51,8 @@ class AveragePass(ShardPass):
     @property
     def settings(self) -> dict[str, Any]:
         """What determines the outputs besides the input and the code."""
-        return {
-            "average_of": list(self.digests),
-            "weights": list(self.weights),
-            "of": self.of_kind,
-            "precision": "float64",
-        }
+        averaged = {"average_of": list(self.digests), "weights": list(self.weights)}
+        return averaged | {"of": self.of_kind, "precision": "float64"}
 
     def content(self, inputs: ShardSet, shard: Shard) -> tuple[Path, ...]:
         """Return the shards of all teachers' outputs for an input shard."""
@@ -72,23 +64,20 @@ class AveragePass(ShardPass):
         tables = [read_shard(path) for path in content]
         logits = mean_answer([matrix(table["logits"]) for table in tables], self.weights, self.of_kind)
         columns = {"key": tables[0]["key"], "logits": list_column(logits)}
-        known = int(answered(logits).sum())
-        yield pa.table(columns), {"answered": known, "unanswered": len(logits) - known}
+        count = int(answered(logits).sum())
+        yield pa.table(columns), {"answered": count, "unanswered": len(logits) - count}
 
     def check(self, content: tuple[Path, ...], output: pa.Table, name: str) -> None:
-        """Check that a shard's means are finite, and differ where a teacher's own answers do.
-
-        Answers that are all the same have passed their teachers' own checks, as bare labels do.
-        """
+        """Check that a shard's means are finite, and differ where a teacher's own answers do."""
         logits = [matrix(read_shard(path)["logits"]) for path in content]
-        known, where = _all_answered(logits), f"{self.kind} of {name}"
-        means, keys = matrix(output["logits"])[known], output["key"].to_numpy()[known]
+        is_answered, where = _all_answered(logits), f"{self.kind} of {name}"
+        means, keys = matrix(output["logits"])[is_answered], output["key"].to_numpy()[is_answered]
         remedy = (
             "Nothing of this shard was stored. Check that the teachers' classes are in the same "
             "order and their scores in the same unit, or leave one out of the average's `of`."
         )
         check_finite(means, where, remedy)
-        if any((values[known] != values[known][:1]).any() for values in logits):
+        if any((values[is_answered] != values[is_answered][:1]).any() for values in logits):
             check_outputs(means, keys, where, remedy, few=True)
 
 
@@ -104,12 +93,11 @@ def _answering(folder: Path, digest: str, inputs: Path) -> dict[str, Path]:
 
 def mean_answer(logits: list[np.ndarray], weights: tuple[float, ...], kind: str) -> np.ndarray:
     """Return the weighted mean of answers, float32 (rows, outputs): see ``mean`` of the task's kind."""
-    known = _all_answered(logits)
+    is_answered = _all_answered(logits)
     answers = np.full(logits[0].shape, np.nan, np.float32)
-    answers[known] = KINDS[kind].mean([values[known] for values in logits], weights)
+    answers[is_answered] = KINDS[kind].mean([values[is_answered] for values in logits], weights)
     return answers
 
 
 def _all_answered(logits: list[np.ndarray]) -> np.ndarray:
-    """Return a mask of the rows that every teacher answered, bool (rows,)."""
     return np.all([answered(values) for values in logits], axis=0)

@@ -1,8 +1,4 @@
-"""Checks that a teacher's outputs must pass before they are stored.
-
-A digest vouches only for bytes: it passes outputs that are NaN, or the same for every row.  Each
-check here states when it does not apply, so that small shards and shards of one class pass.
-"""
+"""Checks that a teacher's outputs must pass before they are stored: a digest vouches only for bytes."""
 
 import math
 
@@ -73,11 +69,9 @@ def check_agreement(
     where: str,
     remedy: str,
 ) -> None:
-    """Check that a shard's outputs agree with its labels about as well as the teacher itself.
+    """Check that a shard's outputs agree with its labels about as well as the teacher on its training rows.
 
-    :param labels: of the rows that have one, (rows,); :param outputs: theirs, (rows, width).
-    :param rows: their numbers in the shard, int (rows,).
-    :param teacher_agreement: on the teacher's training rows.
+    :param labels: of rows that have one, (rows,); :param outputs: theirs, (rows, width); :param rows: their numbers.
     """
     of_kind = KINDS[kind]
     if len(labels) < MIN_LABELS or not of_kind.varies(labels):

@@ -26,11 +26,8 @@ UNANSWERED = "unanswered.jsonl"
 
 
 def precompute_vectors(inputs: ShardSet, teacher_pass: TeacherPass, folder: Path, engine: Engine, title: str) -> str:
-    """Run a pass over one shard set into ``folder``, and prove that its rows are aligned.
+    """Run a pass over one shard set into ``folder``, and prove that its rows are aligned, in alignment.json.
 
-    The proof's figures are written next to the outputs, in alignment.json.
-
-    :param title: of the progress display.
     :returns: a summary: how many rows there are, how many shards were found, and what was proven.
     """
     manifest, report = run_pass(teacher_pass, inputs, folder, engine, title)
@@ -50,9 +47,7 @@ def precompute_vectors(inputs: ShardSet, teacher_pass: TeacherPass, folder: Path
 
 
 def take_outputs(lookup: LookupPass | AveragePass, inputs: ShardSet, folder: Path, engine: Engine) -> str:
-    """Look up the outputs for a shard set into ``folder``, and list what has none.
-
-    That the rows are aligned is written next to the outputs, in alignment.json.
+    """Look up the outputs for a shard set into ``folder``, list what has none, and write alignment.json.
 
     :returns: a summary: how many rows there are, and how many have no output.
     """
@@ -67,10 +62,7 @@ def take_outputs(lookup: LookupPass | AveragePass, inputs: ShardSet, folder: Pat
 
 
 def list_unanswered(inputs: ShardSet, outputs: ShardSet, mask: str) -> int:
-    """Write what has no answer, if anything, next to the outputs; return how many there are.
-
-    :param mask: what a masked word is replaced by.
-    """
+    """Write what has no answer, if anything, next to the outputs; return how many there are."""
     count = outputs.manifest.counts.get("unanswered", 0)
     if count:
         write_json_lines(outputs.folder / UNANSWERED, _unanswered(inputs, outputs, mask))
@@ -78,10 +70,7 @@ def list_unanswered(inputs: ShardSet, outputs: ShardSet, mask: str) -> int:
 
 
 def _unanswered(inputs: ShardSet, outputs: ShardSet, mask: str) -> Iterator[dict[str, Any]]:
-    """Yield ``shard``, ``row``, content ``key``, ``text`` and ``text_pair`` of what has no answer.
-
-    A pair's sentences need separate vectors.
-    """
+    """Yield ``shard``, ``row``, content ``key``, ``text`` and ``text_pair``; of vectors, of each sentence of a pair."""
     apart = outputs.manifest.kind == "vectors"
     shards = zip(inputs.manifest.shards, inputs.tables(), outputs.tables(), strict=True)
     for shard, rows, stored in shards:

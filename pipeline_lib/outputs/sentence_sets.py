@@ -12,11 +12,7 @@ from pipeline_lib.shards.shard_sets import ShardSet
 
 @dataclass(frozen=True)
 class SentenceSet:
-    """A shard set whose sentences encoders are trained on.
-
-    :ivar vectors: the folder of their vectors.
-    :ivar limit: the most rows that any encoder reads; None: all.
-    """
+    """Folders of sentences that encoders are trained on and of their vectors, and the most rows that any reads."""
 
     inputs: Path
     vectors: Path
@@ -37,10 +33,7 @@ def sentence_sets(params: Params, layout: Layout) -> list[SentenceSet]:
 
 
 def read_sides(sentence_set: SentenceSet, mask: str) -> Iterator[list[str]]:
-    """Yield the sentences of a set up to its limit, a list for each side of a shard.
-
-    :param mask: what a masked word is replaced by.
-    """
+    """Yield the sentences of a set up to its limit, a list for each side of a shard, with masked words as ``mask``."""
     left = sentence_set.limit
     for rows in ShardSet.open(sentence_set.inputs).tables():
         rows = rows.slice(0, left)

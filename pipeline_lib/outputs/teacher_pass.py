@@ -1,7 +1,4 @@
-"""Teacher passes: what is computed for every row of a shard set, and how.
-
-Batches are formed within one shard, so no shard's bytes depend on another.
-"""
+"""Passes over a teacher; batches are formed within one shard, so no shard's bytes depend on another."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,11 +29,10 @@ from pipeline_lib.shards.vectors import StoredVectors, pack
 class TeacherPass(ShardPass):
     """A pass over a teacher, with outputs for every row, and all that they depend on besides the input shard.
 
-    :cvar column: the column that holds its outputs.
-    :ivar folder: the model's folder.
-    :ivar digest: of its weights, tokenizer, configuration.
+    :cvar column: of its outputs; :ivar digest: of the model's weights, tokenizer, configuration.
     """
 
+    libraries: ClassVar[tuple[str, ...]] = TRAINING_LIBRARIES
     column: ClassVar[str]
     folder: Path
     digest: str
@@ -47,20 +43,11 @@ class TeacherPass(ShardPass):
 
     @classmethod
     def of(cls, params: Params, folder: Path, max_length: int, **fields: Any) -> Self:
-        """Resolve device and dtype from params for the model in ``folder``.
-
-        :param max_length: the tokens kept of a text; :param fields: the subclass's own fields.
-        """
-        device = resolve_device(params.device)
-        return cls(
-            folder,
-            digest_model(folder),
-            str(device),
-            resolve_precision(params.precompute.precision, device),
-            max_length,
-            resolve_batch_tokens(params.precompute.batch_tokens, device),
-            **fields,
-        )
+        """Resolve device and dtype from params for the model in ``folder``, which reads so many tokens of a text."""
+        device, precompute = resolve_device(params.device), params.precompute
+        precision = resolve_precision(precompute.precision, device)
+        tokens = resolve_batch_tokens(precompute.batch_tokens, device)
+        return cls(folder, digest_model(folder), str(device), precision, max_length, tokens, **fields)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -72,11 +59,6 @@ class TeacherPass(ShardPass):
             "precision": self.precision,
             "device": self.device.split(":")[0],
         }
-
-    @property
-    def libraries(self) -> tuple[str, ...]:
-        """The distributions that affect the outputs' bytes."""
-        return TRAINING_LIBRARIES
 
     @abstractmethod
     def teacher(self) -> Transformer:
@@ -93,10 +75,7 @@ class TeacherPass(ShardPass):
 
     @property
     def in_flight(self) -> int:
-        """How many shards a process has in hand: on an accelerator one computes at a time.
-
-        Meanwhile the next one's texts are tokenised, and the last one's outputs are written.
-        """
+        """How many shards a process has in hand: one is tokenised, one computed on an accelerator, and one written."""
         return 1 if self.device == "cpu" else 3
 
     def sides(self, rows: pa.Table) -> tuple[str, ...]:
@@ -150,7 +129,7 @@ class TeacherPass(ShardPass):
 class LogitPass(TeacherPass):
     """The pass that computes a fine-tuned teacher's logits, or the scores of a regression.
 
-    :ivar agreement: with its training labels, which a shard's agreement must come close to; None for other rows.
+    :ivar agreement: with its training labels, which a shard's must come close to; None for other rows.
     """
 
     kind: ClassVar[str] = "logits"
@@ -168,19 +147,11 @@ class LogitPass(TeacherPass):
     def check(self, content: pa.Table, output: pa.Table, name: str) -> None:
         """Check a shard's logits like any outputs, and against the labels of its rows."""
         super().check(content, output, name)
-        if self.agreement is None:
-            return
-        rows = np.flatnonzero(content["label"].is_valid())
-        labels = content["label"].take(rows)
-        check_agreement(
-            label_array(labels),
-            matrix(output["logits"])[rows],
-            rows,
-            self.agreement,
-            kind_of_labels(labels),
-            f"{self.kind} of {name}",
-            self.remedy,
-        )
+        if self.agreement is not None:
+            rows = np.flatnonzero(content["label"].is_valid())
+            labels, logits = content["label"].take(rows), matrix(output["logits"])[rows]
+            where, kind = f"{self.kind} of {name}", kind_of_labels(labels)
+            check_agreement(label_array(labels), logits, rows, self.agreement, kind, where, self.remedy)
 
 
 @dataclass

@@ -18,8 +18,8 @@ STARTS = ("vectors", "random", "model")
 a pretrained model."""
 
 
-Approximate = Literal["usearch", "faiss"]
-"""Libraries for approximate search, both optional extras."""
+Approximate = Literal["usearch"]
+"""The library for approximate search, an optional extra."""
 VectorStorage = Literal["float32", "float16", "int8"]
 Pooling = Literal["cls", "mean"]
 

@@ -1,46 +1,48 @@
-"""Approximate indexes of vectors: a query's candidates without scanning all rows.
+"""The approximate index of vectors: a query's candidates without scanning all rows.
 
-Both kinds are nearest-neighbour graphs (HNSW) by cosine.  They hold the vectors as float16, in
-memory while they are built; a search memory-maps usearch's file.  Both are optional dependencies.
+It is usearch's nearest-neighbour graph (HNSW) by cosine, and holds the vectors as float16, in memory while it is built.
 """
 
 import importlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from pipeline_lib.base.errors import PotstillError, install_extra, reason_of
 from pipeline_lib.base.files import atomic_path
-from pipeline_lib.shards.vectors import unit
-
-LINKS = 32
-"""Neighbours per vector in faiss's graph; usearch's default is 16."""
-VISITED = 128
-"""Minimum nodes that faiss visits per query: its default of 16 finds too little."""
-
 
 Blocks = Iterable[tuple[int, np.ndarray]]
-"""First row numbers and vectors, float32 (rows, width), in row order."""
+"""First row numbers and vectors, float16 or float32 (rows, width), in row order."""
 Candidates = Callable[[np.ndarray, int], list[np.ndarray]]
 """Queries, float32 (queries, width), and a number to each query's nearest rows, int64, at most as many."""
 
 
-def _write_usearch(path: Path, blocks: Blocks, width: int) -> None:
-    index = _library("usearch", "usearch.index").Index(ndim=width, metric="cos", dtype="f16")
+def write_approximate(path: Path, blocks: Blocks, width: int) -> None:
+    """Write the index of vectors to ``path``, atomically."""
+    index = graph_type()(ndim=width, metric="cos", dtype="f16")
     for first, vectors in blocks:
         keys = np.arange(first, first + len(vectors), dtype=np.uint64)
         # Several threads link some rows so badly that no query finds them, others at each build.
-        index.add(keys, np.ascontiguousarray(vectors), threads=1)
-    index.save(str(path))
+        index.add(keys, np.ascontiguousarray(vectors, np.float32), threads=1)
+    with atomic_path(path) as temporary:
+        try:
+            index.save(str(temporary))
+        except RuntimeError as error:  # if the disk is full
+            raise OSError(str(error)) from error
 
 
-def _open_usearch(path: Path) -> Candidates:
-    """Map an index into memory, rather than read it."""
-    index = _library("usearch", "usearch.index").Index.restore(str(path), view=True)
-    if index is None:  # the result for a file without its header
-        raise ValueError("no header")
+def open_approximate(path: Path) -> Candidates:
+    """Map an index into memory, to be searched."""
+    try:
+        index = graph_type().restore(str(path), view=True)
+        if index is None:
+            raise ValueError("no header")
+    except (OSError, RuntimeError, ValueError) as error:
+        raise PotstillError(
+            f"{path}: not an index of usearch ({reason_of(error)}). Delete it, and run the same `distill index` again."
+        ) from error
 
     def candidates(queries: np.ndarray, count: int) -> list[np.ndarray]:
         result = index.search(queries, min(count, len(index)))
@@ -51,61 +53,11 @@ def _open_usearch(path: Path) -> Candidates:
     return candidates
 
 
-def _write_faiss(path: Path, blocks: Blocks, width: int) -> None:
-    """Index vectors of length 1, whose inner products are cosines."""
-    faiss = _library("faiss", "faiss")
-    index = faiss.index_factory(width, f"HNSW{LINKS}_SQfp16", faiss.METRIC_INNER_PRODUCT)
-    for _, vectors in blocks:
-        vectors = np.ascontiguousarray(unit(vectors).astype(np.float32))
-        if not index.is_trained:
-            index.train(vectors)
-        index.add(vectors)
-    faiss.write_index(index, str(path))
-
-
-def _open_faiss(path: Path) -> Candidates:
-    index = _library("faiss", "faiss").read_index(str(path))
-
-    def candidates(queries: np.ndarray, count: int) -> list[np.ndarray]:
-        index.hnsw.efSearch = max(VISITED, count)
-        _, nearest = index.search(unit(queries).astype(np.float32), count)
-        return [rows[rows >= 0].astype(np.int64) for rows in nearest]
-
-    return candidates
-
-
-WRITERS = {"usearch": _write_usearch, "faiss": _write_faiss}
-OPENERS = {"usearch": _open_usearch, "faiss": _open_faiss}
-
-
-def require_library(kind: str) -> None:
-    """Check that a kind's library is installed."""
-    _library(kind, kind)
-
-
-def write_approximate(kind: str, path: Path, blocks: Blocks, width: int) -> None:
-    """Write the index of vectors to ``path``, atomically."""
-    with atomic_path(path) as temporary:
-        try:
-            WRITERS[kind](temporary, blocks, width)
-        except RuntimeError as error:  # raised by both libraries if the disk is full
-            raise OSError(str(error)) from error
-
-
-def open_approximate(kind: str, path: Path) -> Candidates:
-    """Open an index to search."""
+def graph_type() -> Any:
+    """Return usearch's class of indexes, or say how to install it."""
     try:
-        return OPENERS[kind](path)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise PotstillError(
-            f"{path}: not an index of {kind} ({reason_of(error)}). Delete it, and run the same `distill index` again."
-        ) from error
-
-
-def _library(kind: str, module: str) -> ModuleType:
-    try:
-        return importlib.import_module(module)
+        return importlib.import_module("usearch.index").Index
     except ImportError as error:
         raise PotstillError(
-            f"approximate: {kind} is not installed. Run `{install_extra(kind)}`, or search exactly."
+            f"approximate: usearch is not installed. Run `{install_extra('usearch')}`, or search exactly."
         ) from error

@@ -1,10 +1,10 @@
 """What embeds sentences and queries: an encoder, a student's encoder, or a model; and the pass that does so."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.model_config import position_count, read_config
 from pipeline_lib.base.processor import computed_on
-from pipeline_lib.models.folders import MODEL_TYPE, Predict, check_outputs
+from pipeline_lib.models.folders import MODEL_TYPE, check_outputs
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.tokenise import KnownWords, known_words
 from pipeline_lib.models.teacher import digest_model
@@ -26,37 +26,25 @@ from pipeline_lib.shards.engine.passes import Output, ShardPass
 from pipeline_lib.shards.fingerprint import TRAINING_LIBRARIES
 
 MAX_LENGTH = 128
-Encode = Callable[[list[str]], np.ndarray]
+"""Word pieces."""
+Encode = Callable[[Sequence[str]], np.ndarray]
 """Maps sentences to their vectors, float32 (sentences, width)."""
 
 
-@dataclass(frozen=True)
-class LoadedEmbedder:
-    """An encoder, or a transformers model, in use.
+class LoadedEmbedder(NamedTuple):
+    """An encoder, or a transformers model, in use, and the words that it knows."""
 
-    :ivar vectors: texts to vectors, float32 (texts, width), unchecked.
-    :ivar words: those that it knows.
-    """
-
-    folder: Path
-    width: int
-    vectors: Predict
+    encode: Encode
     words: KnownWords
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Return each sentence's vector, float32 (texts, width), in their order."""
-        return check_outputs(self.folder, self.vectors(texts))
 
 
 @dataclass(frozen=True)
 class EncoderReference:
-    """An encoder by path and content.
+    """An encoder by path, which is a hint, and content.
 
-    :ivar folder: where it was, as a hint.
     :ivar digest: SHA-256 over its weights, configuration and tokenizer.
     :ivar pooling: of a transformers model (cls, mean); None: an encoder or a student.
-    :ivar max_length: a transformers model's limit on a sentence's word pieces, else None.
-    :ivar precision: a transformers model's number format; None: the device's.
+    :ivar max_length: such a model's limit in word pieces; :ivar precision: its number format, None: the device's.
     """
 
     folder: str
@@ -67,17 +55,14 @@ class EncoderReference:
 
     @classmethod
     def to(cls, folder: Path, pooling: str | None = None, max_length: int | None = None) -> Self:
-        """Refer to the encoder, student or model in ``folder``.
-
-        :param max_length: None: as :func:`longest` says.
-        """
+        """Refer to the encoder, student or model in ``folder``."""
         if not (Path(folder) / "config.json").exists():
             raise PotstillError(
                 f"{folder}: no encoder here. Give the folder of an encoder, of a student, or, with "
                 "`--model`, of a transformers model."
             )
         if pooling is not None and max_length is None:
-            max_length = longest(read_config(Path(folder)))
+            max_length = min(MAX_LENGTH, position_count(read_config(Path(folder))) or MAX_LENGTH)
         return cls(Path(folder).as_posix(), digest_model(folder), pooling, max_length)
 
     def located(self, folder: Path | None = None) -> Self:
@@ -96,52 +81,35 @@ class EncoderReference:
             )
         return replace(self, folder=path.as_posix())
 
+    @lru_cache(maxsize=2)  # noqa: B019  it holds values, and few of them
     def load(self, device: str = "cpu") -> LoadedEmbedder:
         """Load it; the process caches the last ones."""
-        return _loaded(self, device)
-
-
-def longest(config: Mapping[str, Any]) -> int:
-    """Return a model's word-piece limit: 128, or its number of positions if that is lower.
-
-    :param config: its ``config.json``.
-    """
-    return min(MAX_LENGTH, position_count(config) or MAX_LENGTH)
-
-
-@lru_cache(maxsize=2)
-def _loaded(reference: EncoderReference, device: str) -> LoadedEmbedder:
-    folder = Path(reference.folder)
-    if reference.pooling is None:
-        encoder = load_encoder(folder, device)
-        words = known_words(encoder.tokenizer, encoder.max_words)
-        return LoadedEmbedder(folder, encoder.width, encoder.encode, words)
-    precision = resolve_precision(reference.precision or "auto", torch.device(device))
-    model = load_vector_model(folder, device, precision, reference.pooling)
-    limits = reference.max_length, resolve_batch_tokens(None, model.device)
-    words = known_words(model.pieces, reference.max_length)
-    return LoadedEmbedder(folder, model.width, lambda texts: model.predict(texts, *limits), words)
+        folder = Path(self.folder)
+        if self.pooling is None:
+            encoder = load_encoder(folder, device)
+            vectors, words = encoder.encode, known_words(encoder.tokenizer, encoder.max_words)
+            return LoadedEmbedder(lambda texts: check_outputs(folder, vectors(texts)), words)
+        precision = resolve_precision(self.precision or "auto", torch.device(device))
+        model = load_vector_model(folder, device, precision, self.pooling)
+        limits = self.max_length, resolve_batch_tokens(None, model.device)
+        words = known_words(model.pieces, self.max_length)
+        return LoadedEmbedder(lambda texts: check_outputs(folder, model.predict(texts, *limits)), words)
 
 
 @dataclass(frozen=True)
 class IndexPass(ShardPass):
-    """The pass that embeds blocks of sentences: columns ``text`` and, if there are any, ``id``.
-
-    :ivar storage: the number format of the vectors.
-    """
+    """The pass that embeds blocks of sentences, columns ``text`` and perhaps ``id``, as vectors of ``storage``."""
 
     kind: ClassVar[str] = "index"
     row_for_row: ClassVar[bool] = False
+    libraries: ClassVar[tuple[str, ...]] = TRAINING_LIBRARIES
     encoder: EncoderReference
     device: str
     storage: str
 
     @classmethod
     def of(cls, encoder: EncoderReference, device: str = "cpu") -> Self:
-        """Resolve the number formats: float16 for search by cosine loses no neighbour.
-
-        The vectors of a student of pairs stay in float32: its own comparison would notice the rounding.
-        """
+        """Resolve the number formats: float16 loses no neighbour, but a pair student's own comparison would notice."""
         if encoder.pooling is not None:
             encoder = replace(encoder, precision=resolve_precision("auto", torch.device(device)))
         config = read_config(Path(encoder.folder))
@@ -152,11 +120,6 @@ class IndexPass(ShardPass):
     def settings(self) -> dict[str, Any]:
         """What determines the vectors besides the sentences, the code and the libraries."""
         return {"encoder": asdict(self.encoder) | {"folder": None}, "storage": self.storage}
-
-    @property
-    def libraries(self) -> tuple[str, ...]:
-        """The distributions that affect the vectors' bytes."""
-        return TRAINING_LIBRARIES
 
     @property
     def computed_on(self) -> str:
@@ -175,24 +138,15 @@ class IndexPass(ShardPass):
         yield rows.append_column("vector", vectors), {"unknown": unknown}
 
 
-@dataclass(frozen=True)
-class Computing:
-    """Where and how models and teachers run: ``device`` and ``precompute``, resolved."""
-
-    device: str
-    precision: str
-    batch_tokens: int
-
-    @classmethod
-    def of(cls, params: Params) -> Self:
-        """Resolve params on this machine."""
-        device, precompute = resolve_device(params.device), params.precompute
-        precision = resolve_precision(precompute.precision, device)
-        return cls(str(device), precision, resolve_batch_tokens(precompute.batch_tokens, device))
+def computing(params: Params) -> tuple[str, str, int]:
+    """Return the device, number format and tokens of a batch of models and teachers, resolved on this machine."""
+    device, precompute = resolve_device(params.device), params.precompute
+    precision = resolve_precision(precompute.precision, device)
+    return str(device), precision, resolve_batch_tokens(precompute.batch_tokens, device)
 
 
 def model_encoder(params: Params, layout: Layout, model: str, pooling: str, max_length: int) -> Encode:
     """Return the embedding function of a row of ``models``; what exceeds ``max_length`` word pieces is truncated."""
-    computing = Computing.of(params)
-    loaded = load_vector_model(layout.model(model), computing.device, computing.precision, pooling)
-    return lambda texts: loaded.predict(texts, max_length, computing.batch_tokens)
+    device, precision, batch_tokens = computing(params)
+    loaded = load_vector_model(layout.model(model), device, precision, pooling)
+    return lambda texts: loaded.predict(texts, max_length, batch_tokens)

@@ -1,13 +1,10 @@
-"""An index: the vectors, texts and ids of any number of sentences, as a shard set found by content.
+"""An index: the vectors, texts and ids of any number of sentences, as a shard set.
 
-A pass (:class:`~pipeline_lib.retrieval.embedders.IndexPass`) embeds blocks of sentences.  Its outputs are the shards,
-with the columns ``text``, ``vector``, and ``id`` if the sentences have ids; reading maps them into memory.  The store
-keeps them: a build that was killed, or is repeated with a changed file, embeds only the blocks that are missing.  One
-file of usearch or faiss may lie beside the shards.
+A pass embeds blocks of sentences.  The store keeps its outputs: a build that was killed, or is repeated with a changed
+file, embeds only the blocks that are missing.  One file of usearch may lie beside the shards.
 """
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -15,51 +12,46 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import torch
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_file, sole_writer, sweep
-from pipeline_lib.retrieval.approximate import require_library, write_approximate
+from pipeline_lib.retrieval.approximate import graph_type, write_approximate
 from pipeline_lib.retrieval.embedders import EncoderReference, IndexPass
 from pipeline_lib.retrieval.sentence_rows import BLOCK_ROWS, DistinctRows, Rows
 from pipeline_lib.shards.columns import matrix
 from pipeline_lib.shards.engine.passes import PassStats, Piece, PieceResult, stream_pieces
 from pipeline_lib.shards.engine.protocol import Engine
-from pipeline_lib.shards.shard_sets import MANIFEST, Manifest, ShardSet, read_manifest, schema_of, write_manifest
+from pipeline_lib.shards.shard_sets import (
+    MANIFEST,
+    Manifest,
+    ShardSet,
+    read_manifest,
+    read_shard,
+    schema_of,
+    write_manifest,
+)
 from pipeline_lib.shards.store import Store
 from pipeline_lib.shards.vectors import StoredVectors
 
 VECTORS = 8192
-"""Vectors that are converted and scored at a time."""
+"""Vectors that are scored at a time."""
 AGAIN = "Run the same `distill index` again: it embeds only what is missing."
 REBUILD = "Delete the folder and build the index again."
-_FILE = re.compile(r"[0-9a-f]{16}\.arrow|approximate-[0-9a-f]{12}\.(usearch|faiss)")
+_FILE = re.compile(r"[0-9a-f]{16}\.arrow|approximate-[0-9a-f]{12}\.\w+")
 
 
 @dataclass(frozen=True)
 class ApproximateFile:
-    """An approximate index of all rows: its name, which ends in usearch or faiss, bytes and SHA-256.
-
-    The name has the digest of the shards that it was built from.
-    """
+    """An approximate index of all rows; its name has the digest of their shards."""
 
     name: str
     bytes: int
     sha256: str
 
-    @property
-    def kind(self) -> str:
-        """The library that reads it."""
-        return self.name.rpartition(".")[2]
-
 
 @dataclass(frozen=True)
 class Index:
-    """A finished index, open for reading.
-
-    :ivar encoder: what embedded the sentences.
-    :ivar approximate: the approximate index beside the shards, or None.
-    """
+    """A finished index, open for reading."""
 
     shards: ShardSet
     encoder: EncoderReference
@@ -73,9 +65,8 @@ class Index:
         index = cls.read(Path(folder))
         for shard in index.shards.manifest.shards:
             path = index.shards.path(shard)
-            size = path.stat().st_size if path.exists() else None
-            if size != shard.bytes:
-                held = "missing" if size is None else f"{size} bytes"
+            held = f"{path.stat().st_size} bytes" if path.exists() else "missing"
+            if held != f"{shard.bytes} bytes":
                 raise PotstillError(f"{path}: {held}, but the manifest says {shard.bytes} bytes. {AGAIN}")
         _ = index.tables
         return index
@@ -100,7 +91,7 @@ class Index:
 
     @property
     def folder(self) -> Path:
-        """The folder that it is in."""
+        """Where it is."""
         return self.shards.folder
 
     @cached_property
@@ -109,41 +100,34 @@ class Index:
         return StoredVectors([(table, "") for table in self.tables])
 
     def blocks(self, size: int = VECTORS) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield all vectors in blocks: the first row's number, and float32 (rows, width)."""
+        """Yield all vectors in blocks: the first row's number, and (rows, width) as they are stored."""
         first = 0
         for table in self.tables:
             for start in range(0, table.num_rows, size):
-                yield first + start, _as_float32(matrix(table["vector"].slice(start, size)))
+                yield first + start, matrix(table["vector"].slice(start, size))
             first += table.num_rows
 
     def text(self, row: int) -> str:
         """Return a row's sentence, reading no other."""
-        return self._value("text", row)
+        return self._rows["text"][row].as_py()
 
     def id(self, row: int) -> str | int:
         """Return a row's id, or its number if there are no ids."""
-        return self._value("id", row) if "id" in self.shards.manifest.schema else row
+        return self._rows["id"][row].as_py() if "id" in self.shards.manifest.schema else row
 
     @property
     def approximate_file(self) -> Path | None:
         """The file of the approximate index, if it is there as described, and of these shards."""
-        if self.approximate is None or self.approximate.name != _file_name(self.shards, self.approximate.kind):
+        if self.approximate is None or self.approximate.name != _file_name(self.shards):
             return None
         path = self.folder / self.approximate.name
         return path if path.exists() and path.stat().st_size == self.approximate.bytes else None
 
     def faults(self) -> list[str]:
         """Read the approximate index; return the fault of a missing or an altered one."""
-        if self.approximate is None:
-            return []
         path = self.approximate_file
-        whole = path is not None and sha256_file(path) == self.approximate.sha256
+        whole = self.approximate is None or (path and sha256_file(path) == self.approximate.sha256)
         return [] if whole else [f"{self.folder / self.approximate.name}: missing, altered or of other rows. {AGAIN}"]
-
-    def _value(self, column: str, row: int) -> str:
-        number = int(np.searchsorted(self._ends, row, side="right"))
-        table = self.tables[number]
-        return table[column][row - int(self._ends[number]) + table.num_rows].as_py()
 
     @cached_property
     def tables(self) -> list[pa.Table]:
@@ -155,8 +139,8 @@ class Index:
             raise PotstillError(f"{str(error).partition('. ')[0]}. {REBUILD}") from error
 
     @cached_property
-    def _ends(self) -> np.ndarray:
-        return np.cumsum([table.num_rows for table in self.tables])
+    def _rows(self) -> pa.Table:
+        return pa.concat_tables(self.tables)
 
 
 def faults_of_index(folder: Path) -> list[str]:
@@ -167,35 +151,21 @@ def faults_of_index(folder: Path) -> list[str]:
         return [str(error)]
 
 
-def _as_float32(values: np.ndarray) -> np.ndarray:
-    if values.dtype == np.float32:
-        return values
-    # torch converts float16 twice as fast as numpy in one thread.  It warns that a mapped array is
-    # not writable, but nothing writes to it.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return torch.from_numpy(values).float().numpy()
-
-
 def build(
     folder: Path,
     index_pass: IndexPass,
     batches: Iterable[Rows],
     engine: Engine,
-    approximate: str | None = None,
+    approximate: bool = False,
     on_block: Callable[[PassStats], None] | None = None,
     block_rows: int = BLOCK_ROWS,
 ) -> tuple[Index, PassStats]:
     """Build the index of these sentences in ``folder``; an older one stays in use until the end.
 
     Empty texts, and rows that equal an earlier one, are left out and counted in the manifest.
-
-    :param approximate: the library of an approximate index beside the shards; None: there is none.
-    :param on_block: called after each block.
-    :param block_rows: about how many sentences a shard has.
     """
     if approximate:
-        require_library(approximate)
+        graph_type()
     with sole_writer(folder):
         before = _index_in(folder, index_pass)
         # Loaded here, so that forked workers share it.
@@ -231,7 +201,7 @@ def _finish(
     index_pass: IndexPass,
     answers: list[PieceResult],
     left_out: dict[str, int],
-    approximate: str | None,
+    approximate: bool,
     before: Index | None,
 ) -> Index:
     """Link the shards, write the approximate index and the manifest, and delete what is not in use any more."""
@@ -240,12 +210,12 @@ def _finish(
         key, [shard] = index_pass.key(answer.piece.digest), answer.shards
         shards.append(replace(shard, name=f"{key[:16]}.arrow"))
         store.link_into(key, folder / shards[-1].name)
-    tables = ShardSet(folder, Manifest(index_pass.kind, {}, shards)).tables()
+    schema = schema_of(read_shard(folder / shards[0].name))
     unknown = {"unknown": sum(shard.counts["unknown"] for shard in shards)}
     made_from = index_pass.made_from() | {"encoder": asdict(index_pass.encoder), "approximate": None}
-    manifest = Manifest(index_pass.kind, schema_of(next(tables)), shards, made_from, left_out | unknown)
+    manifest = Manifest(index_pass.kind, schema, shards, made_from, left_out | unknown)
     if approximate:
-        file = _approximate_of(Index(ShardSet(folder, manifest), index_pass.encoder, None), approximate, before)
+        file = _approximate_of(Index(ShardSet(folder, manifest), index_pass.encoder, None), before)
         manifest.made_from["approximate"] = asdict(file)
     write_manifest(folder, manifest)
     in_use = {shard.name for shard in shards} | ({file.name} if approximate else set())
@@ -256,15 +226,15 @@ def _finish(
     return Index.open(folder)
 
 
-def _approximate_of(index: Index, kind: str, before: Index | None) -> ApproximateFile:
+def _approximate_of(index: Index, before: Index | None) -> ApproximateFile:
     """Return the approximate index of these shards: the one that is there if it is intact, else a new one."""
-    name = _file_name(index.shards, kind)
+    name = _file_name(index.shards)
     if before and before.approximate and before.approximate.name == name and not before.faults():
         return before.approximate
     path = index.folder / name
-    write_approximate(kind, path, index.blocks(), index.vectors.shape[1])
+    write_approximate(path, index.blocks(), index.vectors.shape[1])
     return ApproximateFile(name, path.stat().st_size, sha256_file(path))
 
 
-def _file_name(shards: ShardSet, kind: str) -> str:
-    return f"approximate-{shards.manifest.digest[:12]}.{kind}"
+def _file_name(shards: ShardSet) -> str:
+    return f"approximate-{shards.manifest.digest[:12]}.usearch"

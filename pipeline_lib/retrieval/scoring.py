@@ -11,9 +11,7 @@ W₁u + b and the matrix W₂ + W₃ diag(u) are computed once for each query.  
 
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -25,15 +23,10 @@ from pipeline_lib.models.students.student import Student
 
 QUERY_ROWS, CANDIDATE_ROWS = 256, 1 << 15
 """Vectors of each side to score at a time, if there are many."""
-CACHE_BYTES, MIN_TILE_ROWS = 2 << 20, 256
-"""Of the candidates that a core processes at a time: few enough to stay in its cache, but enough to
-amortise the calls."""
-TILE_STEP = 64
-"""A thread's share of them is a multiple of this."""
-ACCELERATOR_BYTES = 64 << 20
-"""The same on an accelerator, which needs many at a time."""
-LAYERS_BYTES = 16 << 20
-"""Of the queries' own layers that are held at a time."""
+CACHE_BYTES, MIN_TILE_ROWS, ACCELERATOR_BYTES = 2 << 20, 256, 64 << 20
+"""Of the candidates that a core, or an accelerator, processes at a time: few enough for a cache, but worth a call."""
+TILE_STEP, LAYERS_BYTES = 64, 16 << 20
+"""A thread's share of them is a multiple of the first; the bytes of queries' own layers that are held at a time."""
 Layer = tuple[torch.Tensor, torch.Tensor]
 """Weight and bias."""
 
@@ -42,17 +35,10 @@ class Scorer(Protocol):
     """Scores queries against candidates: the higher, the more similar."""
 
     def prepare(self, queries: np.ndarray) -> Any:
-        """Return what all blocks of candidates share, for :meth:`block`.
-
-        :param queries: float32 (queries, width).
-        """
+        """Return what all blocks of candidates share, for queries float32 (queries, width)."""
 
     def block(self, prepared: Any, candidates: np.ndarray) -> torch.Tensor:
-        """Return the scores of all pairs, float32 (queries, candidates), on the scorer's device.
-
-        :param prepared: the queries, from :meth:`prepare`.
-        :param candidates: float32 (candidates, width).
-        """
+        """Return all pairs' scores with candidates float32 (candidates, width), float32 (queries, candidates)."""
 
 
 class CosineScorer:
@@ -72,13 +58,24 @@ class CosineScorer:
         return (prepared @ vectors.T).div_(lengths)
 
 
+class PairQueries(NamedTuple):
+    """Queries of a :class:`PairScorer`: their vectors u, (queries, width), and what depends on these alone.
+
+    :ivar thresholds: −(W₁u + b), (queries, units).
+    :ivar offsets: the layer above applied to W₁u + b, (queries, outputs).
+    """
+
+    vectors: torch.Tensor
+    thresholds: torch.Tensor
+    offsets: torch.Tensor
+
+
 class PairScorer:
     """One output of a siamese student for all pairs of sentence vectors; see :meth:`of`.
 
-    On a CPU it uses all of torch's threads: unlike an LSTM's steps, its products are large enough to parallelise.
-    In bfloat16 the vectors, |u − v|, the weights and the result of their product are rounded: the scores' error has
-    a root mean square of 0.004 to 0.006 of their standard deviation (random vectors and layers, width 128 to
-    1,536).  Among nearly identical candidates, the same error is large relative to their differences.
+    On a CPU it uses all of torch's threads.  In bfloat16 the vectors, |u − v|, the weights and the result of their
+    product are rounded: the scores' error has a root mean square of 0.004 to 0.006 of their standard deviation (random
+    vectors and layers, width 128 to 1,536), which is large among nearly identical candidates.
     """
 
     def __init__(self, first: Layer, last: Layer, output: int | None, device: torch.device, precision: str) -> None:
@@ -89,13 +86,12 @@ class PairScorer:
         :param output: of several outputs, the class whose log probability is the score; else None.
         :param precision: dtype of the products over all pairs; everything else is in float32.
         """
-        weight, bias, self._last, self._last_bias = (part.to(device, torch.float32) for part in (*first, *last))
+        weight, self._bias, self._last, self._last_bias = (x.to(device, torch.float32) for x in (*first, *last))
         self.width, self.output = weight.shape[1] // 4, output
         self.device, self.dtype = device, DTYPES[precision]
-        query, candidate, product, difference = weight.split(self.width, dim=1)
-        self._own, self._bias = query, bias
+        self._query, candidate, product, difference = weight.split(self.width, dim=1)
         # As (width, units), so that each value of a query scales a row.
-        self._other, self._product = candidate.T.contiguous(), product.T.contiguous()
+        self._candidate, self._product = candidate.T.contiguous(), product.T.contiguous()
         self._difference = difference.T.to(self.dtype)
 
     @classmethod
@@ -104,144 +100,84 @@ class PairScorer:
     ) -> "PairScorer":
         """Return the scorer of a trained pair student that encodes each sentence separately.
 
-        The score of a regression is its one output.  For two classes it is the logit of ``output``
-        minus that of the other, which orders pairs like the probability but never saturates; for
-        more it is the log probability of ``output``.
+        The score of a regression is its one output.  For two classes it is the logit of ``output`` minus that of the
+        other, which orders pairs like the probability but never saturates; for more it is the log probability.
 
         :param output: the class that counts; None: the last, for a regression or two classes.
         :param precision: of the products over all pairs: auto, float32 or bfloat16.
         """
-        device = torch.device(device)
-        config = student.model.config
+        device, config, classes = torch.device(device), student.model.config, len(student.label_names)
         if not config.pair or config.settings.joint:
-            name = config.settings.name()
             why = "reads both sentences at once" if config.pair else "reads single sentences"
             raise PotstillError(
-                f"a {name} student that {why} cannot score pairs of vectors. Use a student of a "
+                f"a {config.settings.name()} student that {why} cannot score pairs of vectors. Use a student of a "
                 "pair task that encodes each sentence separately, such as bilstm."
             )
         if KINDS[student.kind].has_several:
             raise PotstillError(
                 "a student of several labels does not rank pairs by one. Use a student of classes or scores."
             )
-        if output is None and len(student.label_names) > 2:
+        if output is None and classes > 2:
             raise PotstillError(f"output: which of {', '.join(student.label_names)} is the score? Name one.")
-        output = len(student.label_names) - 1 if output is None else output
+        output = classes - 1 if output is None else output
         first, last = _layers(student)
-        several = len(student.label_names) > 2
-        if len(student.label_names) == 2:
+        if classes == 2:
             # For two classes the difference suffices, and it is linear too.
-            last = tuple((part[output] - part[1 - output])[None] for part in last)
-        format_ = resolve_precision(precision, device)
-        return cls(first, last, output if several else None, device, format_)
+            last = tuple((values[output] - values[1 - output])[None] for values in last)
+        return cls(first, last, output if classes > 2 else None, device, resolve_precision(precision, device))
 
-    def prepare(self, queries: np.ndarray) -> "PairQueries":
-        """Return the query-only parts of the first layer, and the work buffers."""
+    def prepare(self, queries: np.ndarray) -> PairQueries:
+        """Return the query-only terms of the first layer."""
         vectors = _tensor(queries).to(self.device)
-        constants = torch.nn.functional.linear(vectors, self._own, self._bias)
-        units, size = len(self._bias), self.dtype.itemsize
-        layers = LAYERS_BYTES // (2 * self.width * units * size)
-        rows = _tile_rows(self.device, (2 * self.width + units) * size + units * 4)
-        empty = partial(torch.empty, dtype=self.dtype, device=self.device)
-        folded = empty(max(1, min(len(vectors), layers)), 2 * self.width, units)
-        folded[:, self.width :] = self._difference
-        features, hidden = empty(rows, 2 * self.width).zero_(), empty(rows, units)
-        exact = hidden if size == 4 else empty(rows, units, dtype=torch.float32)
-        return PairQueries(
-            vectors,
-            vectors.to(self.dtype),
-            -constants,
-            torch.nn.functional.linear(constants, self._last, self._last_bias),
-            folded,
-            Tile(features, hidden, exact),
-        )
+        constants = torch.nn.functional.linear(vectors, self._query, self._bias)
+        return PairQueries(vectors, -constants, torch.nn.functional.linear(constants, self._last, self._last_bias))
 
-    def block(self, prepared: "PairQueries", candidates: np.ndarray) -> torch.Tensor:
+    def block(self, prepared: PairQueries, candidates: np.ndarray) -> torch.Tensor:
         """Return the scores of all pairs, (queries, candidates)."""
         matrix = torch.empty(len(prepared.vectors), len(candidates), device=self.device)
-        vectors = _tensor(candidates)
-        for queries in _parts(len(matrix), len(prepared.folded)):
-            layers = self._fold(prepared, queries)
-            operands = (prepared.rounded[queries], prepared.thresholds[queries], prepared.offsets[queries])
-            each = list(zip(layers, *operands, strict=True))
-            for rows in _parts(len(candidates), len(prepared.tile.features)):
-                part = vectors[rows].to(self.device)
-                tile = prepared.tile.first(len(part))
-                tile.second[: len(part)] = part
-                for query, row in zip(each, matrix[queries, rows], strict=True):
-                    row.copy_(self._score(*query, tile)[: len(part)])
+        vectors, rounded = _tensor(candidates), prepared.vectors.to(self.dtype)
+        tile = self._tile()
+        for queries in _slices(len(matrix), max(1, LAYERS_BYTES // self._difference.nbytes // 2)):
+            operands = (rounded[queries], prepared.thresholds[queries], prepared.offsets[queries])
+            each = list(zip(self._folded(prepared.vectors[queries]), *operands, strict=True))
+            for rows in _slices(len(candidates), len(tile[0])):
+                of_rows = vectors[rows].to(self.device)
+                used = [buffer[: _padded(len(of_rows))] for buffer in tile]
+                tile[0][: len(of_rows), : self.width] = of_rows
+                for query, scores in zip(each, matrix[queries, rows], strict=True):
+                    scores.copy_(self._score(query, *used)[: len(of_rows)])
         return matrix
 
-    def _fold(self, prepared: "PairQueries", queries: slice) -> torch.Tensor:
-        """Return the layer over [v, |u − v|] for each of some queries, (some, 2 · width, units)."""
-        vectors = prepared.vectors[queries]
-        layers = prepared.folded[: len(vectors)]
-        for layer, vector in zip(layers, vectors, strict=True):
-            layer[: self.width] = torch.addcmul(self._other, self._product, vector[:, None])
-        return layers
+    def _tile(self) -> list[torch.Tensor]:
+        """Return buffers for some candidates: [v, |u − v|], and the layer's output, rounded and in float32."""
+        units, size = len(self._bias), self.dtype.itemsize
+        rows = _tile_rows(self.device, (2 * self.width + units) * size + units * 4)
+        features = torch.zeros(rows, 2 * self.width, dtype=self.dtype, device=self.device)
+        hidden = torch.empty(rows, units, dtype=self.dtype, device=self.device)
+        return [features, hidden, hidden if size == 4 else torch.empty(rows, units, device=self.device)]
+
+    def _folded(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Return the layer over [v, |u − v|] for each of some queries, (queries, 2 · width, units)."""
+        over_v = torch.addcmul(self._candidate, self._product, vectors[:, :, None]).to(self.dtype)
+        return torch.cat([over_v, self._difference.expand_as(over_v)], dim=1)
 
     def _score(
-        self, layer: torch.Tensor, rounded: torch.Tensor, threshold: torch.Tensor, offset: torch.Tensor, tile: "Tile"
+        self, query: tuple[torch.Tensor, ...], features: torch.Tensor, hidden: torch.Tensor, exact: torch.Tensor
     ) -> torch.Tensor:
         """Return the scores of one query with a tile of candidates, (rows,)."""
+        layer, rounded, threshold, offset = query
         # max(u, v) could replace |u − v| = 2 max(u, v) − u − v. It takes 6 % less time in bfloat16,
         # but the scores' error grows by up to a third.
-        torch.sub(tile.second, rounded, out=tile.difference).abs_()
-        torch.mm(tile.features, layer, out=tile.hidden)
-        if tile.exact is not tile.hidden:
-            tile.exact.copy_(tile.hidden)
+        second, difference = features.split(self.width, dim=1)
+        torch.sub(second, rounded, out=difference).abs_()
+        torch.mm(features, layer, out=hidden)
+        if exact.dtype != hidden.dtype:
+            exact.copy_(hidden)
         # ReLU(x + c) = max(x, −c) + c, and what c adds to the outputs depends only on the query.
-        torch.maximum(tile.exact, threshold, out=tile.exact)
+        torch.maximum(exact, threshold, out=exact)
         if self.output is None:
-            return torch.addmv(offset, tile.exact, self._last[0])
-        return torch.addmm(offset, tile.exact, self._last.T).log_softmax(1)[:, self.output]
-
-
-@dataclass(frozen=True)
-class PairQueries:
-    """Queries of a :class:`PairScorer`, and the buffers in which every block is computed.
-
-    Because of the buffers, two threads must not use the same object at once.
-
-    :ivar vectors: u, (queries, width); :ivar rounded: the same in the dtype of the products.
-    :ivar thresholds: −(W₁u + b), (queries, units).
-    :ivar offsets: the layer above applied to W₁u + b, (queries, outputs).
-    :ivar folded: a buffer for some queries' layers; :ivar tile: a buffer for some candidates.
-    """
-
-    vectors: torch.Tensor
-    rounded: torch.Tensor
-    thresholds: torch.Tensor
-    offsets: torch.Tensor
-    folded: torch.Tensor
-    tile: "Tile"
-
-
-class Tile:
-    """Buffers for as many candidates as are processed at a time.
-
-    :ivar features: [v, |u − v|], (rows, 2 · width); :ivar second: and :ivar difference: its halves.
-    :ivar hidden: the output of the layer over them, (rows, units), in the dtype of the products;
-        :ivar exact: the same in float32.
-    """
-
-    def __init__(self, features: torch.Tensor, hidden: torch.Tensor, exact: torch.Tensor) -> None:
-        self.features, self.hidden, self.exact = features, hidden, exact
-        self.second, self.difference = features.chunk(2, dim=1)
-
-    def first(self, rows: int) -> "Tile":
-        """Return its first ``rows``, rounded up, so that no row is computed as a remainder.
-
-        Remainders are summed in a way that differs in the last bit, which would make scores, and
-        the order of ties, depend on where a block ends.
-        """
-        step = TILE_STEP * torch.get_num_threads()
-        rows = -(-rows // step) * step
-        if rows >= len(self.features):
-            return self
-        hidden = self.hidden[:rows]
-        exact = hidden if self.exact is self.hidden else self.exact[:rows]
-        return Tile(self.features[:rows], hidden, exact)
+            return torch.addmv(offset, exact, self._last[0])
+        return torch.addmm(offset, exact, self._last.T).log_softmax(1)[:, self.output]
 
 
 def best(
@@ -249,10 +185,8 @@ def best(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the ``k`` best candidates of each query, best first; ties go to the lower row.
 
-    Only one block's scores are kept in memory; the blocks may come in any order.
-
     :param queries: float32 (queries, width).
-    :param blocks: of candidates: the first row's number and the vectors, float32 (rows, width).
+    :param blocks: of candidates, in any order: the first row's number and the vectors, (rows, width).
     :returns: scores, float32, and rows, int64, both (queries, k), or as many as there are.
     """
     if k < 1:
@@ -260,7 +194,7 @@ def best(
     if not len(queries):
         return np.empty((0, 0), np.float32), np.empty((0, 0), np.int64)
     prepared = scorer.prepare(queries)
-    kept = [(np.empty(0, np.float32), np.empty(0, np.int64)) for _ in queries]
+    nearest = [(np.empty(0, np.float32), np.empty(0, np.int64)) for _ in queries]
     # The score a candidate must reach: after some blocks, few contain one that does.
     least = torch.full((len(queries),), -torch.inf)
     for start, candidates in blocks:
@@ -274,35 +208,33 @@ def best(
                 "Their vectors or the student's weights are damaged: make them again."
             )
         for query in torch.nonzero(highest >= least)[:, 0].tolist():
-            kept[query] = _merge(*kept[query], scores[query].cpu().numpy(), start, k)
-            if len(kept[query][0]) == k:
-                least[query] = float(kept[query][0][-1])
-    scores, rows = zip(*kept, strict=True)
+            nearest[query] = _merge(*nearest[query], scores[query].cpu().numpy(), start, k)
+            if len(nearest[query][0]) == k:
+                least[query] = float(nearest[query][0][-1])
+    scores, rows = zip(*nearest, strict=True)
     return np.array(scores), np.array(rows)
 
 
 def _merge(
     scores: np.ndarray, rows: np.ndarray, block: np.ndarray, start: int, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the best of those found so far and those of a block that starts at row ``start``."""
     least = np.partition(block, -k)[-k] if len(block) > k else -np.inf
     if len(scores) == k:
         least = max(least, scores[-1])
-    kept = np.flatnonzero(block >= least)
-    scores, rows = np.append(scores, block[kept]), np.append(rows, kept + start)
+    better = np.flatnonzero(block >= least)
+    scores, rows = np.append(scores, block[better]), np.append(rows, better + start)
     order = np.lexsort((rows, -scores))[:k]
     return scores[order], rows[order]
 
 
 def _layers(student: Student) -> tuple[Layer, Layer]:
-    """Return the two layers above a student's encoder."""
     last = _parameters(student.model.logits)
     if student.model.config.settings.classifier_units:
         return _parameters(student.model.hidden[0]), last
     # A student of one layer: x = ReLU(x) − ReLU(−x).
-    one = torch.eye(len(last[1]), device=last[1].device)
-    first = tuple(torch.cat([part, -part]) for part in last)
-    return first, (torch.cat([one, -one], dim=1), torch.zeros_like(last[1]))
+    same = torch.eye(len(last[1]), device=last[1].device)
+    first = tuple(torch.cat([values, -values]) for values in last)
+    return first, (torch.cat([same, -same], dim=1), torch.zeros_like(last[1]))
 
 
 def _parameters(layer: torch.nn.Linear) -> Layer:
@@ -311,19 +243,27 @@ def _parameters(layer: torch.nn.Linear) -> Layer:
 
 def _tile_rows(device: torch.device, row_bytes: int) -> int:
     """Return how many candidates to process at a time."""
-    if device.type == "cpu":
-        rows = max(CACHE_BYTES // row_bytes // TILE_STEP * TILE_STEP, MIN_TILE_ROWS)
-        return rows * torch.get_num_threads()
-    return max(ACCELERATOR_BYTES // row_bytes // TILE_STEP, 1) * TILE_STEP
+    if device.type != "cpu":
+        return max(ACCELERATOR_BYTES // row_bytes // TILE_STEP, 1) * TILE_STEP
+    return max(CACHE_BYTES // row_bytes // TILE_STEP * TILE_STEP, MIN_TILE_ROWS) * torch.get_num_threads()
 
 
-def _parts(count: int, size: int) -> Iterator[slice]:
-    for start in range(0, count, size):
-        yield slice(start, min(start + size, count))
+def _padded(rows: int) -> int:
+    """Return a number of rows, rounded up, so that none is computed as a remainder.
+
+    Remainders are summed in a way that differs in the last bit, which would make scores, and the order of ties, depend
+    on where a block ends.
+    """
+    step = TILE_STEP * torch.get_num_threads()
+    return -(-rows // step) * step
+
+
+def _slices(count: int, size: int) -> Iterator[slice]:
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
 def _tensor(vectors: np.ndarray) -> torch.Tensor:
     with warnings.catch_warnings():
         # Memory-mapped vectors are read-only, which torch cannot express; nothing writes to them.
         warnings.filterwarnings("ignore", "The given NumPy array is not writable")
-        return torch.from_numpy(np.asarray(vectors, np.float32))
+        return torch.from_numpy(np.asarray(vectors)).float()

@@ -1,72 +1,48 @@
 """Answering queries from an index: exactly, or from an approximate index's candidates.
 
-The cosine, or the comparison f of a siamese student (Barkan et al. 2019, section 3.4), scores all
-vectors of the index, or the candidates from the approximate one.  A cross-encoder can then
-rescore the best of them (section 1 there: a pass per pair is affordable for a few).
+The cosine, or the comparison f of a siamese student (Barkan et al. 2019, section 3.4), scores the vectors.  A
+cross-encoder can then rescore the best (section 1 there: a pass per pair is affordable for a few).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from pipeline_lib.base.devices import resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.models.serving import open_teacher
 from pipeline_lib.models.students.student import load_student
-from pipeline_lib.models.teacher import Teacher, load_teacher
 from pipeline_lib.retrieval.approximate import Candidates, open_approximate
-from pipeline_lib.retrieval.embedders import LoadedEmbedder, longest
+from pipeline_lib.retrieval.embedders import LoadedEmbedder
 from pipeline_lib.retrieval.index import AGAIN, Index
 from pipeline_lib.retrieval.scoring import PairScorer, Scorer, best
-from pipeline_lib.shards.training_records import tuned_length
 
 
-@dataclass(frozen=True)
-class Hit:
+class Hit(NamedTuple):
     """One answer to a query: its row in the index, and its score."""
 
     row: int
     score: float
 
 
-@dataclass(frozen=True)
-class CrossEncoder:
-    """A teacher fine-tuned on pairs, which scores a query and a sentence in one pass.
+Rescore = Callable[[str, Sequence[str]], np.ndarray]
+"""A query and sentences to the scores of each pair, (sentences,)."""
 
-    :ivar output: the class whose probability is the score; for a regression, its one output.
-    :ivar max_length: the word-piece limit of a pair.
-    """
 
-    teacher: Teacher
-    output: int
-    max_length: int
+def cross_encoder(folder: Path, label: str | None = None, device: str = "cpu") -> Rescore:
+    """Load a teacher of pairs, which reads a query and a sentence together: probabilities of one class, or scores."""
+    teacher, predict = open_teacher(folder, None, None, device)
+    output, kind = label_number(folder, teacher.label_names, label), KINDS[teacher.kind]
 
-    @classmethod
-    def of(cls, folder: Path, label: str | None = None, device: str = "cpu") -> "CrossEncoder":
-        """Load the classifier in ``folder``, with the length limit of its fine-tuning, if known."""
-        import torch
+    def scores(query: str, texts: Sequence[str]) -> np.ndarray:
+        outputs = predict([(query, text) for text in texts])
+        return (kind.probabilities(outputs) if kind.has_probabilities else outputs)[:, output]
 
-        precision = resolve_precision("auto", torch.device(device))
-        teacher = load_teacher(folder, device, precision)
-        output = label_number(folder, teacher.label_names, label)
-        length = tuned_length(folder) or longest(teacher.model.config.to_dict())
-        return cls(teacher, output, length)
-
-    def scores(self, query: str, texts: Sequence[str]) -> np.ndarray:
-        """Return the scores of a query with each sentence, (texts,).
-
-        They are probabilities, float64 (in float32 more of them would round to 1), or a
-        regression's outputs, float32.
-        """
-        pairs = [(query, text) for text in texts]
-        tokens = resolve_batch_tokens(None, self.teacher.device)
-        outputs = self.teacher.predict(pairs, self.max_length, tokens)
-        kind = self.teacher.kind
-        scored = KINDS[kind].probabilities(outputs) if KINDS[kind].has_probabilities else outputs
-        return scored[:, self.output]
+    return scores
 
 
 def label_number(folder: Path, names: Sequence[str], label: str | None) -> int:
@@ -84,23 +60,16 @@ def label_number(folder: Path, names: Sequence[str], label: str | None) -> int:
 def pair_scorer(
     index: Index, folder: Path | None, label: str | None, device: str = "cpu", precision: str = "float32"
 ) -> PairScorer:
-    """Return the comparison f of the student that computed the index's vectors.
-
-    :param folder: the student's current folder; None: the recorded one.
-    :param precision: of the products over all pairs: float32, bfloat16, auto.
-    """
-    student_folder = Path(index.encoder.located(folder).folder)
-    student = load_student(student_folder, device)
-    number = label_number(student_folder, student.label_names, label)
-    return PairScorer.of(student, number, device, precision)
+    """Return the comparison f of the student that computed the index's vectors, now in ``folder``."""
+    folder = Path(index.encoder.located(folder).folder)
+    student = load_student(folder, device)
+    return PairScorer.of(student, label_number(folder, student.label_names, label), device, precision)
 
 
 @dataclass(frozen=True)
 class Search:
-    """A way to answer queries from an index.
+    """A way to answer queries from an index: ``scorer`` orders the answers.
 
-    :ivar encoder: embeds the queries: the one of the index.
-    :ivar scorer: determines the order of the answers.
     :ivar candidates: how many from the approximate index are scored; None: all rows.
     :ivar cross_encoder: rescores the best ``rescored``; None: no rescoring.
     """
@@ -109,7 +78,7 @@ class Search:
     encoder: LoadedEmbedder
     scorer: Scorer
     candidates: int | None = None
-    cross_encoder: CrossEncoder | None = None
+    cross_encoder: Rescore | None = None
     rescored: int = 0
 
     def find(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
@@ -122,16 +91,14 @@ class Search:
         ]
         if self.cross_encoder is None:
             return hits
-        return [self._rescored(*one)[:k] for one in zip(queries, hits, strict=True)]
+        return [self._rescored(query, best_hits)[:k] for query, best_hits in zip(queries, hits, strict=True)]
 
     def _scored(self, queries: np.ndarray, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the scores and rows of each query's best answers."""
         if self.candidates is None:
-            scores, rows = best(self.scorer, queries, self.index.blocks(), k)
-            yield from zip(scores, rows, strict=True)
+            yield from zip(*best(self.scorer, queries, self.index.blocks(), k), strict=True)
             return
-        candidates = self._approximate(queries, self.candidates)
-        for query, rows in zip(queries, candidates, strict=True):
+        for query, rows in zip(queries, self._approximate(queries, self.candidates), strict=True):
             rows = np.sort(rows)
             scores, ranked = best(self.scorer, query[None], [(0, self.index.vectors[rows])], k)
             yield scores[0], rows[ranked[0]]
@@ -146,13 +113,13 @@ class Search:
         path = self.index.approximate_file
         if path is None:
             raise PotstillError(f"{folder / file.name}: missing, truncated or of other rows. {AGAIN}")
-        return open_approximate(file.kind, path)
+        return open_approximate(path)
 
     def _rescored(self, query: str, hits: list[Hit]) -> list[Hit]:
         hits = hits[: self.rescored]
         texts = [self.index.text(hit.row) for hit in hits]
-        scores = self.cross_encoder.scores(query, texts).tolist()
-        rescored = [Hit(hit.row, score) for hit, score in zip(hits, scores, strict=True)]
+        scores = self.cross_encoder(query, texts).tolist()
+        rescored = [hit._replace(score=score) for hit, score in zip(hits, scores, strict=True)]
         return sorted(rescored, key=lambda hit: (-hit.score, hit.row))
 
     def _check(self, k: int) -> None:

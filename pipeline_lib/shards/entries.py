@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,9 +18,8 @@ TRAINED = ("students", "teachers", "encoders", "vocabularies", "joint")
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry.
+    """One entry, of a kind of pass or of training.
 
-    :ivar kind: its pass, or what was trained.
     :ivar paths: its files, or its folder; :ivar digests: the SHA-256 of what it gives away.
     :ivar used: when it was last made or found, in seconds since 1970.
     :ivar rows: of an output of a pass; None for a training.
@@ -62,33 +62,23 @@ def entries() -> Iterator[Entry]:
         if folder.name == "quarantine":
             continue
         for record in sorted(folder.glob("??/*.json")):
-            if (entry := _output(folder.name, record)) is not None:
-                yield entry
+            with suppress(PotstillError, OSError):
+                yield _output(folder.name, record)
     for kind in TRAINED:
         for seal in sorted((root / kind).glob(f"[!.]*/{SEAL}")):
-            if (entry := _training(kind, seal)) is not None:
-                yield entry
+            with suppress(PotstillError, OSError):
+                yield _training(kind, seal)
 
 
-def _output(kind: str, record: Path) -> Entry | None:
-    path = record.with_suffix(".arrow")
-    try:
-        shard = read_entry(record)
-        used = record.stat().st_mtime
-    except (PotstillError, OSError):
-        return None
+def _output(kind: str, record: Path) -> Entry:
+    path, shard, status = record.with_suffix(".arrow"), read_entry(record), record.stat()
     if not path.exists():
-        return None
-    size = shard.bytes + record.stat().st_size
-    return Entry(kind, (path, record), frozenset({shard.sha256}), size, used, shard.rows)
+        raise FileNotFoundError(path)
+    size = shard.bytes + status.st_size
+    return Entry(kind, (path, record), frozenset({shard.sha256}), size, status.st_mtime, shard.rows)
 
 
-def _training(kind: str, seal: Path) -> Entry | None:
-    folder = seal.parent
-    try:
-        files = sealed_files(seal)
-        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        used = folder.stat().st_mtime
-    except (PotstillError, OSError):
-        return None
-    return Entry(kind, (folder,), frozenset(files.values()), size, used)
+def _training(kind: str, seal: Path) -> Entry:
+    folder, digests_of_files = seal.parent, frozenset(sealed_files(seal).values())
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return Entry(kind, (folder,), digests_of_files, size, folder.stat().st_mtime)

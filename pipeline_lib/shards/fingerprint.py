@@ -1,12 +1,8 @@
 """Same code, same key: a digest of the code that produced a result is part of the result's key.
 
-A module's fingerprint covers the module and everything it imports from this library, directly or
-not, as parsed code: comments, docstrings and formatting do not count.  So an edited loss is trained
-again, and after an edited docstring everything is found.  Keys also contain the major and minor
-versions of the libraries that determine the bytes.
-
-In dvc.yaml a stage depends on digests of the same imports (:func:`stage_code`): a change that reruns a stage is seen
-by the store and the trained models too.  The library is digested where it is installed, in a repository or not.
+A module's fingerprint covers the module and everything it imports from this library, directly or not, as parsed code:
+comments, docstrings and formatting do not count.  Keys also contain the major and minor versions of the libraries that
+determine the bytes.  In dvc.yaml a stage depends on digests of the same imports (:func:`stage_code`).
 """
 
 import ast
@@ -69,10 +65,8 @@ def stage_files() -> list[Path]:
 def stage_code(stage: Path) -> dict[str, str]:
     """Return what determines the results of a stage, besides its inputs and parameters.
 
-    :param stage: the stage's file.
-    :returns: the SHA-256 of the parsed code of this file and of the library's modules that it
-        imports, directly or not, and of the files beside these modules that their code names, such
-        as a page's template; by path, from the project's root.
+    :returns: the SHA-256 of the parsed code of its file and of the library's modules that it imports, directly or not,
+        and of the files beside these modules that their code names, such as a page's template; by path, from the root.
     """
     modules = producing_modules(stage)
     if stage.stem in DECIDED_BY:
@@ -121,10 +115,7 @@ def path_of(module: str) -> Path:
 
 @cache
 def imports(file: Path) -> frozenset[str]:
-    """Return the library's modules that a file imports, at the top level or within functions.
-
-    Imports for type checkers only do not count.
-    """
+    """Return the library's modules that a file imports, anywhere but for type checkers only."""
     names = {_module(*imported) if imported[1] else imported[0] for imported in module_code(file).imports}
     return frozenset(name for name in names if name.split(".")[0] == PACKAGE)
 
@@ -155,7 +146,7 @@ def module_code(file: Path) -> ModuleCode:
     tree, typing_only, imported, texts = ast.parse(file.read_bytes()), [], set(), set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            node.body = [part for part in node.body if not _is_text(part)]
+            node.body = [statement for statement in node.body if not _is_text(statement)]
         elif isinstance(node, ast.If) and getattr(node.test, "id", None) == "TYPE_CHECKING":
             typing_only.append(node)
     code = ast.dump(tree)
@@ -173,7 +164,6 @@ def module_code(file: Path) -> ModuleCode:
 
 
 def _absolute(file: Path, node: ast.ImportFrom) -> str:
-    """Return the full name of the module that a file imports from."""
     folder = file.parents[max(0, node.level - 1)]
     if not node.level or not folder.is_relative_to(ROOT):
         return node.module
@@ -204,9 +194,6 @@ def training_code(module: str) -> list[object]:
 
 
 def code_outside(*objects: Any) -> list[str]:
-    """Return the fingerprints of the modules outside the library that define these objects.
-
-    Extensions registered from outside are keyed by their own code, as the library's is.
-    """
-    modules = {part.__module__ for part in objects}
+    """Return the fingerprints of the modules outside the library that define these objects."""
+    modules = {each.__module__ for each in objects}
     return sorted(code_fingerprint(name) for name in modules if name.split(".")[0] != PACKAGE)

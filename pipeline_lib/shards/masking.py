@@ -1,8 +1,4 @@
-"""Masked words of a transfer set, written as the mask token that a pretrained model knows.
-
-Transfer sets are made before there is a teacher, and contain ``[MASK]``, BERT's mask token and the
-unknown word of students that read words; RoBERTa's is ``<mask>``.
-"""
+"""Masked words of a transfer set, ``[MASK]``, written as the mask token that a pretrained model knows."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,12 +10,7 @@ from pipeline_lib.shards.columns import MASKED
 
 
 def signed_sentences(rows: pa.Table, side: str, sign: Callable[[], str]) -> list[str]:
-    """Return a column of texts with ``sign()`` in place of each masked word.
-
-    :param rows: any table with texts; without a column ``rules``, none of its words is masked.
-    :param side: the suffix of the columns, ``""`` or ``_2``.
-    :param sign: returns the mask token; called only if there are masked words.
-    """
+    """Return the texts of one side with ``sign()``, which is called only if it is needed, in place of masked words."""
     texts = rows[f"text{side}"].to_pylist()
     if f"rules{side}" not in rows.column_names:
         return texts

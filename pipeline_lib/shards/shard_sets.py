@@ -1,16 +1,7 @@
-"""Arrow shard sets: a folder of Arrow IPC files and a manifest that vouches for them.
+"""Arrow shard sets: a folder of Arrow IPC files and, written last, a :class:`Manifest` that vouches for them.
 
-Layout::
-
-    data/transfer/movies/full/
-        b000-i000.arrow     block 0 of the transfer set, iteration 0 (the original examples)
-        b000-i001.arrow     block 0, iteration 1
-        ...
-        manifest.json       written last: names, rows, bytes and SHA-256 of every shard
-
-``manifest.json`` has the fields of :class:`Manifest`.  Files are uncompressed, so that reading is memory-mapping;
-pyarrow, ``datasets`` (``load_dataset("arrow", data_files=...)``) and DuckDB (through pyarrow) open them as they
-are.  A folder without a manifest is unfinished and nothing reads it.
+``data/transfer/movies/full/b000-i001.arrow`` is block 0 of a transfer set in iteration 1; 0 has the original examples.
+Files are uncompressed, so that reading is memory-mapping.  A folder without a manifest is unfinished: nothing reads it.
 """
 
 import re
@@ -35,9 +26,8 @@ _ITERATION = re.compile(r"-i(\d+)\.arrow$")
 class Shard:
     """One Arrow file of a set: its name in the folder, rows, bytes and SHA-256 (hex).
 
-    ``source`` is the digest of the input shard that this one belongs to, row for row, or None.
-    ``computed_on`` says which processor computed it, if that affects its last digits; ``counts``
-    holds what was counted while it was made, if anything.
+    :ivar source: the digest of the input shard that this one belongs to, row for row, or None.
+    :ivar computed_on: the processor, if that affects the last digits; :ivar counts: what was counted meanwhile.
     """
 
     name: str
@@ -82,18 +72,15 @@ class Manifest:
         """Return the part of a transfer set up to an iteration; None: all of it."""
         if iterations is None:
             return self
-        kept = [s for s in self.shards if int(_ITERATION.search(s.name)[1]) <= iterations]
-        return replace(self, shards=kept)
+        return replace(self, shards=[s for s in self.shards if int(_ITERATION.search(s.name)[1]) <= iterations])
 
 
 _MANIFEST_TYPE = TypeAdapter(Manifest)
 
 
 def write_shard(path: Path, table: pa.Table, source: str | None = None, keep_first: bool = False) -> Shard:
-    """Write ``table`` as one uncompressed Arrow IPC file, atomically, and describe it.
+    """Write ``table`` as one uncompressed Arrow IPC file, atomically, and describe it; equal tables give equal bytes.
 
-    :param path: the file; equal tables give equal bytes.
-    :param table: its rows, in the order in which they are to be read back.
     :param source: digest of the input shard whose rows these belong to.
     :param keep_first: keep a file that another process wrote meanwhile, and describe that one.
     """
@@ -162,15 +149,12 @@ def read_manifest(folder: Path) -> Manifest:
 
 def schema_of(table: pa.Table) -> dict[str, str]:
     """Return column names and Arrow types as text, for a manifest."""
-    return {name: str(table.schema.field(name).type) for name in table.schema.names}
+    return {field.name: str(field.type) for field in table.schema}
 
 
 @dataclass(frozen=True, repr=False)
 class ShardSet:
-    """A finished shard set, open for reading: it has a length, and iterates over its rows as dicts.
-
-    :ivar folder: where it is; :ivar manifest: what it holds, and what it was made from.
-    """
+    """A finished shard set, open for reading: it has a length, and iterates over its rows as dicts."""
 
     folder: Path
     manifest: Manifest

@@ -1,14 +1,11 @@
 """A content-addressed store: what was computed once is never computed again.
 
-An entry is one file, found by the digest of everything that determines it (for teacher outputs: the teacher's
-weights, tokenizer, truncation, output kind, number format, the code, and the input shard's bytes).  DVC does not
-know about the store: its stages link entries into their outputs, so a killed stage loses only what it was computing,
-and going back to old settings finds everything still there.
+An entry is one file, found by the digest of everything that determines it.  DVC does not know about the store: its
+stages link entries into their outputs, so a killed stage loses only what it was computing.
 
-Layout: ``<root>/<kind>/<key[:2]>/<key>.arrow`` beside ``<key>.json`` (rows, bytes, SHA-256, and a
-digest of itself), which is written second: an entry without it was interrupted.  Entries are never
-changed in place, since hard links share them with the workspace and DVC's cache; entries that fail
-their digest are moved to ``<root>/quarantine`` and computed again.
+Layout: ``<root>/<kind>/<key[:2]>/<key>.arrow`` beside ``<key>.json`` (rows, bytes, SHA-256, and a digest of itself),
+which is written second: an entry without it was interrupted.  Entries are never changed in place, since hard links
+share them with the workspace and DVC's cache; those that fail their digest are moved to ``<root>/quarantine``.
 
 Any number of processes, on any number of machines, may write at once.  Nothing is locked: each
 writes under a unique name, and the first one to finish a key provides the entry.
@@ -44,8 +41,7 @@ from pipeline_lib.shards.shard_sets import Shard, read_shard, write_shard
 class Store:
     """Content-addressed files of one kind.
 
-    :param kind: names the sub-folder, e.g. ``logits``.
-    :param root: the store's folder; by default below :func:`state_folder`.
+    :param kind: names the sub-folder, e.g. ``logits``; ``root`` is by default below :func:`state_folder`.
     """
 
     def __init__(self, kind: str, root: Path | None = None) -> None:
@@ -58,7 +54,7 @@ class Store:
         """Return the entry of ``key`` if it exists and is intact; quarantine a damaged one."""
         path, record = self._paths(key)
         try:
-            inodes = [part.stat().st_ino for part in (path, record)]
+            inodes = [file.stat().st_ino for file in (path, record)]
             shard = read_entry(record)
             if path.stat().st_size == shard.bytes and sha256_file(path) == shard.sha256:
                 with suppress(OSError):
@@ -69,8 +65,8 @@ class Store:
             return None
         except PotstillError:
             pass
-        for part, inode in zip((path, record), inodes, strict=True):
-            set_aside(part, self._quarantine, inode)
+        for file, inode in zip((path, record), inodes, strict=True):
+            set_aside(file, self._quarantine, inode)
         return None
 
     def add(
@@ -97,10 +93,7 @@ class Store:
         return shard
 
     def take(self, key: str, path: Path, shard: Shard) -> None:
-        """Add a finished file as the entry of ``key``.
-
-        :param shard: as a manifest describes it.
-        """
+        """Add a finished file, as a manifest describes it, as the entry of ``key``."""
         if not path.exists() or sha256_file(path) != shard.sha256:
             raise PotstillError(
                 f"{path}: missing or altered (its SHA-256 is not the manifest's). Run `dvc checkout`, and try again."
@@ -164,9 +157,8 @@ def _is_of_writer(path: Path, table: pa.Table) -> bool:
 
 
 def kept_table(kind: str, made_from: Any, compute: Callable[[], pa.Table]) -> pa.Table:
-    """Return a table from the store, or compute and store it.
+    """Return a table of a kind from the store, or compute and store it.
 
-    :param kind: names its part of the store.
     :param made_from: all that determines it, as JSON: digests of what it is about, settings, code.
     """
     store, key = Store(kind), sha256_json(made_from)
@@ -183,11 +175,7 @@ def kept_json(kind: str, made_from: Any, compute: Callable[[], Any]) -> Any:
 def kept_together(
     kind: str, made_from: Mapping[str, Any], compute: Callable[[list[str]], Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return JSON values by name; those that are not in the store are computed together.
-
-    :param made_from: all that determines each, by name; see :func:`kept_table`.
-    :param compute: returns the values of the names that it gets.
-    """
+    """Return JSON values by name, from what determines each; those that are not in the store are computed together."""
     store, keys = Store(kind), {name: sha256_json(parts) for name, parts in made_from.items()}
     missing = [name for name, key in keys.items() if store.find(key) is None]
     for name, value in (compute(missing) if missing else {}).items():

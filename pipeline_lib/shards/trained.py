@@ -1,7 +1,5 @@
 """Folders of results, kept outside DVC's outputs under a digest of all that determines them.
 
-They are trained models, mostly, and what is slow to make for them.
-
 Each writer has its own folder, and the first to finish provides the result.
 """
 
@@ -21,10 +19,7 @@ from pipeline_lib.base.seals import SEAL, digests, sealed_files, write_seal
 
 @dataclass(frozen=True)
 class Trained:
-    """Where the result of one training is kept.
-
-    :ivar kind: students, encoders or teachers; :ivar key: digest of all that determines it.
-    """
+    """Where the result of one training of a kind is kept, by the digest of all that determines it."""
 
     kind: str
     key: str
@@ -75,7 +70,7 @@ class Trained:
                     return
                 set_aside(self.folder, state_folder() / "quarantine", inode)
 
-    def link_into(self, target: Path, part: str = ".", counted_as: str = "trainings") -> None:
+    def link_into(self, target: Path, folder: str = ".", counted_as: str = "trainings") -> None:
         """Link the files of the result, or of one folder in it, into ``target``, and seal them.
 
         :param counted_as: what the stage's record calls it.
@@ -87,7 +82,9 @@ class Trained:
             # When it was last used: `distill store gc` keeps what is.
             os.utime(self.folder)
         linked = {
-            name: digest for name, digest in sealed_files(self.folder / SEAL).items() if Path(name).parent == Path(part)
+            name: digest
+            for name, digest in sealed_files(self.folder / SEAL).items()
+            if Path(name).parent == Path(folder)
         }
         for name in linked:
             link_or_copy(self.folder / name, target / Path(name).name)

@@ -1,8 +1,4 @@
-"""The schemas of ``training.json`` and ``search.json``: how a model was made, beside the model.
-
-A reader names the class that has what it needs; further keys of the file are ignored.  Keys that
-do not apply are left out of the file.
-"""
+"""The schemas of ``training.json`` and ``search.json``; keys that do not apply are left out, and others ignored."""
 
 import math
 from collections.abc import Iterable
@@ -19,8 +15,7 @@ class ModelRecord(RecordFile):
     """What the record of any model, or of a teacher without a model, may say.
 
     :ivar computed_on: the processor and torch's version; None: nothing was computed here.
-    :ivar max_length: a teacher's limit in word pieces.
-    :ivar best_dev_loss: of dev's labels, if its lowest value chose the evaluation of ``best_dev``.
+    :ivar max_length: a teacher's, in word pieces; :ivar best_dev_loss: of dev's labels, if it chose the evaluation.
     """
 
     others: ClassVar[Literal["forbid", "ignore"]] = "ignore"
@@ -71,9 +66,7 @@ class Settings:
 class Evaluation(Record):
     """An evaluation on dev: the mean training loss since the last one, and the score.
 
-    :ivar dev_loss: of dev's labels, if evaluations were chosen by it.
-    :ivar dev_by_task, dev_loss_by_task: each task's, of several; ``dev`` and ``dev_loss`` are their
-        means, weighted by rows.
+    :ivar dev_loss: of dev's labels, if evaluations were chosen by it; of several tasks, the mean weighted by rows.
     """
 
     step: int
@@ -138,12 +131,9 @@ class TasksRecord(TrainingRecord):
         return {name: getattr(self, name) for name in self.model_fields_set - {"by_task"}}
 
     def of_task(self, number: int, kind: type[OfTask], **extra: Any) -> OfTask:
-        """Return one task's record, as if it were trained alone: with its own score as ``dev``.
-
-        :param extra: further fields.
-        """
-        history = [one.of_task(number) for one in self.history]
-        [best] = [one for one in history if one.step == self.best_step]
+        """Return one task's record, as if it were trained alone, with its own score as ``dev``, and further fields."""
+        history = [evaluation.of_task(number) for evaluation in self.history]
+        [best] = [evaluation for evaluation in history if evaluation.step == self.best_step]
         scores = {"history": history, "best_dev": best.dev}
         scores |= {} if best.dev_loss is None else {"best_dev_loss": best.dev_loss}
         return kind(**self.shared | scores | self.by_task[number] | extra)
@@ -153,9 +143,8 @@ class StudentRecord(TrainingRecord):
     """A student.
 
     :ivar rows: of the training set; :ivar unanswered: those left out for lack of an answer.
-    :ivar threshold_shift: what was subtracted from each class's or label's logit; 0: nothing.
-    :ivar label_scale: mean and deviation of a regression's labels.
-    :ivar rows_of_task: for one of several tasks, of which ``rows`` is the sum.
+    :ivar threshold_shift: what was subtracted from each class's or label's logit.
+    :ivar label_scale: mean and deviation of a regression's labels; :ivar rows_of_task: of ``rows``, of several tasks.
     """
 
     rows: int
@@ -175,7 +164,7 @@ class JointRecord(TrainingRecord):
     @classmethod
     def of(cls, record: TasksRecord, students: dict[str, StudentRecord]) -> "JointRecord":
         """Return a run's record with the names of its tasks, in their order."""
-        history = [one.named(students) for one in record.history]
+        history = [evaluation.named(students) for evaluation in record.history]
         rows = {task: student.rows_of_task for task, student in students.items()}
         best = {task: student.best_dev for task, student in students.items()}
         by_task = {"rows_by_task": rows, "best_dev_by_task": best}

@@ -22,27 +22,23 @@ def pack(vectors: np.ndarray, storage: str) -> tuple[np.ndarray, np.ndarray | No
     return steps.astype(np.int8), scale.astype(np.float32)
 
 
-def as_stored(vectors: np.ndarray, storage: str) -> np.ndarray:
-    """Return float32 vectors (rows, width) as they are read back after being stored."""
-    stored, scale = pack(vectors, storage)
-    stored = stored.astype(np.float32)
-    return stored if scale is None else stored * scale[:, None]
-
-
 class StoredVectors:
     """The sentence vectors of several tables, concatenated, read from the mapped files as needed.
 
-    Indexing by an array of row numbers gives float32 (rows, width): training holds no more in
-    memory than its batch.  Layers' states, column ``states``, have the shape (rows, layers, width).
+    Indexing by an array of row numbers gives float32 (rows, width), or (rows, layers, width) of layers' states.
     """
 
     def __init__(self, tables: list[tuple[pa.Table, str]], column: str = "vector") -> None:
         """Take tables, each with the column suffix (``""`` or ``_2``) of the vectors to read."""
-        self._parts = [matrix(table[f"{column}{side}"]) for table, side in tables]
-        self._scales = [
-            table[f"scale{side}"].to_numpy() if f"scale{side}" in table.column_names else None for table, side in tables
-        ]
-        self._ends = np.cumsum([len(part) for part in self._parts])
+        scales = [(f"scale{side}", table) for table, side in tables]
+        self._set(
+            [matrix(table[f"{column}{side}"]) for table, side in tables],
+            [table[name].to_numpy() if name in table.column_names else None for name, table in scales],
+        )
+
+    def _set(self, arrays: list[np.ndarray], scales: list[np.ndarray | None]) -> None:
+        self._arrays, self._scales = arrays, scales
+        self._ends = np.cumsum([len(array) for array in arrays])
 
     def __len__(self) -> int:
         return int(self._ends[-1]) if len(self._ends) else 0
@@ -50,26 +46,23 @@ class StoredVectors:
     @property
     def shape(self) -> tuple[int, ...]:
         """Rows and width; for states rows, layers and width."""
-        return len(self), *self._parts[0].shape[1:]
+        return len(self), *self._arrays[0].shape[1:]
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        vectors = np.empty((len(rows), *self._parts[0].shape[1:]), np.float32)
-        parts = np.searchsorted(self._ends, rows, side="right")
-        for number in np.unique(parts):
-            selected = parts == number
-            part, scale = self._parts[number], self._scales[number]
-            places = rows[selected] - (self._ends[number] - len(part))
-            values = part[places].astype(np.float32)
-            vectors[selected] = values if scale is None else values * scale[places][:, None]
+        vectors = np.empty((len(rows), *self._arrays[0].shape[1:]), np.float32)
+        tables = np.searchsorted(self._ends, rows, side="right")
+        for number in np.unique(tables):
+            selected = tables == number
+            array, scale = self._arrays[number], self._scales[number]
+            indices = rows[selected] - (self._ends[number] - len(array))
+            values = array[indices].astype(np.float32)
+            vectors[selected] = values if scale is None else values * scale[indices][:, None]
         return vectors
 
 
 @dataclass(frozen=True)
 class ChosenVectors:
-    """Selected rows of stored vectors, in any order, read as needed.
-
-    :ivar rows: their numbers in ``stored``, int64 (rows,).
-    """
+    """Selected rows of stored vectors, by their numbers, int64 (rows,), in any order, read as needed."""
 
     stored: StoredVectors
     rows: np.ndarray

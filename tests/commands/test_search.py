@@ -129,7 +129,7 @@ def test_a_students_own_comparison_scores(world: Path) -> None:
 
 
 def test_candidates_come_from_the_approximate_index(index: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in(monkeypatch, "usearch")
+    stand_in(monkeypatch)
     named = ("--encoder", "encoder", "--id", "key", "--workers", "1")
     distill("index", index, "a.jsonl", *named, "--approximate", "usearch")
     options = ("--k", "5", "--json")

@@ -12,7 +12,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.corpora.augmentation.rules import transfer_schema
 from pipeline_lib.params import Params, load_params
 from pipeline_lib.shards.columns import list_column
-from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
+from tests.kit.shard_files import write_set as write_tables
 from tests.tour import TOUR
 
 ROOT = Path(__file__).parents[2]
@@ -45,18 +45,16 @@ def write_set(
     column: str = "logits",
 ) -> None:
     """Write a shard set and, where its folder is given, what answers to it row for row."""
-    inputs = [write_shard(folder / f"{name}.arrow", table) for name, table in tables.items()]
-    schema = schema_of(next(iter(tables.values())))
-    write_manifest(folder, Manifest("transfer", schema, inputs))
+    inputs = write_tables(
+        folder, "transfer", {f"{name}.arrow": table for name, table in tables.items()}
+    ).manifest.shards
     if outputs is None:
         return
-    values, answers, first = np.array(logits, np.float32), [], 0
+    values, answers = np.array(logits, np.float32), {}
     for shard, table in zip(inputs, tables.values(), strict=True):
-        own = list_column(values[first : first + shard.rows])
-        table = pa.table({"key": table["key"], column: own})
-        answers.append(write_shard(outputs / shard.name, table, shard.sha256))
-        first += shard.rows
-    write_manifest(outputs, Manifest(column, schema_of(table), answers))
+        answers[shard.name] = pa.table({"key": table["key"], column: list_column(values[: shard.rows])})
+        values = values[shard.rows :]
+    write_tables(outputs, column, answers, [shard.sha256 for shard in inputs])
 
 
 def params() -> Params:

@@ -171,17 +171,9 @@ class TestFiles:
         assert not (tmp_path / "flat.csv").exists()
 
 
-class TestOneLine:
-    """The lines of docs/inspection.md."""
-
-    def test_duckdb(self, parquet: str) -> None:
-        duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
-        found = duckdb.sql(
-            f"select rule, avg(entropy), avg(vector[1]) from '{parquet}' "
-            "where probabilities[2] > 0.5 group by rule order by rule"
-        )
-        assert [row[0] for row in found.fetchall()] == ["mask", "mask+ngram", "original"]
-
-    def test_pandas(self, parquet: str) -> None:
-        found = pd.read_parquet(parquet)
-        assert found["divergence"].idxmax() == 0 and len(found.vector[0]) == 3
+def test_duckdb_and_pandas_open_a_file_in_one_line(parquet: str) -> None:
+    found = pd.read_parquet(parquet)
+    assert found["divergence"].idxmax() == 0 and len(found.vector[0]) == 3
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    query = f"select rule, avg(vector[1]) from '{parquet}' where probabilities[2] > 0.5 group by rule order by rule"
+    assert [row[0] for row in duckdb.sql(query).fetchall()] == ["mask", "mask+ngram", "original"]

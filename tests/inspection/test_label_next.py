@@ -163,11 +163,10 @@ def test_every_student_can_pick(tmp_path: Path, name: str, pair: bool) -> None:
 
     found = listed_next(rows, every, [student], ["no", "yes"], 6, "it")
     assert len({row.key for row in found.rows}) == 6
-    _, features = load_student(student).logits_and_features([(t, t) for t in TEXTS[:5]] if pair else TEXTS[:5])
-    layer = load_student(student).model.logits
-    logits = features @ layer.weight.detach().numpy().T + layer.bias.detach().numpy()
-    texts = [(t, t) for t in TEXTS[:5]] if pair else TEXTS[:5]
-    assert load_student(student).logits(texts) == pytest.approx(logits, abs=1e-4)
+    texts, loaded = [(t, t) for t in TEXTS[:5]] if pair else TEXTS[:5], load_student(student)
+    _, features = loaded.logits_and_features(texts)
+    weight, bias = (values.detach().numpy() for values in loaded.model.logits.parameters())
+    assert loaded.logits(texts) == pytest.approx(features @ weight.T + bias, abs=1e-4)
 
 
 def test_what_is_missing_is_said(layout: Layout, tmp_path: Path) -> None:
@@ -212,26 +211,18 @@ def test_the_command_writes_a_file_to_fill_in(layout: Layout, monkeypatch: pytes
     assert "10 of 60 rows" in distill(*of_set)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--to", "next.csv"], "Give --kind label-next alone, with a task's name"),
-        (["--kind", "label-next", "--to", "next.txt"], "give a name that ends in .parquet"),
-        (["--kind", "label-next", "--kind", "labels", "--to", "a.csv"], "label-next alone"),
-        (["--kind", "label-next", "--to", "a.csv", "--rows", "0"], "not written. Raise --rows"),
-    ],
-)
 def test_what_cannot_be_written_is_refused(
-    layout: Layout,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    options: list[str],
-    message: str,
+    layout: Layout, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     from tests.commands.running import PARAMS, failing
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "params.yaml").write_text(PARAMS.read_text())
-    assert message in failing(monkeypatch, capsys, "shards", "worklist", TASK, *options)
+    for options, message in (
+        ("--to next.csv", "Give --kind label-next alone, with a task's name"),
+        ("--kind label-next --to next.txt", "give a name that ends in .parquet"),
+        ("--kind label-next --kind labels --to a.csv", "label-next alone"),
+        ("--kind label-next --to a.csv --rows 0", "not written. Raise --rows"),
+    ):
+        assert message in failing(monkeypatch, capsys, "shards", "worklist", TASK, *options.split())
     assert not [*tmp_path.glob("*.csv")]

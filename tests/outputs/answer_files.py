@@ -10,19 +10,12 @@ from pipeline_lib.outputs.files.answers import Answers
 from pipeline_lib.outputs.files.gathering import gather
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
 from pipeline_lib.params import AnswerFiles, Task
-from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.shard_sets import ShardSet
 from tests.kit.made_up import made_up_task
+from tests.kit.shard_files import write_set
 
-SETTINGS = {
-    "kind": "answers",
-    "files": ["-"],
-    "format": None,
-    "classes": None,
-    "mask": "[MASK]",
-    "smoothing": 0.1,
-    "min_coverage": 0.5,
-    "provenance": {},
-}
+SETTINGS = {"kind": "answers", "files": ["-"], "format": None, "classes": None}
+SETTINGS |= {"mask": "[MASK]", "smoothing": 0.1, "min_coverage": 0.5, "provenance": {}}
 TASK = made_up_task()
 """Its classes are no and yes."""
 Lines = list[dict[str, Any]]
@@ -55,14 +48,6 @@ TEXTS = [f"sentence {number}" for number in range(60)]
 
 
 def write_rows(folder: Path, texts: list[str], labels: list[int | None], **columns: Any) -> ShardSet:
-    table = pa.table(
-        {
-            "key": pa.array(range(len(texts)), pa.uint64()),
-            "label": pa.array(labels, pa.int32()),
-            "text": texts,
-            **columns,
-        }
-    )
-    shard = write_shard(folder / "b000-i000.arrow", table)
-    write_manifest(folder, Manifest("transfer", schema_of(table), [shard]))
-    return ShardSet.open(folder)
+    keys = pa.array(range(len(texts)), pa.uint64())
+    table = pa.table({"key": keys, "label": pa.array(labels, pa.int32()), "text": texts, **columns})
+    return write_set(folder, "transfer", {"b000-i000.arrow": table})

@@ -13,7 +13,8 @@ from pipeline_lib.params import Average
 from pipeline_lib.shards.columns import list_column, matrix
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import ShardPass, run_pass
-from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.shard_sets import ShardSet, write_shard
+from tests.kit.shard_files import write_set
 
 from .answer_files import TASK, gather_answers, lines, settings
 
@@ -24,13 +25,9 @@ TEXTS = [f"sentence {number}" for number in range(3 * ROWS)]
 @pytest.fixture
 def inputs(tmp_path: Path, store_home: Path) -> ShardSet:
     """Return a set of three shards of as many rows."""
-    shards = []
-    for start in range(0, len(TEXTS), ROWS):
-        numbers = range(start, start + ROWS)
-        table = pa.table({"key": pa.array(numbers, pa.uint64()), "text": [TEXTS[number] for number in numbers]})
-        shards.append(write_shard(tmp_path / f"in/b{start // ROWS:03}-i000.arrow", table))
-    write_manifest(tmp_path / "in", Manifest("transfer", schema_of(table), shards))
-    return ShardSet.open(tmp_path / "in")
+    table = pa.table({"key": np.arange(len(TEXTS), dtype=np.uint64), "text": TEXTS})
+    tables = {f"b{number:03}-i000.arrow": table.slice(number * ROWS, ROWS) for number in range(3)}
+    return write_set(tmp_path / "in", "transfer", tables)
 
 
 def stored(found: ShardPass, inputs: ShardSet, folder: Path) -> np.ndarray:
@@ -82,13 +79,10 @@ def test_answers_that_are_no_numbers_are_refused(tmp_path: Path, inputs: ShardSe
 def averaged(folder: Path, inputs: ShardSet, *given: np.ndarray) -> AveragePass:
     """Return the average of teachers whose logits these are."""
     for number, logits in enumerate(given):
-        own, shards = folder / f"teacher{number}", []
-        for start, shard in enumerate(inputs.manifest.shards):
-            rows = slice(start * ROWS, (start + 1) * ROWS)
-            keys = pa.array(range(rows.start, rows.stop), pa.uint64())
-            table = pa.table({"key": keys, "logits": list_column(logits[rows])})
-            shards.append(write_shard(own / shard.name, table, shard.sha256))
-        write_manifest(own, Manifest("logits", schema_of(table), shards))
+        table = pa.table({"key": np.arange(len(TEXTS), dtype=np.uint64), "logits": list_column(logits)})
+        shards = inputs.manifest.shards
+        tables = {shard.name: table.slice(start * ROWS, ROWS) for start, shard in enumerate(shards)}
+        write_set(folder / f"teacher{number}", "logits", tables, [shard.sha256 for shard in shards])
     names = [f"teacher{number}" for number in range(len(given))]
     kind = "regression" if given[0].shape[1] == 1 else "classification"
     settings = Average.model_validate({"kind": "average", "of": names, "weights": None})

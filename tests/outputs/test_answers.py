@@ -24,8 +24,9 @@ from pipeline_lib.params import Average, Task
 from pipeline_lib.shards.columns import MASKED, list_column, matrix
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
-from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.shard_sets import ShardSet, write_shard
 from tests.kit.made_up import made_up_task
+from tests.kit.shard_files import write_set
 
 from .answer_files import TASK, Lines, gather_answers, lines, read_answers, score_task, settings, write_rows
 from .provider_lines import chat
@@ -301,9 +302,8 @@ def test_an_average_is_that_of_probabilities(tmp_path: Path, store_home: Path) -
     given = {"bold": [[0.0, 40.0], [0.0, 1.0]], "meek": [[1.0, 0.0], [np.nan, np.nan]]}
     for name, logits in given.items():
         table = pa.table({"key": [0, 1], "logits": list_column(np.array(logits, np.float32))})
-        shard = inputs.manifest.shards[0]
-        written = write_shard(tmp_path / name / shard.name, table, shard.sha256)
-        write_manifest(tmp_path / name, Manifest("logits", schema_of(table), [written]))
+        [shard] = inputs.manifest.shards
+        write_set(tmp_path / name, "logits", {shard.name: table}, [shard.sha256])
     own = Average.model_validate({"kind": "average", "of": ["bold", "meek"], "weights": [1, 3]})
     average = AveragePass.of({name: tmp_path / name for name in given}, own, "classification")
     manifest, _ = run_pass(average, inputs, tmp_path / "out", LocalEngine(1))

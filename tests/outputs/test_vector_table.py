@@ -25,8 +25,9 @@ from pipeline_lib.params import SentenceVectorFiles
 from pipeline_lib.shards.columns import MASKED, list_column
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
-from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.shard_sets import ShardSet, write_shard
 from pipeline_lib.shards.vectors import StoredVectors
+from tests.kit.shard_files import write_set as write_tables
 
 TEXTS = [f"text number {n}" for n in range(40)]
 VECTORS = np.random.default_rng(1).normal(size=(40, 6)).astype(np.float32)
@@ -53,7 +54,9 @@ def gather_vectors(paths: list[Path], own: SentenceVectorFiles, folder: Path) ->
 
 
 def of_texts(vectors: KeyedTable, texts: list[str]) -> np.ndarray:
-    return vectors.of_keys(content_keys([texts]))
+    """Return the vectors of texts, NaN where there is none."""
+    indices = vectors.find(content_keys([texts]))
+    return np.where(indices[:, None] >= 0, vectors[np.maximum(indices, 0)], np.nan)
 
 
 def gather(path: Path, **changes: Any) -> KeyedTable:
@@ -180,10 +183,7 @@ def write_set(folder: Path, pair: bool = False) -> ShardSet:
     table = table.set_column(3, "rules", table["rules"].cast(pa.list_(pa.int8())))
     if pair:
         table = pa.table({"key": columns["key"], "text": TEXTS, "text_2": TEXTS[::-1]})
-    parts = table.slice(0, 33), table.slice(33)
-    shards = [write_shard(folder / f"s{n}.arrow", part) for n, part in enumerate(parts)]
-    write_manifest(folder, Manifest("sentences", schema_of(table), shards))
-    return ShardSet.open(folder)
+    return write_tables(folder, "sentences", {"s0.arrow": table.slice(0, 33), "s1.arrow": table.slice(33)})
 
 
 @pytest.mark.parametrize(("storage", "error"), [("float32", 0), ("float16", 2e-3), ("int8", 2e-2)])

@@ -15,8 +15,9 @@ from pipeline_lib.outputs.alignment import prove_vectors
 from pipeline_lib.outputs.vectors import VectorPass
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
-from pipeline_lib.shards.shard_sets import Manifest, ShardSet, schema_of, write_manifest, write_shard
+from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.vectors import StoredVectors, pack
+from tests.kit.shard_files import write_set
 from tests.pipeline.corpus import sentences, write_encoder
 
 ALONE = LocalEngine(1)
@@ -39,15 +40,11 @@ def vector_pass(encoder: Path, storage: str = "float32", pooling: str = "cls") -
 
 
 def write_texts(folder: Path, shards: list[list[str]], pair: bool = False) -> ShardSet:
-    written = []
+    tables = {}
     for number, texts in enumerate(shards):
-        columns = {"key": pa.array(string_keys(texts)), "text": pa.array(texts)}
-        if pair:
-            columns["text_2"] = pa.array(texts[::-1])
-        table = pa.table(columns)
-        written.append(write_shard(folder / f"s{number}.arrow", table))
-    write_manifest(folder, Manifest("sentences", schema_of(table), written))
-    return ShardSet.open(folder)
+        second = {"text_2": texts[::-1]} if pair else {}
+        tables[f"s{number}.arrow"] = pa.table({"key": string_keys(texts), "text": texts, **second})
+    return write_set(folder, "sentences", tables)
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])

@@ -1,6 +1,5 @@
 """Tiny encoders and students of random vectors, and the sentences that they know."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,8 @@ from pipeline_lib.models.students.sentence_encoder import save_encoder
 from pipeline_lib.models.students.student import build_student, save_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import student_settings
-from pipeline_lib.retrieval import approximate
+from pipeline_lib.retrieval import index as indexes
+from pipeline_lib.retrieval import search
 from pipeline_lib.retrieval.approximate import Blocks, Candidates
 from pipeline_lib.retrieval.embedders import EncoderReference, IndexPass
 from pipeline_lib.retrieval.index import Index, build
@@ -59,7 +59,7 @@ def made(
     encoder: Path,
     texts: list[str] = TEXTS,
     ids: list[str] | None = None,
-    approximate: str | None = None,
+    approximate: bool = False,
     storage: str | None = None,
 ) -> Index:
     """Build an index in blocks of about 8 rows."""
@@ -85,9 +85,8 @@ def open_brute_force(path: Path) -> Candidates:
     return lambda queries, count: [*cosine_order(queries, vectors)[1][:, :count]]
 
 
-def stand_in(monkeypatch: pytest.MonkeyPatch, *kinds: str) -> None:
-    """Replace libraries of approximate indexes by a brute-force search."""
-    for kind in kinds:
-        monkeypatch.setitem(approximate.WRITERS, kind, write_brute_force)
-        monkeypatch.setitem(approximate.OPENERS, kind, open_brute_force)
-        monkeypatch.setitem(sys.modules, kind, sys)
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace usearch by a brute-force search."""
+    monkeypatch.setattr(indexes, "graph_type", lambda: None)
+    monkeypatch.setattr(indexes, "write_approximate", write_brute_force)
+    monkeypatch.setattr(search, "open_approximate", open_brute_force)

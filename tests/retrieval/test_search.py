@@ -7,17 +7,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.files import write_json
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import load_student
-from pipeline_lib.retrieval import approximate
+from pipeline_lib.retrieval import index as indexes
+from pipeline_lib.retrieval.approximate import write_approximate
 from pipeline_lib.retrieval.embedders import EncoderReference, IndexPass
 from pipeline_lib.retrieval.index import Index, build
 from pipeline_lib.retrieval.scoring import CosineScorer
-from pipeline_lib.retrieval.search import CrossEncoder, Hit, Search, pair_scorer
+from pipeline_lib.retrieval.search import Hit, Search, cross_encoder, pair_scorer
 from pipeline_lib.retrieval.sentence_rows import Rows
 from tests.kit.pretrained import WORDS as MODEL_WORDS
 from tests.kit.pretrained import write_model
@@ -75,64 +74,34 @@ def test_the_student_of_an_index_compares(tmp_path: Path) -> None:
         pair_scorer(index, None, "no")
 
 
-class CountingTeacher:
-    """Prefers sentences whose first word has the greater number."""
-
-    device, label_names, kind = torch.device("cpu"), ("score",), "regression"
-
-    def __init__(self) -> None:
-        self.pairs = 0
-
-    def predict(self, pairs: list[tuple[str, str]], *_: int) -> np.ndarray:
-        self.pairs += len(pairs)
-        return np.array([[float(text.split()[0][4:])] for _, text in pairs], np.float32)
+def by_first_word(query: str, texts: list[str]) -> np.ndarray:
+    """Stands for a teacher: prefers sentences whose first word has the greater number."""
+    return np.array([float(text.split()[0][4:]) for text in texts], np.float32)
 
 
 def test_a_teacher_orders_the_best_once_more(tmp_path: Path, encoder: Path) -> None:
-    index = made(tmp_path / "index", encoder)
-    plain, teacher = by_cosine(index), CountingTeacher()
-    way = Search(index, plain.encoder, plain.scorer, None, CrossEncoder(teacher, 0, 16), rescored=8)
-    found = way.find(QUERIES, 3)
-    for first, hits in zip(plain.find(QUERIES, 8), found, strict=True):
-        numbers = sorted((float(TEXTS[hit.row].split()[0][4:]) for hit in first), reverse=True)
+    plain = by_cosine(made(tmp_path / "index", encoder))
+    way = replace(plain, cross_encoder=by_first_word, rescored=8)
+    for first, hits in zip(plain.find(QUERIES, 8), way.find(QUERIES, 3), strict=True):
+        numbers = sorted(by_first_word("", [TEXTS[hit.row] for hit in first]).tolist(), reverse=True)
         assert [hit.score for hit in hits] == numbers[:3]
-    assert teacher.pairs == 8 * len(QUERIES)
     with pytest.raises(PotstillError, match="rescore: 8, but 9 answers are asked for"):
         way.find(QUERIES, 9)
 
 
-class SureTeacher:
-    """The greater the number of a sentence's first word, the surer of the second class."""
-
-    kind = "classification"
-    device, label_names = torch.device("cpu"), ("no", "yes")
-
-    def predict(self, pairs: list[tuple[str, str]], *_: int) -> np.ndarray:
-        return np.array([[0.0, float(text.split()[0][4:]) / 4] for _, text in pairs], np.float32)
-
-
-def test_a_teacher_of_classes_ranks_by_the_probability_of_one(tmp_path: Path, encoder: Path) -> None:
-    index = made(tmp_path / "index", encoder)
-    plain, texts = by_cosine(index), ["word0", "word2", "word40"]
-    for output, sign in enumerate((1, -1)):
-        teacher = CrossEncoder(SureTeacher(), output, 16)
-        numbers = np.array([0.0, 0.5, 10.0])
-        np.testing.assert_allclose(teacher.scores("", texts), 1 / (1 + np.exp(sign * numbers)))
-        way = Search(index, plain.encoder, plain.scorer, None, teacher, rescored=8)
-        for hits in way.find(QUERIES, 8):
-            found = [sign * float(TEXTS[hit.row].split()[0][4:]) for hit in hits]
-            assert found == sorted(found)
-
-
-def test_a_teacher_reads_as_much_as_it_was_tuned_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = write_model(tmp_path / "bert", "bert")
-    names = ["no", "yes"]
-    config = SimpleNamespace(to_dict=lambda: {"max_position_embeddings": 32, "model_type": "bert"})
-    found = SimpleNamespace(label_names=names, model=SimpleNamespace(config=config))
-    monkeypatch.setattr("pipeline_lib.retrieval.search.load_teacher", lambda *_: found)
-    assert CrossEncoder.of(folder).max_length == 32
-    write_json(folder / "training.json", {"max_length": 20})
-    assert (CrossEncoder.of(folder).max_length, CrossEncoder.of(folder).output) == (20, 1)
+@pytest.mark.parametrize("label", [None, "no", "score"])
+def test_a_teacher_scores_by_the_probability_of_a_class_or_its_score(
+    label: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, kind = (("score",), "regression") if label == "score" else (("no", "yes"), "classification")
+    outputs = np.array([[0.0], [0.5], [10.0]], np.float32)
+    logits = outputs if label == "score" else np.hstack([0 * outputs, outputs])
+    opened = SimpleNamespace(label_names=names, kind=kind), lambda _: logits
+    monkeypatch.setattr("pipeline_lib.retrieval.search.open_teacher", lambda *_: opened)
+    found = cross_encoder(Path("teacher"), label)("", ["a", "b", "c"])
+    sign = 1 if label == "no" else -1
+    wanted = outputs if label == "score" else 1 / (1 + np.exp(sign * outputs.astype(float)))
+    np.testing.assert_allclose(found, wanted[:, 0])
 
 
 def everything(queries: np.ndarray, count: int) -> list[np.ndarray]:
@@ -171,56 +140,50 @@ def test_candidates_are_scored_again_by_the_students_comparison(
 
 
 def test_the_approximate_index_is_of_the_shards_that_are_there(encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in(monkeypatch, "usearch", "faiss")
+    stand_in(monkeypatch)
 
-    def check(kind: str, texts: list[str]) -> Index:
-        index = made(Path("index"), encoder, texts, approximate=kind)
+    def check(texts: list[str]) -> Index:
+        index = made(Path("index"), encoder, texts, approximate=True)
         way = replace(by_cosine(index), candidates=20)
         assert rows_of(way.find(QUERIES, 5)) == rows_of(by_cosine(index).find(QUERIES, 5))
         assert index.faults() == [] and len(list(Path("index").glob("approx*"))) == 1
         return index
 
-    first = check("usearch", TEXTS[:30])
+    first = check(TEXTS[:30])
     with monkeypatch.context() as patched:
-        patched.setattr(approximate, "WRITERS", {})
-        assert check("usearch", TEXTS[:30]).approximate == first.approximate
-    # One of other rows, of another kind or a damaged one is made anew.
+        patched.setattr(indexes, "write_approximate", None)
+        assert check(TEXTS[:30]).approximate == first.approximate
+    # One of other rows or a damaged one is made anew.
     flip_byte(first.approximate_file)
     assert [fault.split(": ")[1][:16] for fault in first.faults()] == ["missing, altered"]
-    for kind, texts in (("usearch", TEXTS[:30]), ("usearch", TEXTS), ("faiss", TEXTS), ("faiss", TEXTS[::-1])):
-        index = check(kind, texts)
+    for texts in (TEXTS[:30], TEXTS, TEXTS[::-1]):
+        index = check(texts)
     assert made(Path("index"), encoder).approximate is None and not list(Path("index").glob("approx*"))
     stale = replace(index, approximate=first.approximate)
     with pytest.raises(PotstillError, match="missing, truncated or of other rows"):
         replace(by_cosine(stale), candidates=20).find(QUERIES, 5)
 
 
-@pytest.mark.parametrize("kind", ["usearch", "faiss"])
-def test_an_approximate_index_finds_nearly_all(encoder: Path, kind: str) -> None:
-    pytest.importorskip(kind, reason=f"{kind} is an extra")
-    index = made(Path("index"), encoder, approximate=kind)
+def test_an_approximate_index_finds_nearly_all(encoder: Path) -> None:
+    pytest.importorskip("usearch", reason="usearch is an extra")
+    index = made(Path("index"), encoder, approximate=True)
     assert share_found(index) >= 0.95
     path = index.approximate_file
     whole = path.read_bytes()
     for damaged in (None, whole[:-8], whole[:50], b"x" * len(whole)):
         path.write_bytes(damaged) if damaged else path.unlink()
-        with pytest.raises(PotstillError, match=f"missing, truncated|not an index of {kind}"):
+        with pytest.raises(PotstillError, match=r"missing, truncated|not an index of usearch"):
             share_found(index)
         # Building again mends it.
-        assert made(Path("index"), encoder, approximate=kind).faults() == []
+        assert made(Path("index"), encoder, approximate=True).faults() == []
 
 
-@pytest.mark.parametrize("kind", ["usearch", "faiss"])
-def test_the_same_vectors_give_the_same_approximate_index(tmp_path: Path, kind: str) -> None:
-    pytest.importorskip(kind, reason=f"{kind} is an extra")
+def test_the_same_vectors_give_the_same_approximate_index(tmp_path: Path) -> None:
+    pytest.importorskip("usearch", reason="usearch is an extra")
     vectors = np.random.default_rng(1).standard_normal((2000, 16)).astype(np.float32)
-    built = []
-    for number in range(3):
-        path = tmp_path / str(number)
-        blocks = [(0, vectors[:900]), (900, vectors[900:])]
-        approximate.write_approximate(kind, path, blocks, 16)
-        built.append(path.read_bytes())
-    assert built[0] == built[1] == built[2]
+    for name in "ab":
+        write_approximate(tmp_path / name, [(0, vectors[:900]), (900, vectors[900:])], 16)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 def share_found(index: Index) -> float:
@@ -235,9 +198,9 @@ def share_found(index: Index) -> float:
 def test_a_library_that_is_not_installed_is_named(
     tmp_path: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "usearch", None)
+    monkeypatch.setitem(sys.modules, "usearch.index", None)
     with pytest.raises(PotstillError, match=r"pip install 'potstill\[usearch\]'"):
-        made(tmp_path / "index", encoder, approximate="usearch")
+        made(tmp_path / "index", encoder, approximate=True)
     assert not (tmp_path / "index").exists()
 
 

@@ -7,10 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.retrieval import sentence_rows
-from pipeline_lib.retrieval.sentence_rows import DistinctRows, Rows, read_rows
-from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
+from pipeline_lib.commands import sentences
+from pipeline_lib.commands.sentences import read_rows
+from pipeline_lib.retrieval.sentence_rows import DistinctRows, Rows
 from pipeline_lib.tables import arrow_files, reader
+from tests.kit.shard_files import write_set
 
 TEXTS = ["one, two", 'say "it"', "naïve\u2028line", "", "last"]
 IDS = ["a", "b", "c", "d", "5"]
@@ -40,8 +41,7 @@ def write(folder: Path, name: str) -> Path:
     elif name == "a.parquet":
         pq.write_table(table, path)
     else:
-        shards = [write_shard(path / f"{n}.arrow", part) for n, part in enumerate((table.slice(0, 2), table.slice(2)))]
-        write_manifest(path, Manifest("sentences", schema_of(table), shards))
+        write_set(path, "sentences", {"0.arrow": table.slice(0, 2), "1.arrow": table.slice(2)})
     return path
 
 
@@ -51,7 +51,7 @@ def test_every_format_gives_the_same_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, with_ids: bool
 ) -> None:
     monkeypatch.setattr(reader, "BATCH_ROWS", 2)
-    monkeypatch.setattr(sentence_rows, "BATCH_ROWS", 2)
+    monkeypatch.setattr(sentences, "BATCH_ROWS", 2)
     monkeypatch.setattr(arrow_files, "BATCH_ROWS", 2)
     path = write(tmp_path, name)
     found = list(read_rows(path, text="sentence", ids="key" if with_ids else None))

@@ -37,9 +37,7 @@ def rows(start: int, stop: int) -> pa.Table:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Make a set of three shards, the middle one empty."""
-    shards = [
-        write_shard(tmp_path / "set" / f"b{i}.arrow", rows(*part)) for i, part in enumerate([(0, 5), (5, 5), (5, 9)])
-    ]
+    shards = [write_shard(tmp_path / f"set/b{i}.arrow", rows(*ends)) for i, ends in enumerate([(0, 5), (5, 5), (5, 9)])]
     manifest = Manifest("test", schema_of(rows(0, 1)), shards, {"seed": 1}, {"dropped": 2})
     write_manifest(tmp_path / "set", manifest)
     return tmp_path / "set"

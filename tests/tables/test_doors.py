@@ -15,9 +15,9 @@ import pytest
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.file_formats import format_of
+from pipeline_lib.commands.sentences import read_rows
 from pipeline_lib.corpora.tasks.labelled import read_examples
 from pipeline_lib.outputs.files.answer_rows import read_answers
-from pipeline_lib.retrieval.sentence_rows import read_rows
 from pipeline_lib.tables.contents import read_content
 from pipeline_lib.tables.input_texts import Columns, read_texts
 from pipeline_lib.tables.reader import ReadOptions

@@ -41,8 +41,7 @@ def read_answers(
 ) -> tuple[Described, Iterator[tuple[int, Given]]]:
     """Read a file's metadata, and its rows one by one, with their line numbers in an editor.
 
-    :param format: None: from the suffix; :param names: the task's classes, which may be whole replies.
-    :param reply: the path to a batch's replies, if it is not that of a provider.
+    :param names: the task's classes, which may be whole replies; :param reply: the path to other providers' replies.
     """
 
     def parse(row: Mapping[str, Any], where: str) -> Given:
@@ -57,7 +56,6 @@ def _is_ours(name: str) -> bool:
 
 
 def _given(row: Mapping[str, Any], where: str) -> Given:
-    """Validate and return one row."""
     values = {name: value for name, value in row.items() if value is not None}
     for kind in ANSWERS[:2]:
         by_class = {n.partition(".")[2]: v for n, v in values.items() if n.startswith(f"{kind}.")}
@@ -76,7 +74,6 @@ def _given(row: Mapping[str, Any], where: str) -> Given:
 
 
 def _answered(row: Given, values: Mapping[str, Any], where: str) -> Given:
-    """Return a row with its answer."""
     kinds = [kind for kind in ANSWERS if kind in values]
     if len(kinds) != 1:
         present = " and ".join(kinds) or "none"
@@ -128,12 +125,12 @@ def _numbers(value: Any, where: str) -> Numbers:
             ) from error
     if isinstance(value, Mapping):
         # Arrow's structs have every name, with null for those that the row lacks.
-        named = {name: _number(part, name, where) for name, part in value.items()}
-        return {name: part for name, part in named.items() if part is not None}
+        named = {name: _number(number, name, where) for name, number in value.items()}
+        return {name: number for name, number in named.items() if number is not None}
     if isinstance(value, list):
         if value and isinstance(value[0], tuple):  # a map of Arrow's
             return _numbers(dict(value), where)
-        numbers = [_number(part, "a class", where) for part in value]
+        numbers = [_number(number, "a class", where) for number in value]
         if None in numbers:
             raise PotstillError(f"{where}: a class has no number. Fill it in, or give `error`.")
         return numbers

@@ -76,46 +76,32 @@ class Answers(Values):
         self, row: Given, classes: list[str] | None, order: np.ndarray | None, where: str
     ) -> tuple[np.ndarray, float | None]:
         """Return a row's logits, float32 (classes,), and the coverage that has to suffice."""
-        if self.task.score_range:
-            return _score_of(row, self.task, where), row.coverage
-        if KINDS[self.task.kind].has_several:
-            return self._label_logits(row, order, where), None
+        task, several = self.task, KINDS[self.task.kind].has_several
+        if task.score_range:
+            return _score_of(row, task, where), row.coverage
+        if row.kind == "label" and several:
+            marks = np.zeros(len(task.label_names))
+            marks[_named_labels(row.value, task, where)] = 1.0
+            return _clipped_logits((1.0 - self.settings.smoothing) * marks + self.settings.smoothing / 2), None
         if row.kind == "label":
-            number = _class_number(row.value, classes, self.task, where)
-            probs = _smoothed(number, len(self.task.label_names), self.settings)
-            return _logits_of(probs), None
-        values, named = _in_order(row.value, order, self.task, where)
-        if row.kind == "logits":
-            if not named.all():
-                lacking = ", ".join(np.array(self.task.label_names)[~named])
-                raise PotstillError(f"{where}: no logit for {lacking}. Give one for each class.")
-            return _float32(values), None
-        probs, coverage = _completed(values, named, row.coverage, where)
-        return _logits_of(probs), coverage
-
-    def _label_logits(self, row: Given, order: np.ndarray | None, where: str) -> np.ndarray:
-        """Return the logits of several labels, float32 (labels,)."""
-        settings, names = self.settings, self.task.label_names
-        if row.kind == "label":
-            marks = np.zeros(len(names))
-            marks[_named_labels(row.value, self.task, where)] = 1.0
-            shares = (1.0 - settings.smoothing) * marks + settings.smoothing / 2
-            return _float32(logit(np.clip(shares, FLOOR, 1.0 - FLOOR)))
-        values, named = _in_order(row.value, order, self.task, where)
-        if not named.all():
-            lacking = ", ".join(np.array(names)[~named])
+            number = _class_number(row.value, classes, task, where)
+            return _logits_of(_smoothed(number, len(task.label_names), self.settings)), None
+        values, named = _in_order(row.value, order, task, where)
+        lacking = ", ".join(np.array(task.label_names)[~named])
+        if several and lacking:
             raise PotstillError(
                 f"{where}: nothing is said of {lacking}. Give a number for each label, or in "
                 "`label` the list of those that apply."
             )
+        if row.kind == "logits" and lacking:
+            raise PotstillError(f"{where}: no logit for {lacking}. Give one for each class.")
         if row.kind == "logits":
-            return _float32(values)
-        if ((values < 0) | (values > 1 + EXCESS)).any():
-            raise PotstillError(
-                f"{where}: {values.round(4).tolist()} are not probabilities (each from 0 to 1). "
-                "Give `logits`, or correct them."
-            )
-        return _float32(logit(np.clip(values, FLOOR, 1.0 - FLOOR)))
+            return _float32(values), None
+        if several:
+            _check_shares(values, values > 1 + EXCESS, "each from 0 to 1", where)
+            return _clipped_logits(values), None
+        probs, coverage = _completed(values, named, row.coverage, where)
+        return _logits_of(probs), coverage
 
     def same(self, one: np.ndarray, two: np.ndarray) -> np.ndarray:
         """Return which answers are equal, bool (rows,)."""
@@ -123,23 +109,20 @@ class Answers(Values):
 
     def facts(self, table: KeyedTable) -> list[str]:
         """Return the distribution of the answers and weights."""
-        logits = table[:]
+        logits, several = table[:], KINDS[self.task.kind].has_several
         if self.task.score_range:
             lines = [f"scores {logits.min():g} to {logits.max():g}, mean {logits.mean():.3f}"]
-        elif KINDS[self.task.kind].has_several:
-            counts = (logits > 0).sum(axis=0)
-            each = zip(self.task.label_names, counts.tolist(), strict=True)
-            none = int((logits <= 0).all(axis=1).sum())
-            named = ", ".join(f"{name} {count:,}" for name, count in each)
-            lines = [f"labels: {named}; none {none:,}"]
-            lines.append(f"labels per text: mean {counts.sum() / len(logits):.2f}")
         else:
-            counts = np.bincount(logits.argmax(1), minlength=len(self.task.label_names))
-            each = zip(self.task.label_names, counts.tolist(), strict=True)
-            lines = [f"classes: {', '.join(f'{name} {count:,}' for name, count in each)}"]
-            sure = softmax(logits).max(1)
-            lines.append(f"probability of the class chosen: mean {sure.mean():.3f}")
-            lines += self.bare_labels(table)
+            chosen = logits > 0 if several else np.eye(logits.shape[1], dtype=bool)[logits.argmax(1)]
+            counts = zip(self.task.label_names, chosen.sum(axis=0).tolist(), strict=True)
+            named = ", ".join(f"{name} {count:,}" for name, count in counts)
+            if several:
+                lines = [f"labels: {named}; none {int((~chosen).all(axis=1).sum()):,}"]
+                lines.append(f"labels per text: mean {chosen.sum() / len(logits):.2f}")
+            else:
+                sure = softmax(logits).max(1).mean()
+                lines = [f"classes: {named}", f"probability of the class chosen: mean {sure:.3f}"]
+                lines += self.bare_labels(table)
         if table.weights is not None:
             lines.append(f"weights {table.weights.min():g} to {table.weights.max():g}")
         return lines
@@ -157,7 +140,6 @@ class Answers(Values):
 
 
 def _class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:
-    """Return the index of each of the task's classes in a file's classes, int64 (classes,)."""
     if task.score_range:
         return np.zeros(1, np.int64)
     indices = [_class_index(name, task, where) for name in classes]
@@ -175,7 +157,7 @@ def _class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:
 
 def _class_index(name: Any, task: Task, where: str, remedy: str = "") -> int:
     """Return the index of a class, whose name may differ in case and surrounding whitespace."""
-    names = [_plain(known) for known in task.label_names]
+    names = [*map(_plain, task.label_names)]
     if isinstance(name, str) and _plain(name) in names:
         return names.index(_plain(name))
     raise PotstillError(
@@ -202,10 +184,8 @@ def _class_number(value: Any, classes: Sequence[str] | None, task: Task, where: 
 
 
 def _named_labels(value: Any, task: Task, where: str) -> list[int]:
-    """Return the indices of the labels that a list names, or a text with a list in it."""
     if not isinstance(value, list):
-        known = {*map(_plain, task.label_names)}
-        entries = entries_of(_plain(str(value)), known)
+        entries = entries_of(_plain(str(value)), {*map(_plain, task.label_names)})
         value = [value] if entries is None else entries
     return [_class_index(name, task, where) for name in value]
 
@@ -220,11 +200,7 @@ def _completed(values: np.ndarray, named: np.ndarray, coverage: float | None, wh
     :param coverage: of the named classes together; None: their sum.
     """
     total = float(values.sum())
-    if (values < 0).any() or total > 1.0 + EXCESS:
-        raise PotstillError(
-            f"{where}: {values[named].round(4).tolist()} are not probabilities (from 0 to 1, "
-            "together at most 1). Give `logits`, or correct them."
-        )
+    _check_shares(values[named], total > 1.0 + EXCESS, "from 0 to 1, together at most 1", where)
     covered = min(1.0, total) if coverage is None else coverage
     if not total and (named.all() or coverage):
         raise PotstillError(
@@ -239,8 +215,15 @@ def _completed(values: np.ndarray, named: np.ndarray, coverage: float | None, wh
     return shares, 1.0 if coverage is None else covered
 
 
+def _check_shares(values: np.ndarray, is_excessive: np.ndarray | bool, rule: str, where: str) -> None:
+    if (values < 0).any() or np.any(is_excessive):
+        raise PotstillError(
+            f"{where}: {values.round(4).tolist()} are not probabilities ({rule}). Give `logits`, or correct them."
+        )
+
+
 def _smoothed(number: int, classes: int, settings: AnswerFiles) -> np.ndarray:
-    """Return a bare label's _smoothed distribution (Szegedy et al. 2016, section 7), (classes,)."""
+    """Return a bare label's smoothed distribution (Szegedy et al. 2016, section 7), (classes,)."""
     share = settings.smoothing
     return (1.0 - share) * np.eye(classes)[number] + share / classes
 
@@ -252,7 +235,6 @@ def _logits_of(probs: np.ndarray) -> np.ndarray:
 
 
 def _score_of(row: Given, task: Task, where: str) -> np.ndarray:
-    """Return a row's regression score, float32 (1,)."""
     value = row.value if row.kind == "label" else None
     if row.kind == "logits" and len(row.value) == 1:
         [value] = row.value.values() if isinstance(row.value, Mapping) else row.value
@@ -265,6 +247,10 @@ def _score_of(row: Given, task: Task, where: str) -> np.ndarray:
     if row.of_reply and not scores.min <= float(value) <= scores.max:
         raise PotstillError(f"{where}: not from {scores.min:.10g} to {scores.max:.10g}: {value}")
     return _float32(np.array([value], np.float64))
+
+
+def _clipped_logits(shares: np.ndarray) -> np.ndarray:
+    return _float32(logit(np.clip(shares, FLOOR, 1.0 - FLOOR)))
 
 
 def _float32(values: np.ndarray) -> np.ndarray:

@@ -24,9 +24,9 @@ _Alternatives = tuple[bytes, dict[bytes, float]]
 
 @dataclass(frozen=True)
 class Form:
-    """Where a provider writes what; of several paths, the first that leads anywhere counts (:func:`at`).
+    """Where a provider writes what: ``why`` there is no reply, log probabilities of ``tokens``, and so on.
 
-    :ivar error: why a request failed; :ivar why: why there is no reply; :ivar tokens: log probabilities.
+    Of several paths, the first that leads anywhere counts (:func:`at`).
     """
 
     reply: tuple[str, ...]
@@ -73,10 +73,7 @@ FORMS = {
 
 
 def is_line(row: Mapping[str, Any], reply: str | None = None) -> bool:
-    """Whether an object is a line of a batch, and not a row.
-
-    :param reply: the path to the reply, if it is not one of :data:`FORMS`.
-    """
+    """Whether an object is a line of a batch, and not a row; ``reply`` is a path that is not among :data:`FORMS`."""
     if reply is not None and at(row, reply) is not None:
         return True
     has_output = any(isinstance(row.get(name), Mapping | list) for name in _OUTPUTS)
@@ -86,10 +83,7 @@ def is_line(row: Mapping[str, Any], reply: str | None = None) -> bool:
 def read_line(
     line: Mapping[str, Any], kind: Literal["reply", "vector"], where: str, reply: str | None = None
 ) -> tuple[Given, Any]:
-    """Return whose line it is, with the reason if the request failed, and the reply or vector.
-
-    :param reply: see :func:`is_line`.
-    """
+    """Return whose line it is, with the reason if the request failed, and the reply or vector."""
     if not line.keys() & (_OUTPUTS | {"error"}) and reply is None:
         raise PotstillError(f"{where}: a batch's request, which has no response. Give the file of the batch's results.")
     row = identified(line, where)
@@ -127,20 +121,20 @@ def class_shares(line: Mapping[str, Any], reply: str, name: str, names: Sequence
 
     :param name: the class that the reply states.
     """
-    places = _places(value_in(line, "tokens"), where)
+    tokens = _places(value_in(line, "tokens"), where)
     match = _LABEL.search(reply)
     start = match.end() if match else len(reply) - len(reply.lstrip())
-    forms = {one: _bytes(json.dumps(one, ensure_ascii=False)[1:] if match else one).lower() for one in names}
-    spelled = b"".join(token for token, _ in places)
+    forms = {label: _bytes(json.dumps(label, ensure_ascii=False)[1:] if match else label).lower() for label in names}
+    spelled = b"".join(token for token, _ in tokens)
     begin = spelled.rfind(_bytes(reply))
     shares: Counter[str] = Counter()
-    if begin < 0 or not places:
+    if begin < 0 or not tokens:
         return shares
     path, reached = b"", 1.0
-    for token, alternatives in _from(places, begin + len(_bytes(reply[:start]))):
+    for token, alternatives in _from(tokens, begin + len(_bytes(reply[:start]))):
         for other, probability in alternatives.items():
             begun = _begun(path + other, forms) if other != token else []
-            shares.update({one: reached * probability / len(begun) for one in begun})
+            shares.update({label: reached * probability / len(begun) for label in begun})
         path, reached = path + token, reached * alternatives[token]
         begun = _begun(path, forms)
         if not begun:
@@ -151,23 +145,23 @@ def class_shares(line: Mapping[str, Any], reply: str, name: str, names: Sequence
     return shares
 
 
-def _places(tokens: Any, where: str) -> list[_Alternatives]:
+def _places(log_probabilities: Any, where: str) -> list[_Alternatives]:
     """Return a reply's tokens with their alternatives, from log probabilities as OpenAI writes them."""
     try:
-        places = [
+        tokens = [
             (
-                _raw(part),
-                {_raw(other): math.exp(other["logprob"]) for other in (*(part.get("top_logprobs") or ()), part)},
+                _raw(token),
+                {_raw(other): math.exp(other["logprob"]) for other in (*(token.get("top_logprobs") or ()), token)},
             )
-            for part in tokens or ()
+            for token in log_probabilities or ()
         ]
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise PotstillError(
             f"{where}: log probabilities of another form than OpenAI's ({type(error).__name__}: {error}). Ask without."
         ) from error
-    totals = [sum(alternatives.values()) for _, alternatives in places]
+    totals = [sum(alternatives.values()) for _, alternatives in tokens]
     impossible = [total for total in totals if not total <= 1.0 + IMPOSSIBLE]
-    are_alike = len(places) > 1 and len(places[0][1]) > 1 and all(others == places[0][1] for _, others in places)
+    are_alike = len(tokens) > 1 and len(tokens[0][1]) > 1 and all(others == tokens[0][1] for _, others in tokens)
     if are_alike or impossible:
         alike = "all tokens have the same alternatives"
         fault = f"a token's alternatives sum to {impossible[0]:.3f}" if impossible else alike
@@ -175,13 +169,13 @@ def _places(tokens: Any, where: str) -> list[_Alternatives]:
             f"{where}: {fault}, so the provider's log probabilities cannot be right. Ask for labels alone, or use "
             "another provider."
         )
-    return places
+    return tokens
 
 
-def _from(places: Sequence[_Alternatives], offset: int) -> Iterator[_Alternatives]:
+def _from(tokens: Sequence[_Alternatives], offset: int) -> Iterator[_Alternatives]:
     """Yield the tokens from a byte of a reply on, without what the first one and its alternatives have before it."""
     end = 0
-    for token, alternatives in places:
+    for token, alternatives in tokens:
         end += len(token)
         if end - len(token) >= offset > 0:
             yield token, alternatives

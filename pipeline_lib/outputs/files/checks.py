@@ -39,31 +39,27 @@ and 0.72 with a neighbour's, usually from the same article: five standard errors
 
 
 def describe_answers(answers: KeyedTable, task: Task, splits: Mapping[str, ShardSet]) -> AnswersRecord:
-    """Return the record of a teacher whose answers come from files, after checking them.
-
-    :param answers: as they were gathered, with their origins; :param splits: the task's sets, among
-        them train and dev.
-    """
+    """Return the record of a teacher whose answers come from files, after checking them against the task's sets."""
     where = answers.origins.names
-    known_rows = [_answer_indices(answers, rows) for rows in splits.values()]
+    indices_by_set = [_answer_indices(answers, rows) for rows in splits.values()]
     rows = sum(shards.manifest.rows for shards in splits.values())
-    check_answered(sum(map(len, known_rows)), rows, where)
+    check_answered(sum(map(len, indices_by_set)), rows, where)
     check_weights(answers, _answer_indices(answers, splits["train"]))
     labels, indices = labelled_answers(answers, splits["train"])
-    known, dev_indices = labelled_answers(answers, splits["dev"])
+    dev_labels, dev_indices = labelled_answers(answers, splits["dev"])
     outputs, dev_outputs = answers[indices], answers[dev_indices]
-    both = np.concatenate([labels, known])
+    both = np.concatenate([labels, dev_labels])
     check_related(both, np.concatenate([outputs, dev_outputs]), task, where)
     check_order(answers, both, np.concatenate([indices, dev_indices]), task)
-    if len(known) >= MIN_LABELS:
-        KINDS[task.kind].check_unit(answers.origins.files[0][1], known, dev_outputs)
+    if len(dev_labels) >= MIN_LABELS:
+        KINDS[task.kind].check_unit(answers.origins.files[0][1], dev_labels, dev_outputs)
     metric = task.metrics[0]
     agreed = KINDS[task.kind].agreement(labels, outputs) if len(labels) else None
     return AnswersRecord(
         metric=metric,
         labels=task.label_names,
-        best_dev=score(metric, known, dev_outputs, task.positive_class) if len(known) else None,
-        dev_rows=len(known),
+        best_dev=score(metric, dev_labels, dev_outputs, task.positive_class) if len(dev_labels) else None,
+        dev_rows=len(dev_labels),
         training_agreement=agreed,
         training_rows=len(labels),
         predicted_from_words=check_words(answers, "answers", [splits["train"].to_table()], where),
@@ -78,9 +74,9 @@ def task_sets(folder: Path) -> dict[str, ShardSet]:
     return {path.name: ShardSet.open(path) for path in shard_sets(folder)}
 
 
-def check_answered(known: int, total: int, where: str) -> None:
+def check_answered(count: int, total: int, where: str) -> None:
     """Check that any of a task's texts has an answer."""
-    if total and not known:
+    if total and not count:
         raise PotstillError(
             f"{where}: none of the task's {total:,} texts is answered: the file's texts, or the "
             "ids of its requests, are of others. Make the batch with `distill teacher requests`, "
@@ -89,9 +85,8 @@ def check_answered(known: int, total: int, where: str) -> None:
 
 
 def _answer_indices(answers: KeyedTable, rows: ShardSet) -> np.ndarray:
-    """Return the indices of the answers to a set's rows, int (answered,)."""
-    parts = (answers.find(row_keys(table, answers.mask)) for table in rows.tables())
-    indices = np.concatenate([np.zeros(0, np.int64), *parts])
+    found = (answers.find(row_keys(table, answers.mask)) for table in rows.tables())
+    indices = np.concatenate([np.zeros(0, np.int64), *found])
     return indices[indices >= 0]
 
 
@@ -125,31 +120,30 @@ def check_related(labels: np.ndarray, outputs: np.ndarray, task: Task, where: st
 def check_order(answers: KeyedTable, labels: np.ndarray, indices: np.ndarray, task: Task) -> None:
     """Check that in no stretch of the files the answers belong to the texts one row up or down.
 
-    If they do, they fit the labels there better than their own.  Only rows where the two labels
-    differ count (a sign test).  A sound teacher's answers fit their own labels better, however
-    noisy they are, in whatever order the rows are and wherever the hard ones stand.
+    If they do, they fit the labels there better than their own, by a sign test on rows where the two differ.  A sound
+    teacher's answers fit their own better, however noisy they are, and whatever the order of the rows.
 
     :param labels: (labelled,); :param indices: of their answers, int (labelled,).
     """
     order = np.argsort(answers.places)
-    known, predictions = np.full(len(order), np.nan), KINDS[task.kind].decide(answers[:])
+    row_labels, predictions = np.full(len(order), np.nan), KINDS[task.kind].decide(answers[:])
     if labels.ndim == 2:
         # Each set of labels is a class of its own.
         both = np.concatenate([labels, predictions])
         numbers = np.unique(both, axis=0, return_inverse=True)[1]
         labels, predictions = numbers[: len(labels)], numbers[len(labels) :]
-    known[indices] = labels
+    row_labels[indices] = labels
     if task.score_range and len(labels):
         # High or low: where the labels rise from row to row, answers that are too high would fit
         # the next label better than their own.
-        known[indices] = labels > np.median(labels)
+        row_labels[indices] = labels > np.median(labels)
         predictions = (predictions > np.median(predictions[indices])).astype(np.int64)
-    known, predictions = known[order], predictions[order]
+    row_labels, predictions = row_labels[order], predictions[order]
     for direction, step in (("up", 1), ("down", -1)):
-        others = np.roll(known, step)
-        pairs = np.flatnonzero(~np.isnan(known) & ~np.isnan(others))
+        others = np.roll(row_labels, step)
+        pairs = np.flatnonzero(~np.isnan(row_labels) & ~np.isnan(others))
         for rows in np.array_split(pairs, max(1, len(pairs) // STRETCH)):
-            if _fits_others(predictions[rows], known[rows], others[rows]):
+            if _fits_others(predictions[rows], row_labels[rows], others[rows]):
                 ends = answers.places[order[rows[[0, -1]]]]
                 first, last = map(answers.origins.row, ends)
                 raise PotstillError(
@@ -159,13 +153,10 @@ def check_order(answers: KeyedTable, labels: np.ndarray, indices: np.ndarray, ta
 
 
 def _fits_others(predictions: np.ndarray, labels: np.ndarray, others: np.ndarray) -> bool:
-    """Whether answers are those to other texts.
+    """Whether answers, as class numbers (rows,), are those to the texts with the other labels.
 
-    They must also agree with the others' labels better than by chance: of two classes, answers that
-    are wrong otherwise would fit whichever label is not their own.
-
-    :param predictions: class numbers (rows,).
-    :param labels: of their texts; :param others: the others'.
+    They must also agree with these better than by chance: of two classes, answers that are wrong otherwise would fit
+    whichever label is not their own.
     """
     won = int(((predictions == others) & (predictions != labels)).sum())
     lost = int(((predictions == labels) & (predictions != others)).sum())
@@ -178,18 +169,17 @@ def _fits_others(predictions: np.ndarray, labels: np.ndarray, others: np.ndarray
 def check_words(table: KeyedTable, name: Name, rows: Iterable[pa.Table], where: str) -> float | None:
     """Check, without labels, that words do not predict the values one row up or down better.
 
-    :param rows: of texts, of which the first in the files are used; for vectors, among those in
-        the first tables that have enough.
+    :param rows: of texts, of which the first in the files are used, or of the first tables that have enough vectors.
     :return: how well words predict the values, see :func:`_predicted_from_words`; None: there are too few texts.
     """
     texts: list[str] = []
     indices = np.zeros(0, np.int64)
-    for part in rows:
-        sides = read_texts(part, table.mask)
-        places = table.find(content_keys(sides))
+    for shard in rows:
+        sides = read_texts(shard, table.mask)
+        here = table.find(content_keys(sides))
         joined = [" ".join(row) for row in zip(*sides, strict=True)]
-        texts += [joined[row] for row in np.flatnonzero(places >= 0)]
-        indices = np.concatenate([indices, places[places >= 0]])
+        texts += [joined[row] for row in np.flatnonzero(here >= 0)]
+        indices = np.concatenate([indices, here[here >= 0]])
         if name == "vectors" and len(texts) >= MAX_ROWS:
             break
     order = np.argsort(table.places[indices], kind="stable")[:MAX_ROWS]
@@ -212,10 +202,7 @@ def check_words(table: KeyedTable, name: Name, rows: Iterable[pa.Table], where: 
 
 
 def unrelated_warning(where: str, name: Name, correlation: float | None) -> str | None:
-    """Return the warning for values that nothing in their texts predicts; None: they fit.
-
-    :param correlation: see :func:`check_words`.
-    """
+    """Return the warning for values that nothing in their texts predicts; None: they fit."""
     if correlation is None or correlation >= MIN_CORRELATION:
         return None
     return (
@@ -225,7 +212,6 @@ def unrelated_warning(where: str, name: Name, correlation: float | None) -> str 
 
 
 def _first_component(vectors: np.ndarray) -> np.ndarray:
-    """Return the vectors' projections onto the first principal component, float64 (rows, 1)."""
     centred = vectors - vectors.mean(axis=0)
     _, directions = np.linalg.eigh(centred.T @ centred)
     return centred @ directions[:, -1:]

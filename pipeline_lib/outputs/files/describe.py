@@ -1,6 +1,6 @@
 """What files of answers or vectors contain, how much of the sets they cover, and what they lack."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline_lib.base.errors import PotstillError
@@ -15,6 +15,7 @@ from pipeline_lib.outputs.files.checks import (
 )
 from pipeline_lib.outputs.files.gathering import gathered, reasons_of
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, content_keys, read_texts
+from pipeline_lib.outputs.files.requests import Texts
 from pipeline_lib.outputs.files.vector_files import Vectors
 from pipeline_lib.outputs.sentence_sets import read_sides, sentence_sets
 from pipeline_lib.params import Params, SentenceVectorFiles, Task
@@ -22,8 +23,6 @@ from pipeline_lib.shards.shard_sets import ShardSet, shard_sets
 
 SHOWN = 3
 """Reasons for no answer that a summary shows."""
-Texts = Iterable[Sequence[Sequence[str]]]
-"""Batches of texts: the first sentences and, for pairs, the second ones."""
 
 
 def vectors_of(params: Params) -> Vectors:
@@ -47,13 +46,13 @@ def answer_summary(files: Sequence[Path], kind: Answers, texts: Texts | None) ->
     :param texts: those of the task's own files; None: unknown.
     """
     with gathered(files, kind) as answers:
-        parts = [f"{len(answers):,} answers"]
+        summary = f"{len(answers):,} answers"
         if texts is not None:
-            known, total = coverage(answers, texts)
-            check_answered(known, total, answers.origins.names)
-            parts = [f"{known:,} of {total:,} texts answered"]
-        parts += [f"{n:,} rows without: {reason}" for reason, n in reasons_of(answers)[:SHOWN]]
-        return "; ".join([*parts, *kind.bare_labels(answers)])
+            count, total = coverage(answers, texts)
+            check_answered(count, total, answers.origins.names)
+            summary = f"{count:,} of {total:,} texts answered"
+        without = [f"{n:,} rows without: {reason}" for reason, n in reasons_of(answers)[:SHOWN]]
+        return "; ".join([summary, *without, *kind.bare_labels(answers)])
 
 
 def vector_lines(files: Sequence[Path], kind: Vectors, params: Params) -> list[str]:
@@ -62,34 +61,30 @@ def vector_lines(files: Sequence[Path], kind: Vectors, params: Params) -> list[s
         return [*kind.described(vectors), *_embedded(vectors, params)]
 
 
-def coverage(table: KeyedTable, parts: Texts) -> tuple[int, int]:
+def coverage(table: KeyedTable, batches: Texts) -> tuple[int, int]:
     """Return how many texts have a value, and how many there are."""
-    known = total = 0
-    for texts in parts:
-        keys = content_keys(texts)
-        known += int((table.find(keys) >= 0).sum())
-        total += len(keys)
-    return known, total
+    count = total = 0
+    for texts in batches:
+        indices = table.find(content_keys(texts))
+        count, total = count + int((indices >= 0).sum()), total + len(indices)
+    return count, total
 
 
-def _coverage_line(where: Path | str, counts: tuple[int, int], what: str) -> str:
-    known, total = counts
-    return f"{where}: {known:,} of {total:,} {what} ({known / max(total, 1):.1%})"
+def _coverage_lines(counts: dict[Path | str, tuple[int, int]], what: str) -> list[str]:
+    return [f"{where}: {n:,} of {total:,} {what} ({n / max(total, 1):.1%})" for where, (n, total) in counts.items()]
 
 
 def _answered(answers: KeyedTable, task: Task, name: str, texts: Texts | None) -> list[str]:
     layout, counts = Layout(), {}
     above = [path for path in (layout.task(name), layout.transfer_sets(name)) if path.exists()]
     for folder in (subfolder for path in above for subfolder in shard_sets(path)):
-        parts = (read_texts(rows, answers.mask) for rows in ShardSet.open(folder).tables())
-        counts[folder] = coverage(answers, parts)
+        counts[folder] = coverage(answers, (read_texts(rows, answers.mask) for rows in ShardSet.open(folder).tables()))
     if not counts and texts is not None:
         counts["the task's own files"] = coverage(answers, texts)
     if not counts:
         return ["coverage unknown, since the task has no sets yet: run `dvc repro augment`"]
-    known, total = map(sum, zip(*counts.values(), strict=True))
-    check_answered(known, total, answers.origins.names)
-    lines = [_coverage_line(where, pair, "rows answered") for where, pair in counts.items()]
+    check_answered(*map(sum, zip(*counts.values(), strict=True)), answers.origins.names)
+    lines = _coverage_lines(counts, "rows answered")
     if not layout.task(name).exists():
         return lines
     record = describe_answers(answers, task, task_sets(layout.task(name)))
@@ -104,22 +99,17 @@ def _answered(answers: KeyedTable, task: Task, name: str, texts: Texts | None) -
 def _embedded(vectors: KeyedTable, params: Params) -> list[str]:
     if not params.sentence_encoders():
         return ["no encoder in params.yaml is trained on sentence vectors"]
-    wanted = sentence_sets(params, Layout())
-    there = [one for one in wanted if (one.inputs / "manifest.json").exists()]
-    if not there:
+    sets = [each for each in sentence_sets(params, Layout()) if (each.inputs / "manifest.json").exists()]
+    if not sets:
         return ["coverage unknown without sentences: run `dvc repro split_wikipedia augment`"]
-    counts = {}
-    for one in there:
-        parts = ([texts] for texts in read_sides(one, vectors.mask))
-        counts[one.inputs] = coverage(vectors, parts)
-    lines = [_coverage_line(path, pair, "sentences have a vector") for path, pair in counts.items()]
-    known, total = map(sum, zip(*counts.values(), strict=True))
-    if total and not known:
+    counts = {s.inputs: coverage(vectors, ([texts] for texts in read_sides(s, vectors.mask))) for s in sets}
+    count, total = map(sum, zip(*counts.values(), strict=True))
+    where = vectors.origins.names
+    if total and not count:
         raise PotstillError(
-            f"{vectors.origins.names}: none of the {total:,} sentences that encoders read has a vector: the file's "
+            f"{where}: none of the {total:,} sentences that encoders read has a vector: the file's "
             "texts, or the ids of its requests, are of others. Write them with `distill teacher vector-requests`."
         )
-    where, tables = vectors.origins.names, ShardSet.open(there[0].inputs).tables()
-    correlation = check_words(vectors, "vectors", tables, where)
+    correlation = check_words(vectors, "vectors", ShardSet.open(sets[0].inputs).tables(), where)
     warning = unrelated_warning(where, "vectors", correlation)
-    return lines + [warning] * (warning is not None)
+    return [*_coverage_lines(counts, "sentences have a vector"), *[warning] * (warning is not None)]

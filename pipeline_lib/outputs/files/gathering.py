@@ -62,16 +62,13 @@ class Values(ABC):
 
 
 def gather(files: Sequence[Path], kind: Values, folder: Path, partial: bool = False) -> KeyedTable:
-    """Read files into ``folder``, by content key.
-
-    Rows with an ``error``, and answers that cover too little, have no value.  A text that is
-    repeated with the same value counts once.
+    """Read files into ``folder``, by content key; a text that is repeated with the same value counts once.
 
     :param partial: whether there may be few values or none, as long as more are requested.
     """
     with atomic_path(folder / f"{kind.name}.arrow") as temporary:
-        parts, origins, provenance = _write(files, kind, temporary)
-        table = _table(kind, MappedValues(temporary), parts, origins, provenance)
+        batches, origins, provenance = _write(files, kind, temporary)
+        table = _table(kind, MappedValues(temporary), batches, origins, provenance)
         if not partial:
             _check_health(table, kind)
     table.write(folder, kind.name)
@@ -87,7 +84,7 @@ def gathered(files: Sequence[Path], kind: Values, partial: bool = False) -> Iter
 
 def _write(files: Sequence[Path], kind: Values, path: Path) -> tuple[list[GivenRows], Origins, dict[str, str]]:
     """Write the values of files in sequence; return their rows without them, and the provenance."""
-    parts, starts, count = [], [], 0
+    batches, starts, count = [], [], 0
     provenance = dict(kind.settings.provenance)
     writer = None
     with pa.OSFile(str(path), "wb") as sink:
@@ -95,19 +92,19 @@ def _write(files: Sequence[Path], kind: Values, path: Path) -> tuple[list[GivenR
             described, read = kind.read(file)
             provenance = {**described.provenance, **provenance}
             starts.append((count, file))
-            for part in read:
-                parts.append(replace(part, values=EMPTY))
-                if not len(part.keys):
+            for batch_rows in read:
+                batches.append(replace(batch_rows, values=EMPTY))
+                if not len(batch_rows.keys):
                     continue
-                broken = ~np.isfinite(part.values).all(axis=1)
-                check_rows(file, part.numbers, broken, "a value is not a finite number")
-                count += len(part.keys)
-                batch = _batch(part.values)
+                broken = ~np.isfinite(batch_rows.values).all(axis=1)
+                check_rows(file, batch_rows.numbers, broken, "a value is not a finite number")
+                count += len(batch_rows.keys)
+                batch = _batch(batch_rows.values)
                 writer = writer or pa.ipc.new_file(sink, batch.schema)
                 writer.write(batch)
         (writer or pa.ipc.new_file(sink, _batch(EMPTY).schema)).close()
-    numbers = np.concatenate([np.zeros(0, np.int64), *(part.numbers for part in parts)])
-    return parts, Origins(starts, numbers), provenance
+    numbers = np.concatenate([np.zeros(0, np.int64), *(batch_rows.numbers for batch_rows in batches)])
+    return batches, Origins(starts, numbers), provenance
 
 
 def _batch(values: np.ndarray) -> pa.RecordBatch:
@@ -115,51 +112,38 @@ def _batch(values: np.ndarray) -> pa.RecordBatch:
 
 
 def _table(
-    kind: Values, values: MappedValues, parts: Sequence[GivenRows], origins: Origins, provenance: dict[str, str]
+    kind: Values, values: MappedValues, batches: Sequence[GivenRows], origins: Origins, provenance: dict[str, str]
 ) -> KeyedTable:
-    """Return the table, with one value per text."""
-    keys = np.concatenate([np.zeros(0, np.uint64), *(part.keys for part in parts)])
-    weights = np.concatenate([np.zeros(0), *(part.weights for part in parts)])
+    keys = np.concatenate([np.zeros(0, np.uint64), *(batch.keys for batch in batches)])
+    weights = np.concatenate([np.zeros(0), *(batch.weights for batch in batches)])
     are_equal, weights = np.isnan(weights).all(), np.nan_to_num(weights, nan=1.0)
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     again = np.concatenate([[False], ordered[1:] == ordered[:-1]])[: len(keys)]
     first = order[~again][np.cumsum(~again) - 1]
     _check_repeated(kind, values, weights, order[again], first[again], origins)
-    kept = order[~again]
+    first_rows = order[~again]
     errors: Counter[str] = Counter()
-    for part in parts:
-        errors.update(part.errors)
-    counts = {
-        "rows": sum(part.rows for part in parts),
-        "answered": len(kept),
-        "repeated": len(keys) - len(kept),
-        "errors": errors.total(),
-    }
+    for batch in batches:
+        errors.update(batch.errors)
+    counts = {"rows": sum(batch.rows for batch in batches), "answered": len(first_rows)}
+    counts |= {"repeated": len(keys) - len(first_rows), "errors": errors.total()}
     counts["low_coverage"] = counts["rows"] - len(keys) - counts["errors"]
-    return KeyedTable(
-        keys[kept],
-        kept,
-        values,
-        None if are_equal else weights[kept].astype(np.float32),
-        kind.settings.mask,
-        provenance,
-        {name: counts[name] for name in kind.counts},
-        dict(errors),
-        origins,
-    )
+    counted = {name: counts[name] for name in kind.counts}
+    weighted = None if are_equal else weights[first_rows].astype(np.float32)
+    index = keys[first_rows], first_rows, values, weighted
+    return KeyedTable(*index, kind.settings.mask, provenance, counted, dict(errors), origins)
 
 
 def _check_repeated(
     kind: Values, values: MappedValues, weights: np.ndarray, rows: np.ndarray, earlier: np.ndarray, origins: Origins
 ) -> None:
-    """Check that repeated texts have the value, and the weight, of their first rows."""
     order = np.argsort(rows)
     for start in range(0, len(rows), CHUNK):
-        one, two = (places[order[start : start + CHUNK]] for places in (rows, earlier))
-        same = kind.same(values[one], values[two]) & (weights[one] == weights[two])
+        later, first = (numbers[order[start : start + CHUNK]] for numbers in (rows, earlier))
+        same = kind.same(values[later], values[first]) & (weights[later] == weights[first])
         if not same.all():
-            row, other = (origins.row(places[same.argmin()]) for places in (one, two))
+            row, other = (origins.row(numbers[same.argmin()]) for numbers in (later, first))
             raise PotstillError(
                 f"{row}: the same text as {other}, with another {kind.another}. Keep one of the two rows."
             )
@@ -204,17 +188,12 @@ def _why_none(table: KeyedTable) -> str:
 
 
 def frequent(errors: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return the most frequent reasons for no value with their counts, and the rest as one.
-
-    Reasons that differ only in what they quote count as one, and the first of them is shown.
-    """
+    """Return the most frequent reasons for no value with their counts, alike but for what they quote, and the rest."""
     alike: dict[str, list[tuple[str, int]]] = {}
     for reason, count in errors.items():
         alike.setdefault(reason.partition(": ")[0], []).append((reason, count))
-    often = [
-        (some[0][0] + " and the like" * (len(some) > 1), sum(count for _, count in some)) for some in alike.values()
-    ]
-    often.sort(key=lambda item: -item[1])
+    merged = [(some[0][0] + " and the like" * (len(some) > 1), sum(n for _, n in some)) for some in alike.values()]
+    often = sorted(merged, key=lambda item: -item[1])
     rest = often[REASONS:]
     others = [(f"{len(rest):,} other reasons", sum(count for _, count in rest))]
     return often[:REASONS] + others * bool(rest)

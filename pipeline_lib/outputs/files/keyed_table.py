@@ -1,7 +1,6 @@
-"""What teachers' files give to texts, looked up by the content of the texts.
+"""What teachers' files give to texts, looked up by the texts' content.
 
-It is written to one Arrow file as it is read, a few thousand rows at a time, with an index from
-content keys to its rows beside it.  So memory holds only the keys and one batch.
+It is one Arrow file, written as it is read, with an index from content keys to its rows beside it.
 """
 
 from collections.abc import Sequence
@@ -38,17 +37,14 @@ class MappedValues(StoredVectors):
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
         columns = [reader.get_batch(n).column(0) for n in range(reader.num_record_batches)]
         # Combining a table column's chunks copies it, even if there is only one.
-        self._parts = [column.flatten().to_numpy().reshape(len(column), -1) for column in columns]
-        self._scales = [None] * len(columns)
-        self._ends = np.cumsum([len(column) for column in columns])
+        self._set([column.flatten().to_numpy().reshape(len(column), -1) for column in columns], [None] * len(columns))
 
 
 @dataclass(frozen=True)
 class Origins:
     """Where values were read.
 
-    :ivar files: each with the place of its first value; :ivar numbers: the values' rows in their
-        files, int64 (rows,).
+    :ivar files: each with the number of its first value; :ivar numbers: the values' rows in their files, int64 (rows,).
     """
 
     files: Sequence[tuple[int, Path]]
@@ -59,10 +55,10 @@ class Origins:
         """The files' names, for messages."""
         return ", ".join(path.name for _, path in self.files)
 
-    def row(self, place: int) -> str:
+    def row(self, value: int) -> str:
         """Return the file and row of a value, for messages."""
-        file = [path for start, path in self.files if start <= place][-1]
-        return f"{file}: row {self.numbers[place]}"
+        file = [path for start, path in self.files if start <= value][-1]
+        return f"{file}: row {self.numbers[value]}"
 
 
 @dataclass(frozen=True)
@@ -111,22 +107,14 @@ class KeyedTable:
         """Return the indices of at most so many texts, evenly spaced."""
         return slice(None, None, -(-len(self) // count) or 1)
 
-    def of_keys(self, keys: np.ndarray) -> np.ndarray:
-        """Return the values of keys, float32 (rows, width), NaN where there is none."""
-        indices = self.find(keys)
-        values = np.full((len(keys), self.width), np.nan, np.float32)
-        values[indices >= 0] = self[indices[indices >= 0]]
-        return values
-
     def write(self, folder: Path, name: Name) -> None:
         """Write everything but the values, which were written as they were read."""
         columns = {"key": self.keys, "place": self.places}
         if self.weights is not None:
             columns["weight"] = self.weights
         write_shard(folder / PLACES, pa.table(columns))
-        record = {"mask": self.mask, "provenance": self.provenance}
-        record |= {"counts": self.counts, "errors": self.errors}
-        write_json(folder / f"{name}.json", record)
+        fields = ("mask", "provenance", "counts", "errors")
+        write_json(folder / f"{name}.json", {field: getattr(self, field) for field in fields})
 
     @classmethod
     def read(cls, folder: Path, name: Name) -> Self:
@@ -163,10 +151,7 @@ def content_keys(columns: Sequence[Sequence[str]]) -> np.ndarray:
 
 
 def row_keys(rows: pa.Table, mask: str) -> np.ndarray:
-    """Return the content key of each row of a shard, uint64 (rows,).
-
-    :param mask: what a masked word is replaced by.
-    """
+    """Return the content key of each row of a shard, uint64 (rows,), with masked words as ``mask``."""
     return content_keys(read_texts(rows, mask))
 
 

@@ -26,14 +26,10 @@ from pipeline_lib.shards.vectors import StoredVectors, pack
 
 @dataclass(frozen=True)
 class LookupPass(ShardPass):
-    """A pass that looks up the value of every text of a shard.
+    """A pass that looks up the value of every text of a shard; those without have NaN in all numbers, or the scale.
 
-    Texts without one have NaN in all numbers; for int8, in the scale.
-
-    :cvar name: of the table; :cvar column: the column of the outputs; :cvar few: whether there may
-        be few distinct ones.
-    :ivar folder: of the table; :ivar digest: of its content.
-    :ivar storage: float32, float16 or int8.
+    :cvar name: of the table; :cvar column: of the outputs; :cvar few: whether there may be few distinct ones.
+    :ivar folder: of the table; :ivar digest: of its content; :ivar storage: float32, float16 or int8.
     """
 
     name: ClassVar[Name]
@@ -52,8 +48,7 @@ class LookupPass(ShardPass):
     @property
     def settings(self) -> dict[str, Any]:
         """What determines the outputs besides the input and the code; no model was run."""
-        settings = {"mask": self.mask, "provenance": self.table.provenance}
-        return settings | {"precision": "as given"}
+        return {"mask": self.mask, "provenance": self.table.provenance, "precision": "as given"}
 
     @property
     def mask(self) -> str:
@@ -74,45 +69,38 @@ class LookupPass(ShardPass):
         """Return the content keys of a shard's texts, uint64 (rows,), by the columns' suffix."""
 
     def outputs(self, rows: pa.Table) -> Iterator[Output]:
-        """Yield the columns key (uint64), that of the values (fixed-size list), scale and weight.
-
-        There is a scale (float32) for int8, and a weight (float32) if texts are weighted.  A pair's
-        second sentence has columns with the suffix ``_2``, and counts separately.
-        """
+        """Yield the columns key, that of the values, ``scale`` for int8, and ``weight`` if texts are weighted."""
         table, columns = self.table, {"key": rows["key"]}
         counts = {"answered": 0, "unanswered": 0}
         for side, keys in self.keys(rows).items():
             indices = table.find(keys)
-            known = indices >= 0
-            counts["answered"] += int(known.sum())
-            counts["unanswered"] += int((~known).sum())
+            has_value = indices >= 0
+            counts["answered"] += int(has_value.sum())
+            counts["unanswered"] += int((~has_value).sum())
             values = np.zeros((len(keys), table.width), np.float32)
-            values[known] = table[indices[known]]
+            values[has_value] = table[indices[has_value]]
             with np.errstate(over="ignore"):
                 stored, scale = pack(values, self.storage)
-            (stored if scale is None else scale)[~known] = np.nan
+            (stored if scale is None else scale)[~has_value] = np.nan
             columns[f"{self.column}{side}"] = list_column(stored)
             if scale is not None:
                 columns[f"scale{side}"] = pa.array(scale)
             if table.weights is not None:
                 weights = np.ones(len(keys), np.float32)
-                weights[known] = table.weights[indices[known]]
+                weights[has_value] = table.weights[indices[has_value]]
                 columns[f"weight{side}"] = pa.array(weights)
         yield pa.table(columns), counts
 
     def check(self, content: pa.Table, output: pa.Table, name: str) -> None:
-        """Check that a shard's values are finite and, if they can be told apart, differ.
-
-        The files were checked as a whole; checking each shard reveals a stretch that went wrong.
-        """
+        """Check that a shard's values are finite and, if they can be told apart, differ."""
         where = f"{self.kind} of {name}"
         for side, keys in self.keys(content).items() if output.num_rows else ():
             values = StoredVectors([(output, side)], self.column)[np.arange(output.num_rows)]
-            known = ~np.isnan(values).all(axis=1)
+            has_value = ~np.isnan(values).all(axis=1)
             if self.few and _are_few(self.table):
-                check_finite(values[known], where, self.remedy)
+                check_finite(values[has_value], where, self.remedy)
             else:
-                check_outputs(values[known], keys[known], where, self.remedy, self.few)
+                check_outputs(values[has_value], keys[has_value], where, self.remedy, self.few)
 
 
 @dataclass(frozen=True)

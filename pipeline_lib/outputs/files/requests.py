@@ -43,20 +43,13 @@ class Asked:
 
 
 def asked_of(model: str, task: Task, prompt: str | None) -> Asked:
-    """Return what is asked about a task's texts.
-
-    :param prompt: see :func:`instruction`.
-    """
+    """Return what is asked about a task's texts; see :func:`instruction`."""
     kind, names = KINDS[task.kind], task.label_names
     answer: dict[str, Any] = {"type": "number"} if task.score_range else {"type": "string", "enum": names}
     if kind.has_several:
         answer = {"type": "array", "items": answer}
-    schema = {
-        "type": "object",
-        "properties": {kind.asked: answer},
-        "required": [kind.asked],
-        "additionalProperties": False,
-    }
+    schema = {"type": "object", "properties": {kind.asked: answer}}
+    schema |= {"required": [kind.asked], "additionalProperties": False}
     tokens = MAX_TOKENS * (len(names) if kind.has_several else 1)
     return Asked(model, instruction(task, prompt), schema, tokens, kind.one_of)
 
@@ -64,20 +57,16 @@ def asked_of(model: str, task: Task, prompt: str | None) -> Asked:
 def instruction(task: Task, prompt: str | None) -> str:
     """Return the instruction given to a model before each text.
 
-    :param prompt: with ``{labels}`` for the classes, or ``{min}`` and ``{max}`` of a regression's
-        scores; None: the default one.
+    :param prompt: with ``{labels}``, or ``{min}`` and ``{max}`` of a regression's scores; None: the default one.
     """
-    scores = task.score_range
-    if scores is None:
-        values = {LABELS: ", ".join(task.label_names)}
-    else:
+    values = {LABELS: ", ".join(task.label_names)}
+    if scores := task.score_range:
         values = {LEAST: f"{scores.min:.10g}", GREATEST: f"{scores.max:.10g}"}
     text = prompt or KINDS[task.kind].prompt
-    strange = [sign for sign in (LABELS, LEAST, GREATEST) if sign in text and sign not in values]
-    if strange:
+    if strange := [sign for sign in (LABELS, LEAST, GREATEST) if sign in text and sign not in values]:
         raise PotstillError(
             f"--prompt: it has {strange[0]}, but the task's labels are "
-            f"{'classes' if scores is None else 'scores'}. Write {' and '.join(values)}."
+            f"{'scores' if scores else 'classes'}. Write {' and '.join(values)}."
         )
     for sign, value in values.items():
         text = text.replace(sign, value)
@@ -149,18 +138,15 @@ def embedding_request(row: dict[str, str], model: str) -> dict[str, Any]:
     return {"custom_id": row["key"], "method": "POST", "url": "/v1/embeddings", "body": body}
 
 
-def requests_of(parts: Texts, known: KeyedTable | None) -> Iterator[dict[str, str]]:
-    """Yield key (hex), text and, for pairs, text_pair of each distinct text without an answer.
-
-    :param known: the existing answers or vectors.
-    """
+def requests_of(batches: Texts, table: KeyedTable | None) -> Iterator[dict[str, str]]:
+    """Yield key (hex), text and, for pairs, text_pair of each distinct text that has no value in a table."""
     seen = SeenKeys()
-    for texts in parts:
+    for texts in batches:
         keys = content_keys(texts)
-        wanted = seen.add(keys)
-        if known is not None:
-            wanted &= known.find(keys) < 0
-        for row in np.flatnonzero(wanted).tolist():
+        is_open = seen.add(keys)
+        if table is not None:
+            is_open &= table.find(keys) < 0
+        for row in np.flatnonzero(is_open).tolist():
             stripped = (side[row].strip() for side in texts)
             named = dict(zip(("text", "text_pair"), stripped, strict=False))
             yield {"key": f"{keys[row]:016x}", **named}
@@ -168,7 +154,7 @@ def requests_of(parts: Texts, known: KeyedTable | None) -> Iterator[dict[str, st
 
 def write_requests(
     out: Path,
-    parts: Texts,
+    batches: Texts,
     files: Sequence[Path],
     kind: Values,
     request: Callable[[dict[str, str]], dict[str, Any]] | None,
@@ -179,8 +165,8 @@ def write_requests(
     :return: how many there are, and which of the files are not there yet, for the user.
     """
     absent = [str(path) for path in files if not path.exists()]
-    with gathered([path for path in files if path.exists()], kind, partial=True) as known:
-        rows = requests_of(parts, known)
+    with gathered([path for path in files if path.exists()], kind, partial=True) as table:
+        rows = requests_of(batches, table)
         count = write_json_lines(out, map(request, rows) if request else rows)
     return count, f" ({', '.join(absent)} not there yet)" if absent else ""
 
@@ -188,11 +174,8 @@ def write_requests(
 def sentences_to_embed(params: Params, mask: str) -> Texts:
     """Yield the sentences that encoders are trained on."""
     sets = sentence_sets(params, Layout())
-    missing = [one.inputs for one in sets if not (one.inputs / "manifest.json").exists()]
-    if missing or not params.sentence_encoders():
-        raise PotstillError(
-            f"{missing[0]}: not there yet. Run `dvc repro split_wikipedia augment` first."
-            if missing
-            else "encoders: none is trained on sentence vectors. Add a row to params.yaml."
-        )
-    return ([texts] for one in sets for texts in read_sides(one, mask))
+    if missing := [each.inputs for each in sets if not (each.inputs / "manifest.json").exists()]:
+        raise PotstillError(f"{missing[0]}: not there yet. Run `dvc repro split_wikipedia augment` first.")
+    if not params.sentence_encoders():
+        raise PotstillError("encoders: none is trained on sentence vectors. Add a row to params.yaml.")
+    return ([texts] for each in sets for texts in read_sides(each, mask))

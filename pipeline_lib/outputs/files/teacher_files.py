@@ -45,9 +45,8 @@ class Described:
 
 @dataclass(frozen=True)
 class Given:
-    """What one row of a file gives to a text.
+    """What one row of a file gives to a text, which it names by a content key or in full.
 
-    :ivar key: the content key, if the row has that instead of the texts.
     :ivar kind: the column of the answer or vector; None: there is an ``error`` instead.
     :ivar of_reply: whether a model wrote it: then a fault in it is an ``error`` of this row alone.
     """
@@ -68,11 +67,11 @@ Parse = Callable[[dict[str, Any], str], Given]
 
 @dataclass(frozen=True)
 class GivenRows:
-    """Some rows of a file, of which not all have a value.
+    """Some rows of a file; the arrays are of those that have a value.
 
-    :ivar numbers: of those with one, the line numbers in an editor, int64 (rows,); :ivar keys: their content keys,
-        uint64 (rows,); :ivar values: float32 (rows, width); :ivar weights: float64 (rows,), NaN where there is none.
-    :ivar rows: how many rows there are; :ivar errors: how often each reason for no value was given.
+    :ivar numbers: line numbers in an editor, int64 (rows,); :ivar keys: content keys, uint64 (rows,).
+    :ivar values: float32 (rows, width); :ivar weights: float64 (rows,), NaN where there is none.
+    :ivar rows: how many rows there are in all; :ivar errors: how often each reason for no value was given.
     """
 
     numbers: np.ndarray
@@ -84,10 +83,7 @@ class GivenRows:
 
 
 def described(path: Path, format: Format | None) -> Described:
-    """Return a file's metadata.
-
-    :param format: None: from the suffix.
-    """
+    """Return a file's metadata."""
     if format is None and format_of(path) is None and path.is_file():
         raise PotstillError(
             f"{path}: no format has this suffix; there are {', '.join(FORMATS)}. Rename the file, or give its `format`."
@@ -130,10 +126,7 @@ def _description(path: Path, metadata: Any) -> Described:
 def read_rows(
     path: Path, format: Format | None, is_wanted: Callable[[str], bool], parse: Parse, *needed: Sequence[str]
 ) -> Iterator[tuple[int, Given]]:
-    """Yield a file's rows with their numbers.
-
-    :param is_wanted: whether a column is read; :param needed: see :func:`check_columns`.
-    """
+    """Yield a file's rows with their numbers; ``needed`` is as for :func:`check_columns`."""
     with open_input(path, ReadOptions(format=format)) as source:
         if not isinstance(source, JsonFile):
             check_columns(path, source.columns, *needed)
@@ -165,24 +158,24 @@ def _column(batch: RowBatch, name: str) -> list[Any]:
 
 def check_columns(path: Path, names: Sequence[str], *needed: Sequence[str]) -> None:
     """Check that of each of several choices of columns a file has one."""
-    for wanted in needed:
-        if not any(name.partition(".")[0] in wanted for name in names):
+    for choice in needed:
+        if not any(name.partition(".")[0] in choice for name in names):
             raise PotstillError(
-                f"{path}: no column {' or '.join(map(repr, wanted))}; there are "
+                f"{path}: no column {' or '.join(map(repr, choice))}; there are "
                 f"{', '.join(map(repr, names)) or 'none'}. docs/teacher-files.md has the columns; "
                 "`distill teacher check` tries a file."
             )
 
 
 def at(value: Any, path: str) -> Any:
-    """Return the value to which keys with dots between them lead, in a list the last one; None if there is none."""
+    """Return the value to which keys with dots between them lead, in a list the last item; None if there is none."""
     name, _, rest = path.partition(".")
     if not path:
         return value
     if isinstance(value, list) and name.isdecimal():
         return at(value[int(name)], rest) if int(name) < len(value) else None
     if isinstance(value, list):
-        return first(at(one, path) for one in reversed(value))
+        return first(at(item, path) for item in reversed(value))
     return at(value.get(name), rest) if isinstance(value, Mapping) else None
 
 
@@ -203,7 +196,6 @@ def identified(row: Mapping[str, Any], where: str) -> Given:
 
 
 def _content_key(key: Any, where: str) -> int:
-    """Return the id of a request as a content key."""
     if isinstance(key, str) and _KEY.fullmatch(key):
         return int(key, 16)
     raise PotstillError(
@@ -219,10 +211,7 @@ def check_text(text: Any, where: str) -> None:
 
 
 def check_rows(path: Path, numbers: np.ndarray, broken: np.ndarray, fault: str) -> None:
-    """Check that no row is broken.
-
-    :param numbers: of the rows, int (rows,); :param broken: a mask, bool (rows,).
-    """
+    """Check that no row is broken, by their numbers and a mask, bool (rows,)."""
     if broken.any():
         raise PotstillError(
             f"{path}: row {numbers[broken.argmax()]}: {fault}. Correct it, or give the reason in `error`."
@@ -253,12 +242,12 @@ def parts_of(
 
     lines = starmap(converted, rows)
     while some := [*islice(lines, LINES)]:
-        known = [(number, row) for number, row in some if row.value is not None]
+        valued = [(number, row) for number, row in some if row.value is not None]
         yield GivenRows(
-            np.array([number for number, _ in known], np.int64),
-            _keys([row for _, row in known]),
-            np.array([row.value for _, row in known], np.float32),
-            np.array([row.weight for _, row in known], np.float64),
+            np.array([number for number, _ in valued], np.int64),
+            _keys([row for _, row in valued]),
+            np.array([row.value for _, row in valued], np.float32),
+            np.array([row.weight for _, row in valued], np.float64),
             len(some),
             Counter(row.error for _, row in some if row.error is not None),
         )

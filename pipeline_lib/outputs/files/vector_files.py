@@ -1,7 +1,6 @@
-"""Reading sentence vectors from files: Parquet, Arrow, CSV, JSON Lines, a batch's output.
+"""Reading sentence vectors from files.
 
-A row has a ``text`` and its ``embedding``, or an ``error``; a batch's line has the content key
-instead of the text.  docs/teacher-files.md describes the schema.
+A row has a ``text`` and its ``embedding``, or an ``error``; a batch's line has the content key instead of the text.
 """
 
 import base64
@@ -58,10 +57,7 @@ def holds_vectors(path: Path, format: Format | None) -> bool:
 
 
 class Vectors(Values):
-    """Sentence vectors, all of one length.
-
-    :ivar width: their length, as soon as the first was read.
-    """
+    """Sentence vectors, all of one ``width``, once the first was read."""
 
     name = "vectors"
     few = False
@@ -84,15 +80,15 @@ class Vectors(Values):
     def _parts(self, path: Path) -> Iterator[GivenRows]:
         format = self.settings.format or format_of(path)
         if format in ("parquet", "arrow"):
-            parts = self._of_table(path, format)
+            batches = self._of_table(path, format)
         else:
             rows = read_rows(path, format, COLUMNS.__contains__, _of_row, ("text",), (EMBEDDING,))
-            parts = parts_of(path, rows, self._vector)
-        for part in parts:
-            if len(part.keys):
-                zero = ~part.values.any(axis=1)
-                check_rows(path, part.numbers, zero, f"`{EMBEDDING}`: all values are 0")
-            yield part
+            batches = parts_of(path, rows, self._vector)
+        for batch in batches:
+            if len(batch.keys):
+                zero = ~batch.values.any(axis=1)
+                check_rows(path, batch.numbers, zero, f"`{EMBEDDING}`: all values are 0")
+            yield batch
 
     def _vector(self, row: Given, where: str) -> np.ndarray:
         vector = _parsed(row.value, where)
@@ -130,7 +126,6 @@ class Vectors(Values):
         return GivenRows(numbers, content_keys([texts]), vectors, weights, len(failed), reasons)
 
     def _matrix(self, path: Path, column: pa.Array, numbers: np.ndarray) -> np.ndarray:
-        """Return a column of lists as an array, float32 (rows, width)."""
         if not len(column):
             return np.zeros((0, 0), np.float32)
         number = getattr(column.type, "value_type", pa.null())

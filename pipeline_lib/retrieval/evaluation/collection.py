@@ -18,10 +18,8 @@ Judgement = tuple[str, str, float]
 
 @dataclass(frozen=True)
 class Collection:
-    """Queries with their relevant documents, each text once.
+    """Queries with their relevant documents, by number, and each judged document's gain; each text once.
 
-    :ivar relevant: the numbers of each query's relevant documents; :ivar gains: the judged
-        documents' gains, for nDCG.
     :ivar own: each query's document with the same text, unless it was judged: rankings leave it out.
     :ivar left_out: queries without a relevant document, or beyond the requested number.
     """
@@ -42,16 +40,15 @@ class Collection:
         relevant: float,
         graded: bool,
     ) -> Self:
-        """Build a collection; of several judgements of a pair, the highest counts.
+        """Build a collection; a document is relevant from a score on; of several of a pair, the highest counts.
 
-        :param relevant: the minimum score of a relevant document.
         :param graded: whether the score itself is the gain, instead of 0 and 1.
         """
         numbers = {text: number for number, text in enumerate(dict.fromkeys(documents))}
         worth: dict[str, dict[int, float]] = {text: {} for text in queries}
         for query, document, value in judged:
-            known, number = worth[query], numbers[document]
-            known[number] = max(value, known.get(number, value))
+            of_query, number = worth[query], numbers[document]
+            of_query[number] = max(value, of_query.get(number, value))
         answers = {q: {n for n, w in values.items() if w >= relevant} for q, values in worth.items()}
         asked = [query for query, matches in answers.items() if matches]
         query_numbers = (numbers.get(query) for query in asked)
@@ -69,11 +66,9 @@ class Collection:
         if queries is None or queries >= len(self.queries):
             return self
         order = sorted(range(len(self.queries)), key=lambda n: int(string_key(self.queries[n])))
-        chosen = sorted(order[:queries])
-        parts = {
-            name: [getattr(self, name)[number] for number in chosen] for name in ("queries", "relevant", "gains", "own")
-        }
-        return replace(self, **parts, left_out=self.left_out + len(self.queries) - queries)
+        names, chosen = ("queries", "relevant", "gains", "own"), sorted(order[:queries])
+        fields = {name: [getattr(self, name)[number] for number in chosen] for name in names}
+        return replace(self, **fields, left_out=self.left_out + len(self.queries) - queries)
 
 
 def read_collection(params: Params, name: str, layout: Layout) -> Collection:

@@ -15,11 +15,9 @@ Gains = Sequence[Mapping[int, float]]
 
 
 def recall(rankings: np.ndarray, relevant: Relevant, k: int) -> np.ndarray:
-    """Return the share of the relevant candidates that are among the first ``k``.
+    """Return the share of the relevant candidates that are among the first ``k`` of int64 (queries, depth).
 
     Manning et al. 2008, section 8.3; if more than ``k`` are relevant it cannot reach 1.
-
-    :param rankings: int64 (queries, depth).
     """
     hits = [len(answers.intersection(row)) for answers, row in _pairs(rankings, relevant, k)]
     return np.array(hits, np.float64) / np.array([max(len(answers), 1) for answers in relevant])
@@ -51,26 +49,27 @@ def ndcg(rankings: np.ndarray, gains: Gains, k: int) -> np.ndarray:
 
 def against_judgements(rankings: np.ndarray, relevant: Relevant, gains: Gains, at: Sequence[int]) -> dict[str, float]:
     """Return the mean over queries of recall and nDCG at each k, and of MRR at the largest k."""
-    deepest = max(at)
-    measures = {f"recall@{k}": recall(rankings, relevant, k) for k in at}
-    measures |= {f"mrr@{deepest}": reciprocal_rank(rankings, relevant, deepest)}
-    measures |= {f"ndcg@{k}": ndcg(rankings, gains, k) for k in at}
-    return {name: float(values.mean()) for name, values in measures.items()}
+    return _measured(rankings, relevant, {k: (relevant, gains) for k in at})
 
 
-def against_order(rankings: np.ndarray, wanted: Sequence[Sequence[int]], at: Sequence[int]) -> dict[str, float]:
+def against_order(rankings: np.ndarray, orders: Sequence[Sequence[int]], at: Sequence[int]) -> dict[str, float]:
     """Return how close rankings come to another order, such as a teacher's, by the same measures.
 
     Recall at k is the share of the order's first ``k`` found among the ranking's first ``k``; MRR looks for the
     order's first; nDCG at k gives the order's first candidate gain k, its second k − 1, down to 1 for its k-th.
 
-    :param wanted: each query's candidate numbers in that order, possibly few.
+    :param orders: each query's candidate numbers in that order, possibly few.
     """
-    deepest = max(at)
-    first = [{*order[:1]} for order in wanted]
-    measures = {f"recall@{k}": recall(rankings, [{*order[:k]} for order in wanted], k) for k in at}
-    measures |= {f"mrr@{deepest}": reciprocal_rank(rankings, first, deepest)}
-    measures |= {f"ndcg@{k}": ndcg(rankings, [_descending(order, k) for order in wanted], k) for k in at}
+    descending = {k: [{n: float(k - rank) for rank, n in enumerate(order[:k])} for order in orders] for k in at}
+    judged = {k: ([{*gains} for gains in at_k], at_k) for k, at_k in descending.items()}
+    return _measured(rankings, [{*order[:1]} for order in orders], judged)
+
+
+def _measured(rankings: np.ndarray, first: Relevant, judged: Mapping[int, tuple[Relevant, Gains]]) -> dict[str, float]:
+    """Return the mean measures; what MRR looks for is ``first``, and what the others count is judged by k."""
+    measures = {f"recall@{k}": recall(rankings, relevant, k) for k, (relevant, _) in judged.items()}
+    measures |= {f"mrr@{max(judged)}": reciprocal_rank(rankings, first, max(judged))}
+    measures |= {f"ndcg@{k}": ndcg(rankings, gains, k) for k, (_, gains) in judged.items()}
     return {name: float(values.mean()) for name, values in measures.items()}
 
 
@@ -80,7 +79,3 @@ def _pairs(rankings: np.ndarray, judged: Sequence, k: int) -> zip:
 
 def _discounted(gains: Sequence[float]) -> float:
     return float(np.sum(np.array(gains) / np.log2(np.arange(2, len(gains) + 2))))
-
-
-def _descending(order: Sequence[int], k: int) -> dict[int, float]:
-    return {number: float(k - rank) for rank, number in enumerate(order[:k])}

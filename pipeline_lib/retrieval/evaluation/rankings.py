@@ -1,7 +1,7 @@
 """Running the systems of one row of ``retrieval`` on its collection, and scoring their rankings."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.teacher import load_teacher
 from pipeline_lib.params import EncoderSystem, Params, RankingSystem, StudentSystem, TeacherOrder
-from pipeline_lib.results.schema import Rankings, RetrievalScores, SeedScores
-from pipeline_lib.retrieval.embedders import Computing, Encode, model_encoder
+from pipeline_lib.retrieval.embedders import Encode, computing, model_encoder
 from pipeline_lib.retrieval.evaluation.collection import Collection, read_collection
 from pipeline_lib.retrieval.evaluation.measures import against_judgements, against_order
 from pipeline_lib.retrieval.scoring import CosineScorer, PairScorer, Scorer, best
@@ -27,70 +26,63 @@ Seeds = dict[str, np.ndarray]
 """A system's rankings, int64 (queries, depth), by seed; under ``""`` if it has no seeds."""
 
 
-def retrieval_scores(params: Params, name: str, layout: Layout) -> RetrievalScores:
-    """Rank the documents of one row's collection with each of its systems, and score the rankings.
+def retrieval_scores(params: Params, name: str, layout: Layout) -> dict[str, Any]:
+    """Score the rankings of one row's systems: the fields of ``RetrievalScores``, with measures by seed and name.
 
     Students and encoders run on the CPU in float32, so that scores are the same everywhere; models
     and the teacher as ``precompute`` says.
     """
     row, collection = params.retrieval_row(name), read_collection(params, name, layout)
-    first = {
+    tops = {n: settings for n, settings in row.systems.items() if settings.kind == "reranked"}
+    ranked = {
         system: _rankings(params, settings, collection, row.depth, layout)
         for system, settings in row.systems.items()
-        if settings.kind != "reranked"
+        if system not in tops
     }
-    tops = {n: settings for n, settings in row.systems.items() if settings.kind == "reranked"}
     orders: Orders | None = None
     if row.teacher is not None:
-        pool = [(rankings, row.teacher.pool) for rankings in first.values()]
-        pool += [(first[settings.first], settings.top) for settings in tops.values()]
-        orders = teacher_scores(params, row.teacher, collection, _pooled(pool), layout)
-    ranked = first | {
-        system: {seed: reranked(r, orders, settings.top) for seed, r in first[settings.first].items()}
+        pool = [(rankings, row.teacher.pool) for rankings in ranked.values()]
+        pool += [(ranked[settings.first], settings.top) for settings in tops.values()]
+        firsts = np.hstack([rankings[:, :count] for seeds, count in pool for rankings in seeds.values()])
+        pooled = [sorted({*numbers} - {NONE}) for numbers in firsts.tolist()]
+        orders = teacher_scores(params, row.teacher, collection, pooled, layout)
+    ranked |= {
+        system: {seed: reranked(r, orders, settings.top) for seed, r in ranked[settings.first].items()}
         for system, settings in tops.items()
     }
-    return RetrievalScores(
-        queries=len(collection.queries),
-        left_out=collection.left_out,
-        documents=len(collection.documents),
-        relevant=sum(map(len, collection.relevant)),
-        at=row.at,
-        teacher=None if row.teacher is None else row.teacher.teacher,
-        teacher_pairs=None if orders is None else float(np.mean([len(o) for o in orders])),
-        systems={n: _scored(ranked[n], collection, orders, row.at) for n in row.systems},
-    )
+    return {
+        "queries": len(collection.queries),
+        "left_out": collection.left_out,
+        "documents": len(collection.documents),
+        "relevant": sum(map(len, collection.relevant)),
+        "at": row.at,
+        "teacher": row.teacher and row.teacher.teacher,
+        "teacher_pairs": None if orders is None else float(np.mean([len(scores) for scores in orders])),
+        "systems": {n: _scored(ranked[n], collection, orders, row.at) for n in row.systems},
+    }
 
 
 def _rankings(params: Params, system: RankingSystem, collection: Collection, depth: int, layout: Layout) -> Seeds:
     """Return the rankings of a system that does not rerank another's."""
+
+    def ranked(encode: Encode, scorer: Scorer) -> np.ndarray:
+        return ranking(encode(collection.queries), encode(collection.documents), scorer, collection, depth)
+
     if isinstance(system, StudentSystem):
-        return {str(seed): _of_student(params, system, layout, seed, collection, depth) for seed in params.seeds}
+        rankings, output = {}, _class_number(params, system.task, system.label)
+        for seed in params.seeds:
+            folder = layout.student(system.task, system.method, seed)
+            require_model(folder)
+            is_cosine = system.score == "cosine"
+            scorer = CosineScorer() if is_cosine else PairScorer.of(load_student(folder), output, "cpu", "float32")
+            rankings[str(seed)] = ranked(load_encoder(folder).encode, scorer)
+        return rankings
     if isinstance(system, EncoderSystem):
         require_model(layout.encoder(system.encoder))
         encode = load_encoder(layout.encoder(system.encoder)).encode
     else:
         encode = model_encoder(params, layout, system.model, system.pooling, system.max_length)
-    return {"": ranking(*_encoded(encode, collection), CosineScorer(), collection, depth)}
-
-
-def _of_student(
-    params: Params, system: StudentSystem, layout: Layout, seed: int, collection: Collection, depth: int
-) -> np.ndarray:
-    folder = layout.student(system.task, system.method, seed)
-    require_model(folder)
-    vectors = _encoded(load_encoder(folder).encode, collection)
-    return ranking(*vectors, _comparison(params, system, folder), collection, depth)
-
-
-def _encoded(encode: Encode, collection: Collection) -> tuple[np.ndarray, np.ndarray]:
-    return encode(collection.queries), encode(collection.documents)
-
-
-def _comparison(params: Params, system: StudentSystem, folder: Path) -> Scorer:
-    if system.score == "cosine":
-        return CosineScorer()
-    output = _class_number(params, system.task, system.label)
-    return PairScorer.of(load_student(folder), output, "cpu", "float32")
+    return {"": ranked(encode, CosineScorer())}
 
 
 def ranking(
@@ -98,12 +90,9 @@ def ranking(
 ) -> np.ndarray:
     """Return each query's best documents, int64 (queries, depth); ties go to the earlier one.
 
-    An unjudged document with the query's own text is left out.
-
-    :param queries: their vectors, float32 (queries, width); :param documents: likewise.
+    An unjudged document with the query's own text is left out.  Vectors are float32 (rows, width).
     """
-    starts = range(0, len(documents), DOCUMENTS)
-    blocks = [(start, documents[start : start + DOCUMENTS]) for start in starts]
+    blocks = [(start, documents[start : start + DOCUMENTS]) for start in range(0, len(documents), DOCUMENTS)]
     candidates = [
         # One more than needed, to replace the query's own text.
         best(scorer, queries[start : start + QUERIES], blocks, depth + 1)[1]
@@ -111,35 +100,25 @@ def ranking(
     ]
     rankings = np.full((len(queries), depth), NONE)
     for row, query_number, numbers in zip(rankings, collection.own, np.concatenate(candidates), strict=True):
-        kept = numbers[numbers != query_number][:depth] if query_number is not None else numbers[:depth]
-        row[: len(kept)] = kept
+        others = numbers[:depth] if query_number is None else numbers[numbers != query_number][:depth]
+        row[: len(others)] = others
     return rankings
-
-
-def _pooled(systems: Iterable[tuple[Seeds, int]]) -> list[list[int]]:
-    """Return, for each query, the documents among any system's first candidates, in order."""
-    parts = [rankings[:, :count] for seeds, count in systems for rankings in seeds.values()]
-    return [sorted({*row.tolist()} - {NONE}) for row in np.hstack(parts)]
 
 
 def teacher_scores(
     params: Params, row: TeacherOrder, collection: Collection, pool: Sequence[Sequence[int]], layout: Layout
 ) -> Orders:
-    """Score each query with each document of its pool by a cross-encoder.
-
-    :returns: a regression's score, or the log-odds of the class that counts.
-    """
+    """Score each query with each document of its pool by a cross-encoder: scores, or :func:`log_odds`."""
     folder = layout.teacher(row.task, row.teacher)
     require_model(folder)
-    computing = Computing.of(params)
-    teacher = load_teacher(folder, computing.device, computing.precision)
+    device, precision, batch_tokens = computing(params)
     pairs = [
         (query, collection.documents[number])
         for query, numbers in zip(collection.queries, pool, strict=True)
         for number in numbers
     ]
     length = params.teachers[row.teacher].max_length
-    logits = teacher.predict(pairs, length, computing.batch_tokens)
+    logits = load_teacher(folder, device, precision).predict(pairs, length, batch_tokens)
     values = iter(log_odds(logits, _class_number(params, row.task, row.label)).tolist())
     return [{number: next(values) for number in numbers} for numbers in pool]
 
@@ -171,13 +150,10 @@ def in_order(scores: Mapping[int, float]) -> list[int]:
     return sorted(scores, key=lambda number: (-scores[number], number))
 
 
-def _scored(rankings: Seeds, collection: Collection, orders: Orders | None, at: list[int]) -> Rankings:
+def _scored(rankings: Seeds, collection: Collection, orders: Orders | None, at: list[int]) -> dict[str, Any]:
     judged = {seed: against_judgements(r, collection.relevant, collection.gains, at) for seed, r in rankings.items()}
-    if orders is None:
-        return Rankings(judged=SeedScores.by_name(judged), teacher=None)
-    wanted = [in_order(scores) for scores in orders]
-    teacher = {seed: against_order(r, wanted, at) for seed, r in rankings.items()}
-    return Rankings(judged=SeedScores.by_name(judged), teacher=SeedScores.by_name(teacher))
+    order = None if orders is None else [in_order(scores) for scores in orders]
+    return {"judged": judged, "teacher": order and {seed: against_order(r, order, at) for seed, r in rankings.items()}}
 
 
 def _class_number(params: Params, task: str, label: str | None) -> int | None:

@@ -1,11 +1,10 @@
-"""Untuned similarity: how well the cosine of two sentence vectors solves a pair task, for several systems.
+"""Untuned similarity: how well the cosine of two sentence vectors solves a pair task.
 
 Wu et al. 2020, section 4.5 and table 5.  Labels are used only for the classes' threshold, which, like the class above
-it, is chosen on the training set for each metric.  Scores are compared by correlation, which needs no threshold.  All
-are on test if it is labelled, else on dev.
+it, is chosen on the training set for each metric.  Scores are compared by correlation, which needs no threshold.
 """
 
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.folders import require_model
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.params import Params, Task
-from pipeline_lib.results.schema import Scores, SimilarityScores
 from pipeline_lib.retrieval.embedders import Encode, model_encoder
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.vectors import unit
@@ -24,8 +22,7 @@ from pipeline_lib.shards.vectors import unit
 TRAIN = "train"
 
 
-@dataclass(frozen=True)
-class LabelledPairs:
+class LabelledPairs(NamedTuple):
     """The pairs of one split with their labels, classes or scores, (rows,)."""
 
     first: list[str]
@@ -37,26 +34,20 @@ class LabelledPairs:
         return cosines(encode(self.first), encode(self.second))
 
 
-def similarity_table(params: Params, name: str, layout: Layout) -> SimilarityScores:
-    """Score each system of one row of ``similarity``."""
+def similarity_table(params: Params, name: str, layout: Layout) -> dict[str, Any]:
+    """Score each system of one row of ``similarity``; return the fields of ``SimilarityScores``."""
     row = params.similarity_row(name)
     task, splits = params.task(row.task), labelled_splits(layout, row.task)
-    systems: dict[str, Scores] = {}
+    systems = {}
     for pooling in row.poolings:
-        length = params.sentence_vectors.max_length
-        encode = model_encoder(params, layout, row.model, pooling, length)
+        encode = model_encoder(params, layout, row.model, pooling, params.sentence_vectors.max_length)
         systems[f"{row.model}, {pooling}"] = scores_of(encode, task, splits)
     for encoder in row.encoders:
         require_model(layout.encoder(encoder))
         systems[encoder] = scores_of(load_encoder(layout.encoder(encoder)).encode, task, splits)
     (scored,) = splits.keys() - {TRAIN}
-    return SimilarityScores(
-        task=row.task,
-        metrics=task.metrics,
-        split=scored,
-        rows={split: len(pairs.labels) for split, pairs in splits.items()},
-        systems=systems,
-    )
+    rows = {split: len(pairs.labels) for split, pairs in splits.items()}
+    return {"task": row.task, "metrics": task.metrics, "split": scored, "rows": rows, "systems": systems}
 
 
 def labelled_splits(layout: Layout, task: str) -> dict[str, LabelledPairs]:
@@ -71,14 +62,13 @@ def labelled_splits(layout: Layout, task: str) -> dict[str, LabelledPairs]:
     )
 
 
-def scores_of(encode: Encode, task: Task, splits: dict[str, LabelledPairs]) -> Scores:
+def scores_of(encode: Encode, task: Task, splits: dict[str, LabelledPairs]) -> dict[str, float]:
     """Return a system's score by each of the task's metrics; see :func:`labelled_splits`."""
     train, scored = ((pairs.cosines(encode), pairs.labels) for pairs in splits.values())
     return similarity_scores(task.metrics, train, scored, task.positive_class)
 
 
 def _labelled(layout: Layout, task: str, split: str) -> LabelledPairs | None:
-    """Return the pairs of a split; None if there is no such split, or its labels are hidden."""
     if not layout.split(task, split).exists():
         return None
     rows = ShardSet.open(layout.split(task, split)).to_table()
@@ -96,10 +86,7 @@ def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def similarity_scores(
     metrics: list[str], train: tuple[np.ndarray, np.ndarray], dev: tuple[np.ndarray, np.ndarray], positive: int = 1
 ) -> dict[str, float]:
-    """Return each metric on dev of (cosines, labels); thresholds come from train.
-
-    :param positive: the class whose F1 is computed.
-    """
+    """Return each metric on dev of (cosines, labels), F1 of ``positive``; thresholds come from train."""
     scores = {}
     for metric in metrics:
         if not KINDS[kind_of(metric)].one_of:
@@ -112,7 +99,6 @@ def similarity_scores(
 
 
 def _decided(metric: str, pairs: tuple[np.ndarray, np.ndarray], cut: tuple[int, float], positive: int) -> float:
-    """Return the score of "class 1 if sign × cosine is above the threshold"."""
     values, labels = pairs
     above = cut[0] * values > cut[1]
     return score(metric, labels, np.eye(2)[above.astype(np.int64)], positive)

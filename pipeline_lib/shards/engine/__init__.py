@@ -11,9 +11,8 @@ a job script starts a cluster, and changes no file."""
 
 
 def make_engine(params: Params, device: str, single_threaded: bool = True) -> Engine:
-    """Return the engine that params.yaml asks for.
+    """Return the engine that params.yaml asks for, for jobs on a device of torch.
 
-    :param device: where its jobs run, as torch names it.
     :param single_threaded: give torch one thread per job on a CPU.  A job's bytes then depend on neither the number
         of workers nor the number of cores.  Otherwise jobs run one after the other.
     """

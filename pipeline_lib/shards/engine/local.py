@@ -51,10 +51,8 @@ def accelerators(device: str) -> tuple[str | None, ...]:
 
 @dataclass(frozen=True)
 class LocalEngine:
-    """Worker processes of this machine; see :class:`~pipeline_lib.shards.engine.protocol.Engine`.
+    """Worker processes of this machine, with one thread per job if ``single_threaded``; 1: this process itself.
 
-    :ivar workers: number of processes; with 1, everything runs in this one.
-    :ivar single_threaded: give torch one thread per job.
     :ivar devices: the workers' accelerators, see :func:`accelerators`; none: jobs run on the CPU.
     """
 

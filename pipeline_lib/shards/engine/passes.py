@@ -1,7 +1,6 @@
 """Shard passes: pure functions from an input to output shards, run by any engine and stored.
 
-Tags, transfer sets, Wikipedia's sentences, logits, sentence vectors and encoded sets are all made this way.  An
-output is keyed by everything that determines it: the pass's settings, its code, the versions of the libraries that
+An output is keyed by everything that determines it: the pass's settings, its code, the versions of the libraries that
 determine its bytes, and the input's digest.  So a restart computes only what was in flight, a changed input
 recomputes only its own outputs, and old settings find theirs again.
 """
@@ -44,26 +43,20 @@ class ShardPass(ABC):
 
     :cvar kind: kind of outputs; also the name of their part of the store.
     :cvar row_for_row: whether output k belongs to input k, row for row.
+    :cvar libraries: the distributions that determine the outputs' bytes.
     """
 
     kind: ClassVar[str]
     row_for_row: ClassVar[bool] = True
+    libraries: ClassVar[tuple[str, ...]] = ()
 
     @property
     @abstractmethod
     def settings(self) -> dict[str, Any]:
         """What determines the outputs besides the input, the code and the libraries."""
 
-    @property
-    def libraries(self) -> Sequence[str]:
-        """The distributions that determine the outputs' bytes."""
-        return ()
-
     def compute(self, content: Any) -> pa.Table:
-        """Return the output for one input: a shard's table, or whatever else the pass works on.
-
-        A pass defines this, or :meth:`outputs`, which calls it.
-        """
+        """Return the output for one input, usually a shard's table; a pass defines this, or :meth:`outputs`."""
         raise NotImplementedError
 
     def outputs(self, content: Any) -> Iterator[Output]:
@@ -75,10 +68,7 @@ class ShardPass(ABC):
         return len(shards) == 1
 
     def check(self, content: Any, output: pa.Table, name: str) -> None:  # noqa: B027  most trust it
-        """Reject outputs that cannot be right, before they are stored.
-
-        :param name: of the input, for the message.
-        """
+        """Reject outputs that cannot be right, before they are stored; the message names the input."""
 
     def load(self) -> None:  # noqa: B027  most passes have nothing to load
         """Load the models that :meth:`compute` uses, so that forked workers share them."""
@@ -98,10 +88,7 @@ class ShardPass(ABC):
         return inputs.path(shard)
 
     def opened(self, content: Any, digest: str) -> Any:
-        """Return what :meth:`outputs` gets for an input: a shard's rows, or the content itself.
-
-        :param digest: of the input.
-        """
+        """Return what :meth:`outputs` gets for the input of a digest: a shard's rows, or the content itself."""
         # Or a damaged input's outputs would be found for the sound one, too.
         return read_checked(content, digest) if isinstance(content, Path) else content
 
@@ -127,11 +114,7 @@ class ShardPass(ABC):
 
 @dataclass(frozen=True)
 class Piece:
-    """One input of a pass.
-
-    :ivar digest: of its content; :ivar content: a shard's path, or what the pass works on.
-    :ivar note: returned with the outputs.
-    """
+    """One input of a pass: its content, or its shard's path, the content's digest, and what is returned with it."""
 
     digest: str
     content: Any
@@ -182,8 +165,7 @@ class PassStats:
         if answer.reused:
             self.reused, self.rows_reused = self.reused + 1, self.rows_reused + answer.rows
         else:
-            self.computed += 1
-            self.rows_computed += answer.rows
+            self.computed, self.rows_computed = self.computed + 1, self.rows_computed + answer.rows
 
 
 def run_pass(
@@ -192,7 +174,6 @@ def run_pass(
     """Write the outputs for a shard set into ``folder``, with a manifest.
 
     :param title: of the progress display; None shows none.
-    :returns: the manifest, and how many inputs were computed and reused.
     """
     shards = inputs.manifest.shards
     fresh_folder(folder)
@@ -220,7 +201,6 @@ def run_pass(
 
 
 def _total(shards: Sequence[Shard]) -> dict[str, int]:
-    """Add up what was counted while the shards were made."""
     total: Counter[str] = Counter()
     for shard in shards:
         total.update(shard.counts or {})
@@ -230,25 +210,20 @@ def _total(shards: Sequence[Shard]) -> dict[str, int]:
 def run_pieces(
     shard_pass: ShardPass, pieces: Sequence[Piece], engine: Engine, on_done: Callable[[PassStats], None] | None = None
 ) -> tuple[list[PieceResult], PassStats]:
-    """Compute the outputs of pieces that the store does not have; return all of them in order.
-
-    :param on_done: called after each piece that was computed.
-    """
+    """Compute the outputs of pieces that the store does not have, with a call after each; return all in order."""
     store, report = Store(shard_pass.kind), PassStats()
     store.sweep()
-    answers = {number: _find(shard_pass, piece, store) for number, piece in enumerate(pieces)}
-    for answer in answers.values():
-        if answer:
-            report.add(answer)
-    missing = [number for number, answer in answers.items() if answer is None]
+    answers = [_find(shard_pass, piece, store) for piece in pieces]
+    for answer in filter(None, answers):
+        report.add(answer)
+    missing = [number for number, answer in enumerate(answers) if answer is None]
     jobs = [(shard_pass, pieces[number]) for number in missing]
-    in_flight = shard_pass.in_flight
-    for job, answer in engine.run(_compute, jobs, preload=shard_pass.load, in_flight=in_flight):
+    for job, answer in engine.run(_compute, jobs, preload=shard_pass.load, in_flight=shard_pass.in_flight):
         answers[missing[job]] = answer
         report.add(answer)
         if on_done:
             on_done(report)
-    return [answers[number] for number in range(len(pieces))], report
+    return answers, report
 
 
 def stream_pieces(shard_pass: ShardPass, pieces: Iterable[Piece], engine: Engine) -> Iterator[PieceResult]:
@@ -284,9 +259,9 @@ def _compute(job: tuple[ShardPass, Piece], _: Report) -> PieceResult:
     content = shard_pass.opened(piece.content, piece.digest)
     store, source = Store(shard_pass.kind), piece.digest if shard_pass.row_for_row else None
     shards = []
-    for part, (table, counts) in enumerate(shard_pass.outputs(content)):
+    for number, (table, counts) in enumerate(shard_pass.outputs(content)):
         shard_pass.check(content, table, str(piece.note))
-        key = shard_pass.key(piece.digest, part)
+        key = shard_pass.key(piece.digest, number)
         shards.append(store.add(key, table, source, shard_pass.computed_on, counts))
     return PieceResult(replace(piece, content=None), shards, reused=False)
 
@@ -298,7 +273,6 @@ def _find_or_compute(job: tuple[ShardPass, Piece]) -> PieceResult:
 
 
 def _link(shard_pass: ShardPass, answer: PieceResult, folder: Path) -> Iterator[Shard]:
-    """Link the outputs of one input into ``folder``, and describe them as they are there."""
     store, source = Store(shard_pass.kind), answer.piece.digest if shard_pass.row_for_row else None
     for part, shard in enumerate(answer.shards):
         name = shard_pass.output_name(answer.piece.note, part)

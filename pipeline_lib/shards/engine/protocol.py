@@ -19,10 +19,7 @@ IN_FLIGHT = 2
 
 
 def throttled(send: Report, seconds: float) -> Report:
-    """Return a function that passes on a message at most once in so many seconds.
-
-    Progress is for people, who need no more.
-    """
+    """Return a function that passes on a message at most once in so many seconds."""
     last = 0.0
 
     def report(message: Any) -> None:

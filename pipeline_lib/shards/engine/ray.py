@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline_lib.base import stage_records
 from pipeline_lib.base.errors import PotstillError, install_extra, reason_of
@@ -46,12 +46,7 @@ class RayEngine:
         _connect(address, workers)
         self._on_gpus = device.startswith("cuda")
         available = int(ray.cluster_resources().get("GPU" if self._on_gpus else "CPU", 1))
-        self._workers = max(1, min(available, workers or available))
-
-    @property
-    def workers(self) -> int:
-        """How many jobs are computed at a time."""
-        return self._workers
+        self.workers = max(1, min(available, workers or available))
 
     def run(
         self,
@@ -69,16 +64,17 @@ class RayEngine:
         mailbox = _Mailbox.options(num_cpus=0, scheduling_strategy=here).remote()
         left = deque(enumerate(jobs))
 
-        def submit(worker: Any, number: int, job: Job) -> Any:
-            return worker.compute.remote(function, number, job, mailbox)
-
         def pass_on() -> None:
             for message in ray.get(mailbox.take.remote()):
                 if on_progress:
                     on_progress(*message)
 
-        next_job = lambda: left.popleft() if left else None  # noqa: E731
-        for number, result in self._schedule(submit, next_job, len(jobs), pass_on):
+        for number, result in self._schedule(
+            lambda worker, number, job: worker.compute.remote(function, number, job, mailbox),
+            lambda: left.popleft() if left else None,
+            len(jobs),
+            pass_on,
+        ):
             if isinstance(result, _Failed):
                 raise result.error
             yield number, result
@@ -103,10 +99,9 @@ class RayEngine:
             submitted += 1
             return submitted - 1, job
 
-        def submit(worker: Any, number: int, job: Job) -> Any:
-            return worker.apply.remote(function, job)
-
-        for number, result in self._schedule(submit, next_job, self.workers, lambda: None):
+        for number, result in self._schedule(
+            lambda worker, _, job: worker.apply.remote(function, job), next_job, self.workers, lambda: None
+        ):
             finished[number] = result
             while taken in finished:
                 result = finished.pop(taken)
@@ -214,11 +209,10 @@ class _Pool:
 _POOL = _Pool()
 
 
-class _Failed:
+class _Failed(NamedTuple):
     """What a job raised."""
 
-    def __init__(self, error: Exception) -> None:
-        self.error = error
+    error: Exception
 
 
 def _get(reference: Any) -> Any:
@@ -262,8 +256,9 @@ def _connect(address: str | None, workers: int | None) -> None:
         raise no_cluster(address, reason_of(error)) from error
 
 
-class _WorkerBase:
-    """Computes jobs, one after the other, with one thread on a CPU."""
+@ray.remote
+class _Worker:
+    """Computes jobs, one after the other, with one thread on a CPU; it returns the accelerators used so far, too."""
 
     def __init__(self, folder: str, state: str) -> None:
         os.chdir(folder)
@@ -273,32 +268,25 @@ class _WorkerBase:
         """Answer; a dead worker does not."""
 
     def apply(self, function: Callable[[Any], Any], job: Any) -> tuple[Any, list[str]]:
-        """Compute one job of a stream; return the accelerators used so far, too."""
         return function(job), used_accelerators()
 
     def compute(
         self, function: Callable[[Any, Report], Any], number: int, job: Any, mailbox: Any
     ) -> tuple[Any, list[str]]:
-        """Compute one job that reports its progress; return the accelerators used so far, too."""
         report = throttled(lambda m: mailbox.put.remote((number, m)), 0.5)
         return function(job, report), used_accelerators()
 
 
-class _MailboxBase:
+@ray.remote
+class _Mailbox:
     """Holds messages until they are taken."""
 
     def __init__(self) -> None:
         self._messages: list[Any] = []
 
     def put(self, message: Any) -> None:
-        """Add a message."""
         self._messages.append(message)
 
     def take(self) -> list[Any]:
-        """Return the messages since the last call."""
         taken, self._messages = self._messages, []
         return taken
-
-
-_Worker = ray.remote(_WorkerBase)
-_Mailbox = ray.remote(_MailboxBase)

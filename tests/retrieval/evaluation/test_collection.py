@@ -11,7 +11,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, check_params
 from pipeline_lib.retrieval.evaluation.collection import Collection, read_collection
-from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
+from tests.kit.shard_files import write_set
 from tests.params.variants import changed
 
 SYSTEMS = {"mini": {"kind": "model", "model": "minilm", "pooling": "mean", "max_length": 8}}
@@ -29,16 +29,9 @@ def make_params(source: dict[str, Any], **changes: Any) -> Params:
 def write_pairs(
     layout: Layout, task: str, split: str, labels: list[Any], pairs: list[tuple[str, str, int]] = PAIRS
 ) -> None:
-    table = pa.table(
-        {
-            "text": [first for first, _, _ in pairs],
-            "text_2": [second for _, second, _ in pairs],
-            "label": pa.array(labels, pa.int32()),
-        }
-    )
-    folder = layout.split(task, split)
-    shards = [write_shard(folder / "s.arrow", table)]
-    write_manifest(folder, Manifest("prepared", schema_of(table), shards))
+    first, second, _ = zip(*pairs, strict=True)
+    table = pa.table({"text": first, "text_2": second, "label": pa.array(labels, pa.int32())})
+    write_set(layout.split(task, split), "prepared", {"s.arrow": table})
 
 
 def from_pairs(**changes: Any) -> dict[str, Any]:

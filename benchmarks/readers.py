@@ -134,7 +134,7 @@ def verdict(read: Callable[[Path], Rows], path: Path, expected: Rows | str) -> s
     except Exception as error:
         if isinstance(expected, list):
             return "rejected"
-        named = any(part in str(error).lower() for part in expected.split("|"))
+        named = any(word in str(error).lower() for word in expected.split("|"))
         return "right" if named or "line 3" in str(error).lower() else "error without the row"
     if isinstance(expected, list):
         return "right" if [tuple(row) for row in rows] == expected else "wrong rows"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipeline_lib.shards.fingerprint import ROOT
 
-VAGUE = {"own", "found", "said", "told", "given", "place"}
+VAGUE = {"own", "found", "said", "told", "given", "place", "places", "known", "part", "parts", "kept", "wanted", "one"}
 """Fine in a line or two, where the value is in sight."""
 SHORT = 6
 """Lines of a function that may have such names."""

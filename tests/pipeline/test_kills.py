@@ -49,7 +49,6 @@ TaggingPass.compute = slow
 
 
 def _resumed(run: Run) -> list[tuple[int, int]]:
-    """Return (step, steps) from which each training of the run went on."""
     found = re.findall(r"went on from step (\d+) of (\d+)", run.sound().text)
     return [(int(step), int(steps)) for step, steps in found]
 
@@ -160,7 +159,6 @@ def _second_seed_runs(workspace: Workspace) -> bool:
 
 
 def _written(workspace: Workspace, pattern: str, after: int) -> bool:
-    """Return whether a checkpoint holds more than ``after`` steps."""
     from safetensors import safe_open
 
     for path in (workspace / CHECKPOINTS).glob(pattern):

@@ -20,20 +20,12 @@ from tests.commands.running import distill
 
 from .conftest import Finished
 from .joint_tasks import SENTENCES, SHARD
-from .test_kills import CHECKPOINTS, SLOW_TRAINING, TELL_RESUMED, _resumed, _written
+from .test_kills import CHECKPOINTS, SLOW_TRAINING, TELL_RESUMED, _resumed, _written, slowed
 from .workspace import STORE, TASK, Workspace
 
 VECTORS, ENCODER = Path("data/vectors"), Path("data/encoders/sra")
 PRETRAIN = ("pretrain", "--encoder", "sra")
-SLOW_VECTORS = """
-import time
-from pipeline_lib.outputs.vectors import VectorPass
-outputs = VectorPass.outputs
-def slow(self, rows):
-    time.sleep(0.2)
-    return outputs(self, rows)
-VectorPass.outputs = slow
-"""
+SLOW_VECTORS = slowed("pipeline_lib.outputs.vectors", "VectorPass", "outputs")
 
 
 @pytest.fixture

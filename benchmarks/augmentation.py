@@ -116,13 +116,13 @@ def main(
     peers, not_run = load_peers(data)
     contestants = {OURS: _ours, HAND: by_hand, **peers}
     small = data.sample(peer_sentences)
-    kept: dict[str, float] = {}
+    shares: dict[str, float] = {}
     random.seed(seed)
     turns = {
-        name: _timed(name, make, data if make in (_ours, by_hand) else small, kept)
+        name: _timed(name, make, data if make in (_ours, by_hand) else small, shares)
         for name, make in contestants.items()
     }
-    turns[OURS_SMALL] = _timed(OURS_SMALL, _ours, small, kept)
+    turns[OURS_SMALL] = _timed(OURS_SMALL, _ours, small, shares)
     for make in contestants.values():
         make(data.sample(20))
     rates = take_turns(turns, repeats)
@@ -135,7 +135,7 @@ def main(
         "recipe": data.recipe.model_dump(),
         "generated_per_second": {name: summary(values) for name, values in rates.items()},
         "ours_divided_by": {name: ratio(rates[OURS], values) for name, values in rates.items() if name != OURS},
-        "kept_of_generated": {name: round(value, 4) for name, value in kept.items()},
+        "kept_of_generated": {name: round(value, 4) for name, value in shares.items()},
         "preparing_seconds_per_sentence": preparing,
         "profile_of_ours": _profile(data),
         "not_run": not_run,
@@ -182,12 +182,12 @@ def _prepare(
     return blocks, read_lexicon(scratch / "lexicon.arrow")
 
 
-def _timed(name: str, make: Make, data: Data, kept: dict[str, float]) -> Callable[[], float]:
+def _timed(name: str, make: Make, data: Data, shares: dict[str, float]) -> Callable[[], float]:
     def measure() -> float:
         start = time.perf_counter()
         generated, unique = make(data)
         rate = generated / (time.perf_counter() - start)
-        kept[name] = unique / generated
+        shares[name] = unique / generated
         return rate
 
     return measure
@@ -197,13 +197,13 @@ def _timed(name: str, make: Make, data: Data, kept: dict[str, float]) -> Callabl
 
 
 def _ours(data: Data) -> tuple[int, int]:
-    generated = kept = 0
+    generated = unique = 0
     for block in data.blocks:
         for iteration, rows, counts in augment_block(block, data.lexicon, data.recipe, data.n_iter, None):
             if iteration:
                 generated += counts.rows + counts.duplicates
-                kept += len(rows["text"].to_pylist())
-    return generated, kept
+                unique += len(rows["text"].to_pylist())
+    return generated, unique
 
 
 # Further figures besides the rates.
@@ -242,9 +242,9 @@ def _markdown(results: dict[str, Any]) -> list[str]:
     rows = []
     for name, rate in results["generated_per_second"].items():
         against = results["ours_divided_by"].get(name)
-        kept = results["kept_of_generated"][name]
+        share = results["kept_of_generated"][name]
         rows.append(
-            [name, spread(rate), f"{rate['median'] * kept:,.0f}", spread(against, "{:.1f}") if against else "1"]
+            [name, spread(rate), f"{rate['median'] * share:,.0f}", spread(against, "{:.1f}") if against else "1"]
         )
     prepared = results["ours_with_preparation"]["generated_per_second"]
     rows.append([f"{OURS}, splitting and tagging included", f"{prepared:,.0f}", "", ""])

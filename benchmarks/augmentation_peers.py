@@ -173,11 +173,11 @@ def _stand_in_for_what_textattack_imports() -> None:
         for name in [name for name in sys.modules if name.split(".")[0] == "flair"]:
             del sys.modules[name]
         flair_module = _empty_module("flair")
-        parts = {"data": ("Sentence", "Tokenizer"), "models": ("SequenceTagger",)}
-        for part, classes in parts.items():
-            module = _empty_module(f"flair.{part}")
+        modules = {"data": ("Sentence", "Tokenizer"), "models": ("SequenceTagger",)}
+        for submodule, classes in modules.items():
+            module = _empty_module(f"flair.{submodule}")
             vars(module).update(dict.fromkeys(classes, object))
-            setattr(flair_module, part, module)
+            setattr(flair_module, submodule, module)
     try:
         nltk.corpus.stopwords.words("english")
     except LookupError:

@@ -104,8 +104,8 @@ class Pool:
         task = load_params().task(name)
         examples, _ = read_examples(Layout().raw_task(name), task)
         tables = split_tables(examples, task)
-        parts = [Data.of(tables[split]) for split in ("train", "dev", "test")]
-        return cls(task, task.label_names, _joined(parts[:2]), _part(parts[2], TEST_ROWS, 0)[0])
+        splits = [Data.of(tables[split]) for split in ("train", "dev", "test")]
+        return cls(task, task.label_names, _joined(splits[:2]), _part(splits[2], TEST_ROWS, 0)[0])
 
     def draw(self, rows: int, seed: int) -> tuple[Data, Data]:
         """Return train and dev of ``rows`` rows, drawn by label."""
@@ -118,8 +118,8 @@ def _six() -> Pool:
     pools = {name: Pool.of(name) for name in SIX}
     names = [f"{name} {label}" for name, pool in pools.items() for label in pool.names]
 
-    def joined(parts: list[Data]) -> Data:
-        moved = [Data(part.texts, part.labels + 2 * n) for n, part in enumerate(parts)]
+    def joined(sets: list[Data]) -> Data:
+        moved = [Data(data.texts, data.labels + 2 * n) for n, data in enumerate(sets)]
         return _joined(moved)
 
     rows = joined([pool.rows for pool in pools.values()])
@@ -194,33 +194,33 @@ def train(pool: Pool, tuning: Tuning, rows: int, seed: int) -> dict[str, float]:
     kind = MeanTeacher if tuning.pool == "mean" else Teacher
     teacher = kind(model, tokenizer, torch.device("cpu"), "float32", digest="")
     scale = scale_of(train_rows.labels)
-    part = TaskTeacher(pool.task, train_rows, dev, scale, teacher, MAX_LENGTH)
+    task_teacher = TaskTeacher(pool.task, train_rows, dev, scale, teacher, MAX_LENGTH)
 
     def scored(data: Data) -> float:
         outputs = teacher.predict(data.texts, MAX_LENGTH, TOKENS)
         return score(pool.task.metrics[0], data.labels, outputs)
 
     if tuning.head == "regression" or not tuning.tuned:
-        start_head(teacher, train_rows, part.sentences().targets["labels"])
+        start_head(teacher, train_rows, task_teacher.sentences().targets["labels"])
     if not tuning.tuned:
         return {"dev": scored(dev), "test": scored(pool.test)}
-    return _fitted(part, tuning, seed, scored, pool.test)
+    return _fitted(task_teacher, tuning, seed, scored, pool.test)
 
 
-def _fitted(part: TaskTeacher, tuning: Tuning, seed: int, scored: Any, test: Data) -> dict[str, float]:
-    model, last = part.teacher.model, {}
+def _fitted(task_teacher: TaskTeacher, tuning: Tuning, seed: int, scored: Any, test: Data) -> dict[str, float]:
+    model, last = task_teacher.teacher.model, {}
     dev_scores: list[float] = []
 
     def evaluate(_: torch.nn.Module) -> float:
-        dev_scores.append(part.dev_score("metric").score)
+        dev_scores.append(task_teacher.dev_score("metric").score)
         last.update({name: value.clone() for name, value in model.state_dict().items()})
         return dev_scores[-1]
 
     with tempfile.TemporaryDirectory() as folder:
         progress = fit(
             model,
-            part.batches(tuning.batch_size, seed),
-            lambda _, batch: part.loss(batch),
+            task_teacher.batches(tuning.batch_size, seed),
+            lambda _, batch: task_teacher.loss(batch),
             evaluate,
             _settings(tuning, seed),
             Path(folder, "checkpoint.safetensors"),
@@ -249,18 +249,18 @@ def main(
     """Train the teachers that are missing, and write the table of all."""
     start = facts(("torch", "transformers", "scikit-learn", "numpy"), 1, 1)
     pool, runs = cache(Pool.of), []
-    planned = [(one, *block) for one in sets or PLAN for block in PLAN[one]]
+    planned = [(task, *block) for task in sets or PLAN for block in PLAN[task]]
     with single_thread():
-        for one, size, seeds, tunings in planned:
+        for task, size, seeds, tunings in planned:
             for seed, tuning in product(seeds, tunings):
-                path = work / one / f"{size}-{seed}-{'-'.join(map(str, tuning))}.json"
+                path = work / task / f"{size}-{seed}-{'-'.join(map(str, tuning))}.json"
                 if not path.exists() and not train_missing:
                     continue
                 if not path.exists():
                     path.parent.mkdir(parents=True, exist_ok=True)
-                    write_json(path, train(pool(one), tuning, size, seed))
-                    say(f"{one} {size} {seed} {tuning}: {read_json(path)}")
-                key = {"set": one, "rows": size, "seed": seed, "tuning": str(tuning)}
+                    write_json(path, train(pool(task), tuning, size, seed))
+                    say(f"{task} {size} {seed} {tuning}: {read_json(path)}")
+                key = {"set": task, "rows": size, "seed": seed, "tuning": str(tuning)}
                 runs.append(key | read_json(path))
     write_results(name, {"facts": start, "runs": runs}, _lines(runs), out)
 

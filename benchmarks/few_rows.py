@@ -76,12 +76,12 @@ def run(
                 continue
             drawn = draw(load(name, sdist, glue), count, seed)
             edits = [change.partition(":")[::2] for change in changes.split(";") if change]
-            wanted = {key: int(value) for key, value in edits if key in ("texts", "others")}
-            texts = drawn[2][: wanted.get("texts", 0)]
-            if "others" in wanted:
-                texts += other_texts(name, sdist, drawn[:2])[: wanted["others"]]
+            counts = {key: int(value) for key, value in edits if key in ("texts", "others")}
+            texts = drawn[2][: counts.get("texts", 0)]
+            if "others" in counts:
+                texts += other_texts(name, sdist, drawn[:2])[: counts["others"]]
             folder = work / f"{name}-{count}-{seed}-{label}"
-            changed = [edit for edit in edits if edit[0] not in wanted]
+            changed = [edit for edit in edits if edit[0] not in counts]
             scores = run_pipeline(folder, (*drawn[:2], texts), changed)
             _add(work, done | {"scores": scores})
 

@@ -33,8 +33,10 @@ def main(
     for folder in data or [Path("data")]:
         for path in sorted((folder / "results").glob("*/scores.json")):
             scores[path.parent.name] = TaskScores.read(path)
-    tasks = {task: _task(one, one.decisive_split) for task, one in scores.items()}
-    further = {f"{task} {split}": _task(one, split) for task, one in scores.items() for split in one.further_splits}
+    tasks = {task: _task(scored, scored.decisive_split) for task, scored in scores.items()}
+    further = {
+        f"{task} {split}": _task(scored, split) for task, scored in scores.items() for split in scored.further_splits
+    }
     if not tasks:
         raise typer.BadParameter("no scores in these folders. Run `dvc repro evaluate` first.")
     gains = {
@@ -111,13 +113,13 @@ def _lines(results: dict[str, Any]) -> list[str]:
     tasks, sets = results["tasks"], results["tasks"] | results["further"]
     names = [f"{t} (subset)" if t.split()[0] in SUBSETS else t for t in sets]
     columns = zip(names, sets.values(), strict=True)
-    head = ["system", *[f"{name}, {one['metric']}" for name, one in columns]]
-    rows = [["constant prediction", *[f"{100 * one['floor']:.1f}" for one in sets.values()]]]
+    head = ["system", *[f"{name}, {task['metric']}" for name, task in columns]]
+    rows = [["constant prediction", *[f"{100 * task['floor']:.1f}" for task in sets.values()]]]
     for teacher in _teachers(tasks):
-        cells = [one["teachers"].get(teacher) for one in sets.values()]
+        cells = [task["teachers"].get(teacher) for task in sets.values()]
         rows.append([f"teacher {teacher}", *["" if c is None else f"{100 * c:.1f}" for c in cells]])
     for method in _methods(tasks):
-        rows.append([method, *[_cell(one["methods"].get(method)) for one in sets.values()]])
+        rows.append([method, *[_cell(task["methods"].get(method)) for task in sets.values()]])
     gained, had = results["tasks_with_gain"], results["tasks_with_row"]
     gains = [
         (name, _baseline(tasks, name), f"{100 * gain:+.1f}", f"{gained[name]} of {had[name]}")

@@ -104,8 +104,8 @@ def write_classifier(encoder: Path, folder: Path, seed: int) -> Path:
     from pipeline_lib.models.teacher import load_classifier
 
     torch.manual_seed(seed)
-    for part in load_classifier(encoder, ["no", "yes"]):
-        part.save_pretrained(folder)
+    for saved in load_classifier(encoder, ["no", "yes"]):
+        saved.save_pretrained(folder)
     return folder
 
 

@@ -235,10 +235,10 @@ def _drawn(vectors: np.ndarray, count: int, seed: int) -> np.ndarray:
     draw = np.random.default_rng(seed)
     noisy = np.empty((count, vectors.shape[1]), np.float32)
     for start in range(0, count, CANDIDATE_ROWS):
-        part = noisy[start : start + CANDIDATE_ROWS]
-        draw.standard_normal(out=part, dtype=np.float32)
-        part *= 0.01
-        part += vectors[draw.integers(0, len(vectors), len(part))]
+        chunk = noisy[start : start + CANDIDATE_ROWS]
+        draw.standard_normal(out=chunk, dtype=np.float32)
+        chunk *= 0.01
+        chunk += vectors[draw.integers(0, len(vectors), len(chunk))]
     return noisy
 
 
@@ -261,12 +261,12 @@ def _markdown(results: dict[str, Any]) -> list[str]:
     cross = systems[CROSS]
     offline = [[CROSS, "", "", f"{cross['matrix']['median']:,.0f}", "1"]]
     online = [[CROSS, "", "", f"{1000 * cross['search']['median']:,.0f}", "1", ""]]
-    for name, parts in systems.items():
-        for part, values in parts.items():
-            kind, _, way = part.partition(", ")
+    for name, timings in systems.items():
+        for timing, values in timings.items():
+            kind, _, way = timing.partition(", ")
             if not way:
                 continue
-            before = parts["encode" if kind == "matrix" else "query"]["median"]
+            before = timings["encode" if kind == "matrix" else "query"]["median"]
             total = before + values["median"]
             times = f"{cross[kind]['median'] / total:,.0f}"
             label = f"{name}, {'cosine' if 'cos' in way else f'f in {way}'}"

@@ -57,8 +57,8 @@ def _write_copies(texts: list[str], copies: int, shard_rows: int, folder: Path) 
     rows = [f"copy {copy}: {text}" for copy in range(copies) for text in texts]
     shards = []
     for start in range(0, len(rows), shard_rows):
-        part = rows[start : start + shard_rows]
-        columns = {"key": pa.array(string_keys(part)), "text": pa.array(part)}
+        texts = rows[start : start + shard_rows]
+        columns = {"key": pa.array(string_keys(texts)), "text": pa.array(texts)}
         shards.append(write_shard(folder / f"s{start:08d}.arrow", pa.table(columns)))
     write_manifest(folder, Manifest("sentences", schema_of(pa.table(columns)), shards))
 

@@ -69,15 +69,15 @@ def main(
     fact = facts(versions, usable_cores(), torch.get_num_threads())
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        exact, kept, built = _build(file, text, encoder, rows, queries, folder)
+        exact, texts, built = _build(file, text, encoder, rows, queries, folder)
         embedder = EncoderReference.to(encoder).load()
-        vectors = embedder.encode(kept)
+        vectors = embedder.encode(texts)
         forms = _compare(exact, vectors, repeats, folder)
-    embedding = {size: 1000 * seconds(lambda s=size: embedder.encode(kept[:s])) for size in SIZES}
+    embedding = {size: 1000 * seconds(lambda s=size: embedder.encode(texts[:s])) for size in SIZES}
     results = {
         **{"facts": fact, "encoder": encoder.name, "file": file.name, "built": built},
         **{"rows": len(exact), "width": vectors.shape[1]},
-        **{"queries": len(kept), "embedding_ms": embedding, "forms": forms},
+        **{"queries": len(texts), "embedding_ms": embedding, "forms": forms},
     }
     write_results(name, results, _lines(results), out)
 
@@ -86,7 +86,7 @@ def _build(
     file: Path, text: str, encoder: Path, rows: int | None, queries: int, folder: Path
 ) -> tuple[Index, list[str], dict[str, Any]]:
     """Embed the sentences without the queries; return the index, the queries and the rates."""
-    reference, kept = EncoderReference.to(encoder), []
+    reference, held_back = EncoderReference.to(encoder), []
 
     def batches() -> Iterator[Rows]:
         left = rows
@@ -95,8 +95,8 @@ def _build(
             texts = batch[text].to_pylist()[:left]
             left = None if left is None else left - len(texts)
             # The first of each batch until there are enough: queries are spread over a long file.
-            taken = min(queries - len(kept), max(1, queries // 4))
-            kept.extend(texts[:taken])
+            taken = min(queries - len(held_back), max(1, queries // 4))
+            held_back.extend(texts[:taken])
             yield Rows(texts[taken:])
             if left == 0:
                 return
@@ -109,7 +109,7 @@ def _build(
     say(f"built {len(index):,} sentences in {seconds:.1f} s")
     peak = peak_mib(resource.RUSAGE_SELF), peak_mib(resource.RUSAGE_CHILDREN)
     record = {"sentences": len(index), "seconds": round(seconds, 1), "sentences_per_second": rate}
-    return index, kept, record | {"peak_mib": peak[0], "peak_mib_of_a_worker": peak[1]}
+    return index, held_back, record | {"peak_mib": peak[0], "peak_mib_of_a_worker": peak[1]}
 
 
 def _compare(exact: Index, queries: np.ndarray, repeats: int, folder: Path) -> dict[str, dict[str, Any]]:

@@ -58,14 +58,14 @@ def _row(params: Params, name: str, seeds: list[int], epochs: int) -> dict[str, 
     scores = SimilarityScores.read(layout.similarity(name))
     task, splits = params.task(row.task), labelled_splits(layout, row.task)
     length = params.sentence_vectors.max_length
-    wanted = splits[TRAIN].cosines(model_encoder(params, layout, row.model, "cls", length))
+    cosines = splits[TRAIN].cosines(model_encoder(params, layout, row.model, "cls", length))
     rate, systems = None, {}
     for seed in seeds:
         tried = [
-            _distilled(layout, row.task, splits[TRAIN], wanted, seed, one, epochs)
-            for one in ([rate] if rate else RATES)
+            _distilled(layout, row.task, splits[TRAIN], cosines, seed, tried_rate, epochs)
+            for tried_rate in ([rate] if rate else RATES)
         ]
-        _, rate, encode = max(tried, key=lambda one: one[0])
+        _, rate, encode = max(tried, key=lambda trial: trial[0])
         values = scores_of(encode, task, splits)
         systems[f"KD, seed {seed}"] = {metric: round(value, 6) for metric, value in values.items()}
         say(f"{name} KD, seed {seed}: {systems[f'KD, seed {seed}']}")
@@ -87,14 +87,14 @@ class _Scaled(torch.nn.Module):
 
 
 def _distilled(
-    layout: Layout, task: str, pairs: LabelledPairs, wanted: np.ndarray, seed: int, rate: float, epochs: int
+    layout: Layout, task: str, pairs: LabelledPairs, cosines: np.ndarray, seed: int, rate: float, epochs: int
 ) -> tuple[float, float, Encode]:
     """Train a BiLSTM on the teacher's cosines; return its best held-out score, rate and encoder."""
     tokenizer, vectors = load_vocabulary(layout.vocabulary(task))
     words = WordNumbers(tokenizer)
     sides = [words.number(texts, STUDENT.max_words) for texts in (pairs.first, pairs.second)]
-    held_back = np.arange(len(wanted)) % 10 == 0
-    standard = (wanted - wanted.mean()) / wanted.std()
+    held_back = np.arange(len(cosines)) % 10 == 0
+    standard = (cosines - cosines.mean()) / cosines.std()
     train, dev = (_select(sides, standard, rows) for rows in (~held_back, held_back))
 
     def loss(model: torch.nn.Module, batch: Any) -> torch.Tensor:
@@ -103,7 +103,7 @@ def _distilled(
     def evaluate(model: torch.nn.Module) -> float:
         batches = LengthSorted(dev, 256, 0).epoch(0)
         outputs = [(model(dev.batch(rows)).numpy(), dev.targets["wanted"][rows]) for rows in batches]
-        predicted, target = (np.concatenate(part) for part in zip(*outputs, strict=True))
+        predicted, target = (np.concatenate(values) for values in zip(*outputs, strict=True))
         return score("pearson", target, predicted[:, None])
 
     settings = Settings(
@@ -120,13 +120,13 @@ def _distilled(
     return best.best_merit, rate, encoder.encode
 
 
-def _select(sides: list[Sentences], wanted: np.ndarray, rows: np.ndarray) -> Sentences:
+def _select(sides: list[Sentences], cosines: np.ndarray, rows: np.ndarray) -> Sentences:
     second = None
     for side in reversed(sides):
-        kept = np.repeat(rows, np.diff(side.offsets))
+        tokens = np.repeat(rows, np.diff(side.offsets))
         offsets = np.concatenate([[0], np.cumsum(np.diff(side.offsets)[rows])])
-        targets = {"wanted": wanted[rows].astype(np.float32)}
-        second = Sentences(side.ids[kept], offsets, targets, side.pad_id, second=second)
+        targets = {"wanted": cosines[rows].astype(np.float32)}
+        second = Sentences(side.ids[tokens], offsets, targets, side.pad_id, second=second)
     return second
 
 

@@ -79,8 +79,8 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
 
     join = TreebankWordDetokenizer().detokenize
     lines = path.read_text("utf-8").removesuffix("\n").split("\n")
-    parts = [line.split("\t")[1].split("<::::>") for line in lines]
-    pairs = [tuple(join(part.split()) for part in both) for both in parts]
+    split_lines = [line.split("\t")[1].split("<::::>") for line in lines]
+    pairs = [tuple(join(sentence.split()) for sentence in both) for both in split_lines]
     return [pair for pair in pairs if len(pair) == 2 and all(pair)]
 
 

@@ -31,18 +31,18 @@ def main(
     header, *rows = (official / "train.tsv").read_text("utf-8").splitlines()
     sentences = whole_sentences([words_of(row) for row in rows])
     dev = {sentence for sentence in sentences if is_dev(sentence)}
-    kept = {phrase for sentence in sentences - dev for phrase in phrases(sentence)}
+    phrases_of_train = {phrase for sentence in sentences - dev for phrase in phrases(sentence)}
     out.mkdir(parents=True, exist_ok=True)
-    parts = {
-        "train": [row for row in rows if words_of(row) in kept],
+    splits = {
+        "train": [row for row in rows if words_of(row) in phrases_of_train],
         "dev": [row for row in rows if words_of(row) in dev],
     }
-    for name, lines in parts.items():
+    for name, lines in splits.items():
         write(out / f"{name}.tsv", [header, *lines])
     (out / "test.tsv").write_text((official / "dev.tsv").read_text("utf-8"), "utf-8")
     print(
         f"{len(rows):,} rows of {len(sentences):,} sentences: "
-        + ", ".join(f"{name} {len(lines):,}" for name, lines in parts.items())
+        + ", ".join(f"{name} {len(lines):,}" for name, lines in splits.items())
     )
 
 

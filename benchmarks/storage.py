@@ -83,18 +83,18 @@ def _compute(training: EncoderTraining, vector_pass: VectorPass) -> None:
 
 
 def _judge(training: EncoderTraining, exact: EncoderTraining, record: EncoderRecord) -> dict[str, Any]:
-    wanted, stored = (run.validation.vectors() for run in (exact, training))
-    rows = np.arange(len(wanted))
-    cosines = (unit(wanted[rows]) * unit(stored[rows])).sum(1)
+    vectors, stored = (run.validation.vectors() for run in (exact, training))
+    rows = np.arange(len(vectors))
+    cosines = (unit(vectors[rows]) * unit(stored[rows])).sum(1)
     held_back = ShardSet.open(training.layout.wikipedia("validation"))
     answers = load_encoder(training.result.folder).encode(held_back.to_table()["text"].to_pylist())
-    mean = mean_of(exact.train.vectors(), lambda part: part) if training.row.centre else 0.0
+    mean = mean_of(exact.train.vectors(), lambda rows: rows) if training.row.centre else 0.0
     manifests = [outputs.manifest for _, outputs, _ in training.train.sets]
     size = sum(shard.bytes for manifest in manifests for shard in manifest.shards)
     return {
         "bytes_per_sentence": round(size / sum(m.rows for m in manifests), 1),
         "least_cosine": round(float(cosines.min()), 6),
-        "loss": round(held_back_loss(answers, wanted, mean), 6),
+        "loss": round(held_back_loss(answers, vectors, mean), 6),
         "sentences": record.sentences,
     }
 

@@ -93,7 +93,7 @@ def main(
     source, all_texts = source_texts(task, split, sentences)
     order = np.random.default_rng(seed).permutation(len(all_texts))[:texts]
     # Of a pair, the first sentence.
-    chosen = [one if isinstance(one, str) else one[0] for one in (all_texts[i] for i in order)]
+    chosen = [text if isinstance(text, str) else text[0] for text in (all_texts[i] for i in order)]
     with tempfile.TemporaryDirectory() as scratch:
         teacher = write_classifier(model, Path(scratch) / "teacher", seed)
         length = next(iter(params.teachers.values())).max_length
@@ -106,7 +106,7 @@ def main(
         setup = Setup(teacher, base.max_length, device, precisions, cores)
         with all_peers(setup) as (peers, not_run):
             grid = rates_of(peers, chosen[:grid_texts])
-            kept = defaults_and_best(grid)
+            roles = defaults_and_best(grid)
             details: dict[str, list[dict[str, float]]] = {p: [] for p in precisions}
             peaks: dict[str, list[float]] = {p: [] for p in precisions}
             turns: dict[str, Callable[[], float]] = {}
@@ -116,7 +116,7 @@ def main(
                 turns[f"ours, {p}"] = functools.partial(run, passes[p], details=details[p])
                 padded = Padded(**{f.name: getattr(passes[p], f.name) for f in fields(passes[p])})
                 turns[f"padded, {p}"] = functools.partial(run, padded, details=[])
-            for setting in kept:
+            for setting in roles:
                 turns[setting] = functools.partial(rate, peers[setting], chosen)
             rates = take_turns(turns, repeats)
         rates = {name: values for name, values in rates.items() if not name.startswith("peak")}
@@ -149,7 +149,7 @@ def main(
             for name, values in rates.items()
             if not name.startswith("ours")
         },
-        "roles": kept,
+        "roles": roles,
         "grid_rows_per_second": {name: round(value, 1) for name, value in grid.items()},
         "grid_texts": min(grid_texts, len(chosen)),
         "peak_gflops": {p: round(best_peak[p], 1) for p in precisions},
@@ -168,8 +168,8 @@ def _shards(texts: Sequence[str], count: int, workers: int, folder: Path) -> lis
     """Write the texts as equal shards, in a number that divides evenly among the workers."""
     count = -(-count // workers) * workers
     shards = []
-    for number, part in enumerate(np.array_split(np.array(texts, object), count)):
-        rows = pa.table({"key": string_keys(list(part)), "text": pa.array(list(part))})
+    for number, chunk in enumerate(np.array_split(np.array(texts, object), count)):
+        rows = pa.table({"key": string_keys(list(chunk)), "text": pa.array(list(chunk))})
         path = folder / f"{number:03d}.arrow"
         shards.append((path, write_shard(path, rows)))
     return shards

@@ -38,8 +38,8 @@ def main(
         f"{settings.model}, {pooling}": model_encoder(params, layout, settings.model, pooling, settings.max_length)
         for pooling in ("mean", "cls")
     }
-    for one in encoder or ["sra"]:
-        systems[one] = load_encoder(layout.encoder(one)).encode
+    for encoder_name in encoder or ["sra"]:
+        systems[encoder_name] = load_encoder(layout.encoder(encoder_name)).encode
     train, test = (_rows(layout, task, split) for split in ("train", "test"))
     accuracies = {system: round(regression(encode, train, test), 6) for system, encode in systems.items()}
     results = {"facts": fact, "task": task, "rows": {"train": len(train), "test": len(test)}, "accuracies": accuracies}

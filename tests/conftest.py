@@ -22,13 +22,11 @@ SCHEMA = prepared_schema(pair=False, label=pa.int32(), tagged=True)
 
 
 def words_key(words: Sequence[str]) -> int:
-    """Return the content key of one sentence."""
     return int(sequence_keys(string_keys(words), np.array([0, len(words)]))[0])
 
 
 @pytest.fixture
 def store_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the test a state folder of its own."""
     monkeypatch.setenv("POTSTILL_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
 
@@ -76,8 +74,6 @@ def make_lexicon(tmp_path: Path) -> Callable[[dict[str, dict[str, int]]], Lexico
 
 @pytest.fixture
 def make_recipe() -> Callable[..., Recipe]:
-    """Return a maker of recipes; the paper's values where nothing else is said."""
-
     def make(**changes: Any) -> Recipe:
         values = {"p_mask": 0.1, "p_pos": 0.1, "p_ngram": 0.25, "ngram_max": 5}
         return Recipe.model_validate(values | changes)
@@ -107,7 +103,6 @@ TEXTS = [
 
 @pytest.fixture
 def texts() -> list[str]:
-    """Return texts with everything that splitting has to get right."""
     return list(TEXTS)
 
 
@@ -119,8 +114,6 @@ def text_words() -> list[str]:
 
 @pytest.fixture
 def make_task() -> Callable[..., Task]:
-    """Return a maker of tasks: keyword arguments replace keys."""
-
     return made_up_task
 
 
@@ -146,5 +139,4 @@ def model_files() -> dict[str, bytes]:
 
 @pytest.fixture
 def model_folder(tmp_path: Path, model_files: dict[str, bytes]) -> Path:
-    """Return a folder with the tiny model."""
     return write_files(tmp_path / "inputs" / "model", model_files)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.corpora.wikipedia.wikis import article_text
+from tests.kit.hub_folders import write_card
 from tests.pipeline.corpus import sentences
 
 PAPERS = ("tang", "thesis", "thesis_mkd", "sra", "dse")
@@ -34,7 +35,6 @@ BERTS = {"google-bert/bert-base-uncased": (12, 12), "google-bert/bert-large-unca
 
 
 def write_inputs(folder: Path) -> None:
-    """Write all that the papers' profiles name below ``folder``."""
     write_glue(folder / "nyu-mll/glue")
     write_wikipedia(folder / "wikimedia/wikipedia")
     for name, (layers, heads) in BERTS.items():
@@ -44,31 +44,18 @@ def write_inputs(folder: Path) -> None:
 
 def write_glue(folder: Path) -> None:
     """Write GLUE as nyu-mll/glue has it: a folder per configuration, a Parquet file per split."""
-    card = ["---", "dataset_info:"]
+    infos, files = [], {}
     for config, (columns, classes) in GLUE.items():
-        card += _features(config, columns, classes)
-    card += ["configs:"]
-    for config, (columns, classes) in GLUE.items():
-        card += [f"- config_name: {config}", "  data_files:"]
-        for split, table in _splits(config, columns, classes):
-            file = f"{config}/{split}-00000-of-00001.parquet"
-            card += [f"  - split: {split}", f"    path: {config}/{split}-*"]
-            (folder / file).parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(table, folder / file)
-    (folder / "README.md").write_text("\n".join([*card, "---", ""]))
-
-
-def _features(config: str, columns: list[str], classes: list[str] | None) -> list[str]:
-    lines = [f"- config_name: {config}", "  features:"]
-    for column in columns:
-        lines += [f"  - name: {column}", "    dtype: string"]
-    lines += ["  - name: label"]
-    if classes is None:
-        lines += ["    dtype: float32"]
-    else:
-        lines += ["    dtype:", "      class_label:", "        names:"]
-        lines += [f"          '{number}': {name}" for number, name in enumerate(classes)]
-    return [*lines, "  - name: idx", "    dtype: int32"]
+        names = {str(number): name for number, name in enumerate(classes or [])}
+        kinds = dict.fromkeys(columns, "string") | {"label": {"class_label": {"names": names}} if names else "float32"}
+        features = [{"name": name, "dtype": kind} for name, kind in (kinds | {"idx": "int32"}).items()]
+        infos.append({"config_name": config, "features": features})
+        (folder / config).mkdir(parents=True)
+        tables = dict(_splits(config, columns, classes))
+        for split, table in tables.items():
+            pq.write_table(table, folder / config / f"{split}-00000-of-00001.parquet")
+        files[config] = {split: f"{config}/{split}-*" for split in tables}
+    write_card(folder, files, dataset_info=infos)
 
 
 def _splits(config: str, columns: list[str], classes: list[str] | None) -> list[tuple[str, pa.Table]]:
@@ -91,9 +78,6 @@ def _splits(config: str, columns: list[str], classes: list[str] | None) -> list[
 
 
 def write_wikipedia(folder: Path, articles: int = 12) -> None:
-    """Write a Wikipedia as wikimedia/wikipedia has it."""
-    card = ["---", "configs:", "- config_name: 20231101.en", "  data_files:"]
-    card += ["  - split: train", "    path: 20231101.en/*", "---", ""]
     numbers = range(articles)
     columns = {
         "id": [str(10 + number) for number in numbers],
@@ -102,7 +86,7 @@ def write_wikipedia(folder: Path, articles: int = 12) -> None:
         "text": [article_text(number) for number in numbers],
     }
     (folder / "20231101.en").mkdir(parents=True)
-    (folder / "README.md").write_text("\n".join(card))
+    write_card(folder, {"20231101.en": {"train": "20231101.en/*"}})
     pq.write_table(pa.table(columns), folder / "20231101.en/train-00000-of-00001.parquet")
 
 
@@ -138,7 +122,6 @@ def write_bert(folder: Path, layers: int, heads: int) -> None:
 
 
 def write_vectors(folder: Path) -> None:
-    """Write word2vec's and GloVe's files, of 300 values each."""
     words = sorted({word for rows in sentences().values() for _, t in rows for word in t.split()})
     table = np.random.default_rng(1).normal(size=(len(words), 300)).astype(np.float32)
     rows = list(zip(words, table, strict=True))

@@ -86,7 +86,6 @@ def leaves() -> int:
 
 
 def commands() -> int:
-    """Count the commands and groups of commands of ``distill``."""
     tree = ast.parse((LIBRARY / "cli.py").read_text("utf-8"))
     listed = [n.value.elts for n in tree.body if isinstance(n, ast.Assign) and n.targets[0].id == "COMMANDS"]
     return len(listed[0]) + ast.unparse(tree).count("add_typer(")

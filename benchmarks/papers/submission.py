@@ -67,7 +67,11 @@ def main(
         for name, (task, split, count, valid) in FILES.items():
             is_there = task in params.tasks
             written = answers(params, task, split, valid, systems) if is_there else [valid[0]] * count
-            bad = {*written} - {*valid} if task != "stsb" else {one for one in written if not 0 <= float(one) <= 5}
+            bad = (
+                {*written} - {*valid}
+                if task != "stsb"
+                else {answer for answer in written if not 0 <= float(answer) <= 5}
+            )
             if len(written) != count or bad:
                 out.unlink()
                 raise PotstillError(f"{name}: {len(written):,} answers for {count:,} rows; not valid: {bad or 'none'}.")

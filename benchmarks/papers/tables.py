@@ -48,7 +48,7 @@ def read_runs(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:
     for path in sorted(folder.glob("*.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(content, dict) and "mean_gain" in content:
-            further = {task.replace(" dev_", "_"): one for task, one in content.get("further", {}).items()}
+            further = {task.replace(" dev_", "_"): scores for task, scores in content.get("further", {}).items()}
             runs[path.stem] = content["tasks"] | further
     return runs
 

@@ -19,15 +19,22 @@ def _git(folder: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-def test_a_workspace_has_the_pipeline_git_and_dvc(tmp_path: Path) -> None:
-    assert {*make_workspace(tmp_path)} == {*FILES}
-    assert (tmp_path / "dvc.yaml").read_bytes() == (ROOT / "dvc.yaml").read_bytes()
-    assert (tmp_path / ".dvc").is_dir() and (tmp_path / ".git").is_dir()
-    assert "analytics = false" in (tmp_path / ".dvc/config").read_text()
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("workspace")
+    assert {*make_workspace(folder)} == {*FILES}
+    return folder
+
+
+def test_a_workspace_has_the_pipeline_git_and_dvc(workspace: Path) -> None:
+    assert (workspace / "dvc.yaml").read_bytes() == (ROOT / "dvc.yaml").read_bytes()
+    assert (workspace / ".dvc").is_dir() and (workspace / ".git").is_dir()
+    assert "analytics = false" in (workspace / ".dvc/config").read_text()
     # Again it changes nothing.
-    (tmp_path / ".gitignore").write_text("mine\n")
-    assert make_workspace(tmp_path) == []
-    assert (tmp_path / ".gitignore").read_text() == "mine\n"
+    changed = (workspace / ".gitignore").read_text() + "mine\n"
+    (workspace / ".gitignore").write_text(changed)
+    assert make_workspace(workspace) == []
+    assert (workspace / ".gitignore").read_text() == changed
 
 
 def test_workspaces_and_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,13 +66,6 @@ def test_another_pipeline_is_not_overwritten(tmp_path: Path) -> None:
     lines = shipped("gitignore").read_text().splitlines()
     rules = {line for line in lines if not line.startswith("#")}
     assert rules <= set((ROOT / ".gitignore").read_text().splitlines())
-
-
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("workspace")
-    make_workspace(folder)
-    return folder
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_flips_between_kills(
     """After each kill, and once all is finished, bits of files of the state folder and data/ flip.
 
     A run finds that and computes the file again, or ends in one error that names it; then what it says to delete is
-    deleted, and the run goes on.  That `distill verify` names every flip is shown in tests/pipeline/test_flips.py.
+    deleted, and the run goes on.  That `distill verify` names every flip is shown in tests/pipeline/test_damage.py.
     """
     workspace = fresh("workspace")
     for _ in rounds:

@@ -13,7 +13,7 @@ import torch
 
 from pipeline_lib.base.layout import state_folder
 from pipeline_lib.models.teacher import load_classifier
-from pipeline_lib.retrieval.index import Index
+from pipeline_lib.retrieval.index import Index, build
 from tests.kit.pretrained import WORDS, write_model
 from tests.retrieval.made_up import TEXTS, stand_in, write_encoder, write_student
 
@@ -156,13 +156,28 @@ def test_a_teacher_reranks(world: Path) -> None:
     assert all(of_no[hit["id"]] + hit["score"] == pytest.approx(1, abs=1e-5) for hit in hits)
 
 
-def test_a_killed_build_goes_on(world: Path) -> None:
+SMALL_BLOCKS = """
+from pipeline_lib.retrieval import index
+index.build.__defaults__ = (*index.build.__defaults__[:-1], 256)
+"""
+
+
+def test_a_killed_build_goes_on(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_encoder(Path("encoder"))
-    lines = "".join(f"word{n % 60} word{n // 60} word{n}\n" for n in range(90_000))
+    rows = 12_000
+    lines = "".join(f"word{n % 60} word{n // 60} word{n}\n" for n in range(rows))
     Path("a.txt").write_text(lines)
     named = ("--encoder", "encoder", "--workers", "1")
     process = subprocess.Popen(
-        [sys.executable, "-m", "pipeline_lib.cli", "index", "index", "-", *named],
+        [
+            sys.executable,
+            "-c",
+            f"{SMALL_BLOCKS}\nfrom pipeline_lib.cli import main; main()",
+            "index",
+            "index",
+            "-",
+            *named,
+        ],
         stdin=subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
         text=True,
@@ -180,8 +195,9 @@ def test_a_killed_build_goes_on(world: Path) -> None:
         process.send_signal(signal.SIGKILL)
         process.communicate()
     assert not (Path("index") / "manifest.json").exists()
+    monkeypatch.setattr(build, "__defaults__", (*build.__defaults__[:-1], 256))
     output = distill("index", "index", "a.txt", *named)
     computed, reused = (int(part.split()[1]) for part in output.split("; ")[1].split(", "))
     assert reused >= 2 and computed >= 1
     whole = Index.open(Path("index"))
-    assert len(whole) == 90_000 and whole.shards.verify() == whole.faults() == []
+    assert len(whole) == rows and whole.shards.verify() == whole.faults() == []

@@ -7,7 +7,6 @@ from pathlib import Path
 
 
 def tar_bytes(files: dict[str, bytes]) -> bytes:
-    """Return a tar.gz of the given members."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
         for name, content in files.items():
@@ -18,7 +17,6 @@ def tar_bytes(files: dict[str, bytes]) -> bytes:
 
 
 def zip_bytes(files: dict[str, bytes]) -> bytes:
-    """Return a zip of the given members."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in files.items():
@@ -27,7 +25,6 @@ def zip_bytes(files: dict[str, bytes]) -> bytes:
 
 
 def write_files(folder: Path, files: dict[str, bytes]) -> Path:
-    """Write ``files`` into ``folder`` and return it."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (folder / name).write_bytes(content)

@@ -12,14 +12,12 @@ from pipeline_lib.training.distillation.encoded_sets import EncodedInput, Encodi
 
 
 def training_sentences(inputs: ShardSet, outputs: ShardSet | None, tokenizer: Tokenizer, max_words: int) -> Sentences:
-    """Return what a student is trained on."""
     answers = None if outputs is None else SetReference.to(outputs.folder)
     content = EncodedInput(SetReference.to(inputs.folder), answers)
     return EncodingPass.of(_saved(inputs, tokenizer), max_words).read(content)
 
 
 def dev_sentences(prepared: ShardSet, tokenizer: Tokenizer, max_words: int) -> Sentences:
-    """Return what a student is evaluated on."""
     content = EncodedInput(SetReference.to(prepared.folder), prepared=True)
     return EncodingPass.of(_saved(prepared, tokenizer), max_words).read(content)
 

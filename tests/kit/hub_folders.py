@@ -47,12 +47,20 @@ def write_classifier(folder: Path, family: str, names: list[str] = LABELS, **cha
 def write_data_set(folder: Path, config: str, splits: "Mapping[str, datasets.Dataset]") -> Path:
     """Write a data set as the hub's repository has it: a card with its files, and Parquet."""
     (folder / config).mkdir(parents=True)
-    lines = ["---", "configs:", f"- config_name: {config}", "  data_files:"]
     for split, rows in splits.items():
         rows.to_parquet(folder / config / f"{split}-00000-of-00001.parquet")
-        lines += [f"  - split: {split}", f"    path: {config}/{split}-*"]
-    (folder / "README.md").write_text("\n".join([*lines, "---", ""]))
+    write_card(folder, {config: {split: f"{config}/{split}-*" for split in splits}})
     return folder
+
+
+def write_card(folder: Path, files: Mapping[str, Mapping[str, str]], **more: object) -> None:
+    """Write a data set's card: the pattern of each split's files, by configuration."""
+    configs = [
+        {"config_name": config, "data_files": [{"split": split, "path": path} for split, path in paths.items()]}
+        for config, paths in files.items()
+    ]
+    # JSON is YAML.
+    (folder / "README.md").write_text(f"---\n{json.dumps(more | {'configs': configs})}\n---\n")
 
 
 def change_json(path: Path, **changes: object) -> None:

@@ -10,7 +10,6 @@ SPLITS = ("dev", "test")
 
 
 def made_up_task(**changes: Any) -> Task:
-    """Return a task of sentences with two classes; keyword arguments replace keys."""
     files = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
     values = {
         "source": {"kind": "files", "files": files, "format": "tsv", "columns": None},
@@ -29,7 +28,6 @@ def made_up_task(**changes: Any) -> Task:
 
 
 def task_of_labels(**changes: Any) -> Task:
-    """Return a task of sentences with a column for each of three labels."""
     values = made_up_task().model_dump() | {"kind": "multilabel", "metrics": ["f1_micro"]}
     values |= {"label": ["toxic", "threat", "spam"]}
     values |= {"labels": {"toxic": ["1"], "threat": ["1"], "spam": ["1"]}}
@@ -49,7 +47,6 @@ def made_up_training(**changes: Any) -> dict[str, Any]:
 
 
 def made_up_teacher(**changes: Any) -> dict[str, Any]:
-    """Return the fields of a teacher's record; keyword arguments replace or add some."""
     counts = {"without_embeddings": 100, "with_embeddings": 300}
     values = {"metric": "accuracy", "best_dev": 0.9, "selection": "fine-tuned elsewhere"}
     values |= {"computed_on": "Fast CPU", "training_agreement": 0.95, "max_length": 16}
@@ -57,7 +54,6 @@ def made_up_teacher(**changes: Any) -> dict[str, Any]:
 
 
 def _seeds(mean: float, std: float, step: float) -> dict[str, Any]:
-    """Return a score of two seeds, the second's a step above the first's."""
     return {"mean": mean, "std": std, "by_seed": {"1": mean, "2": mean + step}}
 
 

@@ -42,8 +42,7 @@ def write_model(folder: Path, family: str, auto_class: str = "AutoModel") -> Pat
     import transformers
     from transformers import AutoConfig
 
-    signs = _signs(family)
-    tokenizer = _tokenizer(family, signs)
+    tokenizer = piece_tokenizer(WORDS, family)
     pad = tokenizer.pad_token_id
     sizes = {"distilbert": DISTILBERT, "modernbert": SIZES | MODERNBERT}.get(family, SIZES | {"initializer_range": 0.2})
     # RoBERTa and MPNet count positions from behind the padding's number.
@@ -58,21 +57,17 @@ def write_model(folder: Path, family: str, auto_class: str = "AutoModel") -> Pat
     return folder
 
 
-def _signs(family: str) -> dict[str, str]:
-    if family in ("bert", "distilbert", "modernbert"):
-        names = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
-    else:
-        names = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
-    return names
-
-
-def _tokenizer(family: str, signs: dict[str, str]) -> Any:
+def piece_tokenizer(pieces: list[str], family: str = "bert", normalizer: Any = None) -> Any:
+    """Return a tokenizer of these word pieces, behind the signs of the family."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
-    numbers = {piece: number for number, piece in enumerate([*signs.values(), *WORDS])}
+    signs = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
+    if family in ("bert", "distilbert", "modernbert"):
+        signs = {name: f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
+    numbers = {piece: number for number, piece in enumerate([*signs.values(), *pieces])}
     backend = Tokenizer(models.WordPiece(numbers, unk_token=signs["unk"]))
-    backend.normalizer = normalizers.Lowercase()
+    backend.normalizer = normalizer or normalizers.Lowercase()
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     cls, sep = signs["cls"], signs["sep"]
     double = f"{sep}:0 " if family in ("mpnet", "roberta") else ""

@@ -84,7 +84,6 @@ def write_teacher(folder: Path) -> None:
 
 
 def write_shards(folder: Path) -> None:
-    """Write a transfer set of three texts in two shards."""
     table = pa.table({"text": TEXTS})
     parts = [table.slice(0, 2), table.slice(2)]
     shards = [write_shard(folder / f"b000-i00{number}.arrow", part) for number, part in enumerate(parts)]

@@ -17,7 +17,7 @@ import pytest
 from pipeline_lib.base.files import read_json, write_json
 from tests.corpora.wikipedia.wikis import write_dump
 
-from . import joint_tasks, label_sets, pair_tasks
+from . import joint_tasks, pair_tasks
 from .corpus import write_corpus, write_encoder
 from .workspace import ROOT, UNSET, Run, Workspace, write_params
 
@@ -58,7 +58,6 @@ class Finished:
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder that all of pytest's workers have."""
     base = tmp_path_factory.getbasetemp()
     return base.parent if WORKER in os.environ else base
 
@@ -107,23 +106,16 @@ def shims(server: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def new_workspace(server: Path, shims: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Workspace]:
     """Return the function that makes a workspace in a folder: nothing has run there yet."""
-    inputs = tmp_path_factory.mktemp("inputs")
-    write_corpus(inputs)
-    write_encoder(inputs / "encoder")
-
-    def make(folder: Path) -> Workspace:
-        folder.mkdir(parents=True)
-        for name in ("dvc.yaml", ".gitignore", ".dvcignore"):
-            shutil.copyfile(ROOT / name, folder / name)
-        shutil.copytree(inputs, folder / "data/input")
-        write_params(folder / "params.yaml")
-        workspace = Workspace(folder, server, shims)
-        workspace.command("git", "init", "--quiet").sound()
-        workspace.dvc("init", "--quiet").sound()
-        (folder / ".dvc/config").write_text("[core]\nanalytics = false\ncheck_update = false\n")
-        return workspace
-
-    return make
+    first = Workspace(tmp_path_factory.mktemp("first"), server, shims)
+    for name in ("dvc.yaml", ".gitignore", ".dvcignore"):
+        shutil.copyfile(ROOT / name, first / name)
+    write_corpus(first / "data/input")
+    write_encoder(first / "data/input/encoder")
+    write_params(first / "params.yaml")
+    first.command("git", "init", "--quiet").sound()
+    first.dvc("init", "--quiet").sound()
+    (first / ".dvc/config").write_text("[core]\nanalytics = false\ncheck_update = false\n")
+    return first.copy
 
 
 @pytest.fixture(scope="session")
@@ -163,25 +155,23 @@ def joined(once: Callable[..., Finished], finished: Finished) -> Finished:
     def make(folder: Path) -> tuple[Workspace, Run]:
         workspace = finished.workspace.copy(folder)
         write_dump(workspace / "data/input/wiki.xml.bz2", articles=30)
-        joint_tasks.write_pairs(workspace / "data/input")
+        pair_tasks.write_pairs(workspace / "data/input")
         workspace.params(joint_tasks.edit_params)
-        run = workspace.run_stages()
-        workspace.dvc("commit", "--force").sound()
-        return workspace, run
+        return workspace, workspace.run_stages()
 
     return once("joined", make)
 
 
 @pytest.fixture(scope="session")
-def finished_pairs(once: Callable[..., Finished], new_workspace: Callable[[Path], Workspace]) -> Workspace:
+def pairs(once: Callable[..., Finished], new_workspace: Callable[[Path], Workspace]) -> Workspace:
     """Run the whole pipeline on tasks of pairs, and on one whose rows may have several labels."""
 
     def make(folder: Path) -> tuple[Workspace, Run]:
         workspace = new_workspace(folder)
-        for write in (pair_tasks.write_pairs, pair_tasks.write_praise, label_sets.write_marks):
+        for write in (pair_tasks.write_pairs, pair_tasks.write_praise, pair_tasks.write_marks):
             write(workspace / "data/input")
         workspace.params(pair_tasks.edit_params)
-        workspace.params(label_sets.edit_params)
+        workspace.params(pair_tasks.add_marks)
         return workspace, workspace.run_stages()
 
     return once("pairs", make).workspace
@@ -189,5 +179,4 @@ def finished_pairs(once: Callable[..., Finished], new_workspace: Callable[[Path]
 
 @pytest.fixture
 def workspace(finished: Finished, tmp_path: Path) -> Workspace:
-    """Return a copy of the finished workspace to change."""
     return finished.workspace.copy(tmp_path / "workspace")

@@ -32,14 +32,12 @@ def _all(words: list[str]) -> list[str]:
 
 
 def write_corpus(folder: Path) -> None:
-    """Write train.tsv, dev.tsv and test.tsv with the columns label and sentence."""
     folder.mkdir(parents=True, exist_ok=True)
     for split, rows in sentences().items():
         write_rows(folder / f"{split}.tsv", rows)
 
 
 def write_rows(path: Path, rows: list[tuple[int, str]]) -> None:
-    """Write one file of labelled sentences."""
     lines = ["label\tsentence", *(f"{label}\t{text}" for label, text in rows)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -27,57 +27,20 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 ROOT = Path(__file__).parents[2]
-HEAVY = (
-    "numpy",
-    "pyarrow.compute",
-    "pydantic",
-    "typer",
-    "rich.progress",
-    "ruamel.yaml",
-    "pandas",
-    "jinja2",
-    "scipy.stats",
-    "spacy",
-    "spacy.lang.en",
-    "spacy.pipeline",
-    "thinc.api",
-    "onnx",
-    "onnxruntime",
-    "tokenizers",
-    "torch",
-    "torch.nn",
-    "torch.optim",
-    "safetensors.torch",
-    "transformers.models.bert.modeling_bert",
-    "transformers.models.auto.modeling_auto",
-    "transformers.models.auto.tokenization_auto",
-    "multiprocessing.context",
-    "concurrent.futures.process",
-    "pydantic.type_adapter",
-    "pyarrow.dataset",
-    "pyarrow.pandas_compat",
-    "pyarrow.parquet",
-    "networkx",
-    "pyparsing",
-    "fsspec.implementations.memory",
-    "dulwich.ignore",
-    "scmrepo.git",
-    "dvc.cachemgr",
-    "dvc.cli.parser",
-    "dvc.data_cloud",
-    "dvc.lock",
-    "dvc.repo.artifacts",
-    "dvc.repo.datasets",
-    "dvc.repo.reproduce",
-    "dvc.repo.status",
-    "dvc_data.hashfile.db.local",
-    "dvc_data.index",
-)
+HEAVY = """
+pyarrow.compute pydantic typer rich.progress ruamel.yaml pandas jinja2 scipy.stats spacy spacy.lang.en
+spacy.pipeline thinc.api onnx onnxruntime.quantization tokenizers torch safetensors.torch
+transformers.models.bert.modeling_bert transformers.models.auto.modeling_auto
+transformers.models.auto.tokenization_auto multiprocessing.context concurrent.futures.process pydantic.type_adapter
+pyarrow.dataset pyarrow.pandas_compat pyarrow.parquet networkx pyparsing fsspec.implementations.memory dulwich.ignore
+scmrepo.git dvc.cachemgr dvc.cli.parser dvc.data_cloud dvc.lock dvc.repo.artifacts dvc.repo.datasets
+dvc.repo.reproduce dvc.repo.status dvc_data.hashfile.db.local dvc_data.index
+"""
 
 
 def serve(path: str, lifetime: int) -> None:
     """Answer requests as long as the process ``lifetime`` runs."""
-    for name in HEAVY:
+    for name in HEAVY.split():
         importlib.import_module(name)
     _warm()
     # A fork would otherwise look through all of these objects for garbage, and so copy their pages.

@@ -1,4 +1,4 @@
-"""Two tasks of sentence pairs, one of classes and one of scores: their files and parameters."""
+"""Two tasks of sentence pairs and one of several labels: their files and parameters."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ from datasets import Dataset
 
 from tests.kit.hub_folders import write_data_set
 
-from .corpus import sentences
+from .corpus import GOOD, sentences
 
 EMPTY = {"train": [(None, "", 1), ("The plot is dull.", " ", 0)]}
 EMPTY |= {"dev": [("The plot is dull.", "", 0)], "test": [(None, "The film is very good.", -1)]}
@@ -29,15 +29,14 @@ def write_praise(folder: Path) -> None:
 
 
 def write_pairs(folder: Path) -> None:
-    """Write pairs of sentences: how many of the two praise."""
     for split, rows in sentences().items():
         lines = ["first,second,score"]
         for (one, a), (other, b) in zip(rows, rows[1:] + rows[:1], strict=True):
-            score = "" if split == "test" else 2.0 * (one + other) + 0.5
+            score = "" if split == "test" else 40.0 * (one + other) + 10.0
             lines.append(f'"{a}","{b}",{score}')
         (folder / f"pairs-{split}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     more = "\n".join((folder / "pairs-dev.csv").read_text().splitlines()[:MORE])
-    (folder / "pairs-dev_more.csv").write_text(f'{more}\n"dull","The film is good.",4.5\n')
+    (folder / "pairs-dev_more.csv").write_text(f'{more}\n"dull","The film is good.",90\n')
 
 
 STUDENTS = {
@@ -59,35 +58,34 @@ STUDENTS["frozen"] = STUDENTS["siamese"] | {"frozen": True}
 STUDENTS["two_layers"] = STUDENTS["layers"] | {"layers": [0, 1], "pool": "last"}
 JOINT = {
     "mkd_lstm": {"student": "biattentive", "start": "vectors"},
-    "mkd_lstm_random": {"student": "biattentive", "start": "random", "tasks": ["praise"]},
-    "mkd_transformer": {"student": "layers", "start": "model"},
+    "mkd_transformer": {"student": "layers", "start": "model", "tasks": ["praise"]},
     "pkd": {
         **{"student": "two_layers", "start": "model", "data": "original", "optimiser": "short"},
         "objective": {"logits": 0.5, "labels": 0.5, "patience": 1.0},
     },
     "beside": {
-        **{"student": "two_layers", "start": "model", "data": "original", "optimiser": "short"},
+        **{"student": "two_layers", "start": "model", "data": "original", "optimiser": "quick"},
         "objective": {"logits": 1.0, "embeddings": 0.1, "hidden": 0.1, "attentions": 0.1},
-        "teacher_runs": {"layers": [1, 2]},
+        **{"teacher_runs": {"layers": [1, 2]}, "tasks": ["praise"]},
     },
     "dse": {
         **{"student": "siamese", "start": "model", "data": "original", "optimiser": "slow"},
         "objective": {"logits": 0.5, "labels": 0.5},
     },
     "dse_frozen": {
-        **{"student": "frozen", "start": "model", "data": "original", "optimiser": "slow"},
-        "objective": {"logits": 1.0},
+        **{"student": "frozen", "start": "model", "data": "original", "optimiser": "once"},
+        **{"objective": {"logits": 1.0}, "tasks": ["praise"]},
     },
 }
 """Rows of students that read both sentences at once, in word pieces; and, last, each apart."""
-JOINTLY = ("mkd_lstm", "mkd_transformer", "pkd", "beside")
-
-
+PIECES = {"warmth": ("mkd_lstm", "pkd", "dse")}
+PIECES["praise"] = (*PIECES["warmth"], "mkd_transformer", "beside")
+"""Those of a task that learn."""
 TEACHERS = ("minilm", "refined")
 """One row each learns from their answers to the same transfer set."""
 STUDENT = {"kind": "student", "task": "warmth", "method": "bilstm_kd_ts"}
 RETRIEVAL = {
-    "source": {"kind": "task", "task": "warmth", "split": "dev", "relevant": 4.0, "graded": True},
+    "source": {"kind": "task", "task": "warmth", "split": "dev", "relevant": 80.0, "graded": True},
     "queries": 10,
     "systems": {
         "f": STUDENT | {"score": "f", "label": None},
@@ -102,7 +100,6 @@ SIMILARITY = {"task": "praise", "encoders": [], "model": "minilm", "poolings": [
 
 
 def tasks_of(template: dict[str, Any]) -> dict[str, Any]:
-    """Return the two tasks, with what they share from ``template``."""
     source = {
         "kind": "files",
         "files": {split: f"pairs-{split}.csv" for split in ("train", "dev", "dev_more", "test")},
@@ -121,7 +118,7 @@ def tasks_of(template: dict[str, Any]) -> dict[str, Any]:
     warmth = {
         "kind": "regression",
         "label": "score",
-        "labels": {"min": 0.0, "max": 5.0},
+        "labels": {"min": 0.0, "max": 100.0},
         "metrics": ["pearson", "spearman"],
         "positive": None,
     }
@@ -129,12 +126,11 @@ def tasks_of(template: dict[str, Any]) -> dict[str, Any]:
 
 
 def edit_params(values: Any) -> None:
-    """Set the two tasks and their rows."""
     template = dict(next(iter(values["tasks"].values())))
     values["tasks"] = tasks_of(template | {"augment": {"n_iter": 3, "cap": None}})
     values["seeds"] = [1]
     alone = values["teachers"]["minilm"]
-    alone["tuning"]["epochs"] = 8
+    alone["tuning"]["epochs"] = 6
     both = {"kind": "refined", "ranking": {}}
     alone["states"] = {"layers": [1], "storage": "float16"}
     values["teachers"]["refined"] = alone | {**{"data": ["original"], "states": None, "tuning": alone["tuning"] | both}}
@@ -143,14 +139,69 @@ def edit_params(values: Any) -> None:
     values["methods"] = {name: values["methods"][name] for name in names} | {
         name: values["methods"]["bilstm_kd_ts"] | {"baseline": None, **own} for name, own in JOINT.items()
     }
-    values["optimisers"]["long"]["max_steps"] = 120
+    short, long = (values["optimisers"][name] for name in ("short", "long"))
+    short |= {"learning_rates": [1.0e-2], "epochs": 8}
+    long |= {"learning_rates": [1.0e-2], "max_steps": 120}
+    values["optimisers"] |= {"quick": short | {"learning_rates": [5.0e-3], "epochs": 6}, "once": short | {"epochs": 1}}
     # At the others' rate, a siamese Transformer of random weights learns or not by chance.
-    slow = values["optimisers"]["short"] | {"learning_rates": [2.0e-3]}
-    values["optimisers"]["slow"] = slow
+    values["optimisers"]["slow"] = short | {"learning_rates": [2.0e-3], "epochs": 6}
     values["students"] |= STUDENTS
     values["retrieval"], values["similarity"] = {"warm": RETRIEVAL}, {"alike": SIMILARITY}
     for name in ("bilstm_kd_ts", *JOINT):
         values["methods"][name]["teacher"] = "minilm"
     for name in TEACHERS:
-        row = {"data": "original", "optimiser": "short", "baseline": None, "teacher": name}
+        row = {"data": "original", "optimiser": "once", "baseline": None, "teacher": name}
+        row |= {"tasks": ["praise"]} if name == "minilm" else {}
         values["methods"][f"kd_{name}"] = values["methods"]["bilstm_kd_ts"] | row
+
+
+NAMES = ["praise", "pictures", "surprise"]
+
+
+def labels_of(text: str) -> list[str]:
+    words = {*text.removesuffix(".").split()}
+    has = [words & {*GOOD}, words & {"film", "scene", "cast"}, "surprise" in words]
+    return [name for name, applies in zip(NAMES, has, strict=True) if applies]
+
+
+def write_marks(folder: Path) -> None:
+    for split, rows in sentences().items():
+        lines = [",".join(["text", *NAMES])]
+        lines += [",".join([f'"{t}"', *(str(int(name in labels_of(t))) for name in NAMES)]) for _, t in rows]
+        (folder / f"marks-{split}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_tags(folder: Path) -> None:
+    for split, rows in sentences().items():
+        lines = ["text,tags", *(f'"{text}",{"|".join(labels_of(text))}' for _, text in rows)]
+        (folder / f"tags-{split}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def task_of(template: dict[str, Any], name: str, label: str | list[str], values: dict[str, list[str]]) -> dict:
+    files = {split: f"{name}-{split}.csv" for split in ("train", "dev", "test")}
+    return template | {
+        "source": {"kind": "files", "files": files, "format": "csv", "columns": None},
+        **{"text": ["text"], "label": label, "kind": "multilabel", "labels": values, "positive": None},
+        **{"metrics": ["f1_micro", "f1_macro", "average_precision"], "blocks": 2},
+        "augment": {"n_iter": 1, "cap": None},
+    }
+
+
+def add_marks(values: Any) -> None:
+    others = [*values["tasks"]]
+    template = dict(next(iter(values["tasks"].values())))
+    values["tasks"]["marks"] = task_of(template, "marks", NAMES, {name: ["1"] for name in NAMES})
+    values["teachers"]["refined"]["tasks"] = others
+    rows = values["methods"]
+    for name, row in rows.items():
+        if name not in ("bilstm", "bilstm_kd_ts"):
+            row["tasks"] = row["tasks"] or others
+    of_marks = dict(rows["bilstm_kd_ts"]) | {"tasks": ["marks"], "baseline": None}
+    short = of_marks | {"data": "original", "optimiser": "short"}
+    rows["at_threshold"] = short | {"threshold": "dev", "temperature": "dev", "baseline": "bilstm"}
+    rows["soft"] = of_marks | {"objective": {"soft_labels": 0.5, "labels": 0.5, "temperature": 2.0}}
+    rows["of_both"] = short | {"start": "both", "optimiser": None}
+    values["joint"]["both"] = {
+        **{"student": "bilstm", "start": "vectors", "optimiser": "short"},
+        **{"teacher": "minilm", "tasks": {"marks": "original", "warmth": "original"}},
+    }

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -21,25 +20,16 @@ from tests.commands.running import distill
 
 from .conftest import Finished
 from .joint_tasks import SENTENCES, SHARD
-from .test_kills import CHECKPOINTS, SLOW_TRAINING, TELL_RESUMED, _resumed, _written
+from .test_kills import CHECKPOINTS, SLOW_TRAINING, TELL_RESUMED, _resumed, _written, slowed
 from .workspace import STORE, TASK, Workspace
 
 VECTORS, ENCODER = Path("data/vectors"), Path("data/encoders/sra")
 PRETRAIN = ("pretrain", "--encoder", "sra")
-SLOW_VECTORS = """
-import time
-from pipeline_lib.outputs.vectors import VectorPass
-outputs = VectorPass.outputs
-def slow(self, rows):
-    time.sleep(0.2)
-    return outputs(self, rows)
-VectorPass.outputs = slow
-"""
+SLOW_VECTORS = slowed("pipeline_lib.outputs.vectors", "VectorPass", "outputs")
 
 
 @pytest.fixture
 def workspace(joined: Finished, tmp_path: Path) -> Workspace:
-    """Return a copy to change."""
     return joined.workspace.copy(tmp_path / "workspace")
 
 
@@ -53,7 +43,7 @@ def test_students_start_from_the_encoder(joined: Finished) -> None:
     assert scores["bilstm_sra"]["test"]["accuracy"]["mean"] > 0.8
     assert "gain" in scores["bilstm_sra_kd"]["test"]
     search = json.loads((workspace / f"data/students/{TASK}/bilstm_sra/search.json").read_text())
-    assert set(search["best_dev_by_rate"]) == {"0.0001", "0.01"}
+    assert set(search["best_dev_by_rate"]) == {"0.0001", "0.02"}
     assert "held back" in text and "bilstm_sra_kd" in text
 
 
@@ -92,7 +82,7 @@ def test_what_is_drawn_beside_a_trained_student_depends_on_the_seed_alone(
 
 def test_the_second_stage_leaves_the_first_alone(workspace: Workspace) -> None:
     def edit(values: Any) -> None:
-        values["optimisers"]["second"] = dict(values["optimisers"]["pairs"]) | {"warmup": 0.1}
+        values["optimisers"]["second"] = dict(values["optimisers"]["after_layers"]) | {"warmup": 0.1}
         values["methods"]["tiny"]["optimiser"] = "second"
 
     before, folder = workspace.trained(), f"data/students/{TASK}"
@@ -209,7 +199,6 @@ def test_vectors_can_stand_in_files(joined: Finished, workspace: Workspace) -> N
             **{"files": ["vectors.parquet"], "format": None, "mask": "[MASK]"},
             **{"provenance": {"model": "elsewhere"}, "storage": "float16"},
         }
-        values["optimisers"]["pretraining"]["epochs"] = 1
 
     workspace.params(edit)
     found = workspace.stage("fetch_models").sound()
@@ -220,17 +209,6 @@ def test_vectors_can_stand_in_files(joined: Finished, workspace: Workspace) -> N
         here, there = (ShardSet.open(w / VECTORS / name) for w in (workspace, joined.workspace))
         assert here.manifest.digest == there.manifest.digest
         assert here.manifest.made_from["provenance"] == {"model": "elsewhere"}
-    # Without the last of the held-back sentences.
-    gone = texts[SENTENCES + 59]
-    table = table.filter(pc.not_equal(table["text"], gone))
-    pq.write_table(table, workspace / "data/input/vectors.parquet")
-    workspace.stage("fetch_models").sound()
-    found = workspace.stage("precompute_vectors").sound()
-    assert "wikipedia/validation: 60 rows; computed 1 shards, reused 0, 1 sentences" in found.text
-    assert "1 sentences have no vector" in workspace.stage(*PRETRAIN).sound().text
-    record = json.loads((workspace / ENCODER / "training.json").read_text())
-    assert (record["held_back_sentences"], record["held_back_unanswered"]) == (59, 1)
-    assert record["unanswered"] == 0 and 0.0 < record["loss"] < 1.0
 
 
 def test_stored_vectors_have_the_teachers_width(joined: Finished) -> None:

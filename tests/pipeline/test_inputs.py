@@ -76,37 +76,22 @@ def in_git(new_workspace: Callable[[Path], Workspace], tmp_path: Path) -> Worksp
     return workspace
 
 
-@pytest.fixture
-def added(in_git: Workspace) -> Workspace:
-    """Return a workspace with a folder of inputs that git tracks, for one file of `dvc add`."""
-    folder = in_git / "data/input/added"
+@pytest.mark.slow
+def test_a_queued_experiment_has_the_files_that_git_does_not_track(in_git: Workspace) -> None:
+    # One of them is in a folder that git tracks, for one file of `dvc add`.
+    folder, files = in_git / "data/input/added", {"dev": "added/dev.tsv"}
     folder.mkdir()
     (in_git / "data/input/dev.tsv").rename(folder / "dev.tsv")
-    files = {"dev": "added/dev.tsv"}
     in_git.params(lambda values: values["tasks"][TASK]["source"]["files"].update(files))
     in_git.dvc("add", "data/input/added/dev.tsv").sound()
     in_git.command("git", "add", ".").sound()
     in_git.command("git", "commit", "--quiet", "--message", "second").sound()
-    return in_git
-
-
-EXPERIMENT = ("--set-param", "seeds=[3]", FETCHED[0], "fetch_models")
-
-
-@pytest.mark.slow
-def test_an_experiment_elsewhere_has_the_files_that_git_does_not_track(added: Workspace) -> None:
-    run = added.dvc("exp", "run", "--temp", *EXPERIMENT).sound()
-    assert {FETCHED[0], "fetch_models"} <= {*run.stages}
-
-
-@pytest.mark.slow
-def test_so_has_a_queued_one(added: Workspace) -> None:
-    added.dvc("exp", "run", "--queue", *EXPERIMENT).sound()
-    added.dvc("queue", "start").sound()
+    in_git.dvc("exp", "run", "--queue", "--set-param", "seeds=[3]", FETCHED[0], "fetch_models").sound()
+    in_git.dvc("queue", "start").sound()
     end, status = time.monotonic() + 120, ""
     while not re.search("Success|Failed", status) and time.monotonic() < end:
-        status = added.dvc("queue", "status").sound().text
-    added.dvc("queue", "stop").sound()
+        status = in_git.dvc("queue", "status").sound().text
+    in_git.dvc("queue", "stop").sound()
     assert "Success" in status
 
 

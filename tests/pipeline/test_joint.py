@@ -15,13 +15,13 @@ from pipeline_lib.shards.columns import matrix
 from .conftest import Finished
 from .corpus import sentences
 from .joint_tasks import STARTS, WARMTH
+from .test_encoders import PRETRAIN
 from .test_kills import SLOW_TRAINING, TELL_RESUMED, _resumed, _written
 from .workspace import TASK, Workspace
 
 
 @pytest.fixture
 def workspace(joined: Finished, tmp_path: Path) -> Workspace:
-    """Return a copy to change."""
     return joined.workspace.copy(tmp_path / "workspace")
 
 
@@ -73,19 +73,17 @@ def test_a_tasks_own_row_trains_and_scores_nothing_else(workspace: Workspace) ->
         values["optimisers"]["own"] = dict(values["optimisers"]["tuning"]) | rates
         values["methods"]["own"] = dict(tuned) | {"optimiser": "own", "tasks": [WARMTH]}
 
-    before, joint, asked = workspace.trained(), _joint(workspace), workspace.digests("data/settings")
-    workspace.params(edit)
-    workspace.stage("fingerprint").sound()
-    moved = {name for name, digest in workspace.digests("data/settings").items() if asked.get(name) != digest}
+    before, joint = workspace.trained(), _joint(workspace)
+    moved = workspace.moved(edit)
     # So DVC runs no stage of the other task.
-    assert f"train/{WARMTH}.json" in moved and not any(TASK in name for name in moved)
+    assert f"train@{WARMTH}" in moved and not any(TASK in name for name in moved)
     for stage in ("train", "evaluate"):
         workspace.stage(stage, "--task", WARMTH).sound()
     assert "own" in workspace.scores(WARMTH).methods
     assert len(workspace.trained() - before) == 2 and _joint(workspace) == joint
 
 
-def test_dvc_has_every_output_and_runs_what_a_changed_start_moves(workspace: Workspace) -> None:
+def test_every_output_is_there_and_a_changed_start_runs_what_comes_after(workspace: Workspace) -> None:
     def edit(values: Any) -> None:
         values["joint"]["mtl"]["start"] = "random"
         values["encoders"]["sra"]["centre"] ^= True
@@ -98,25 +96,24 @@ def test_dvc_has_every_output_and_runs_what_a_changed_start_moves(workspace: Wor
         values["methods"] = {"bilstm": values["methods"]["bilstm"]}
         values["joint"], values["encoders"], values["catalogues"] = {}, {}, {}
 
-    assert workspace.dvc("repro").sound().stages == ["fingerprint"]
+    assert [str(path) for stage in workspace.graph() for path in stage.deps + stage.outs if not path.exists] == []
+    assert workspace.moved(lambda values: None) == set()
     before, joint = workspace.trained(), _joint(workspace)
-    workspace.params(edit)
-    stages = {*workspace.dvc("repro", f"train@{TASK}").sound().stages}
+    stages = workspace.moved(edit)
     assert {"train_joint@mtl", "pretrain@sra", f"train@{TASK}"} <= stages
     assert not {"train_joint@pieces", f"precompute@{TASK}"} & stages
+    for name, *item in (("train_joint", "--joint", "mtl"), PRETRAIN, ("train", "--task", TASK)):
+        workspace.stage(name, *item).sound()
     assert len(_joint(workspace) - joint) == 2
     # Of two rows two rates with the first seed, and the better one with the second; of one row one rate with each.
     assert len(workspace.trained() - before) == 8
     # What leaves params.yaml takes its folder along.
     assert _folders(workspace) == [{"mtl", *STARTS}, {"sra"}]
-    assert workspace.dvc("repro", f"train@{TASK}").sound().stages == ["fingerprint"]
-    workspace.params(leave_none)
-    workspace.stage("fingerprint").sound()
+    workspace.moved(leave_none)
     assert _folders(workspace) == [set(), set()]
 
 
 def _folders(workspace: Workspace) -> list[set[str]]:
-    """Return the names of joint trainings and of encoders that have a folder."""
     return [{path.name for path in (workspace / "data" / name).glob("*/")} for name in ("joint", "encoders")]
 
 

@@ -27,29 +27,27 @@ def told(batches, done, per_epoch, total):
     return remaining(batches, done, per_epoch, total)
 training._remaining = told
 """
-SLOW_TEACHER = """
+
+
+def slowed(module: str, kind: str, method: str) -> str:
+    """Return the prelude that has a pass say that it works on rows, and wait."""
+    return f"""
 import time
-from pipeline_lib.outputs.teacher_pass import LogitPass
-outputs = LogitPass.outputs
+from {module} import {kind} as Pass
+method = Pass.{method}
 def slow(self, rows):
+    print("at work on rows", flush=True)
     time.sleep(0.2)
-    return outputs(self, rows)
-LogitPass.outputs = slow
+    return method(self, rows)
+Pass.{method} = slow
 """
-SLOW_TAGGER = """
-import time
-from pipeline_lib.corpora.tasks.tagging import TaggingPass
-compute = TaggingPass.compute
-def slow(self, rows):
-    print("tagging a block", flush=True)
-    time.sleep(0.2)
-    return compute(self, rows)
-TaggingPass.compute = slow
-"""
+
+
+SLOW_TEACHER = slowed("pipeline_lib.outputs.teacher_pass", "LogitPass", "outputs")
+SLOW_TAGGER = slowed("pipeline_lib.corpora.tasks.tagging", "TaggingPass", "compute")
 
 
 def _resumed(run: Run) -> list[tuple[int, int]]:
-    """Return (step, steps) from which each training of the run went on."""
     found = re.findall(r"went on from step (\d+) of (\d+)", run.sound().text)
     return [(int(step), int(steps)) for step, steps in found]
 
@@ -92,7 +90,7 @@ def test_prepare_goes_on_with_the_untagged_blocks(finished: Finished, workspace:
         stage.kill_when(lambda: len(workspace.entries("tags")) >= 2)
     done = len(workspace.entries("tags"))
     again = workspace.stage("prepare", prelude=SLOW_TAGGER).sound()
-    assert again.text.count("tagging a block") == BLOCKS - done
+    assert again.text.count("at work on rows") == BLOCKS - done
     assert 2 <= done < BLOCKS
     assert workspace.digests(folder) == finished.workspace.digests(folder)
 
@@ -160,7 +158,6 @@ def _second_seed_runs(workspace: Workspace) -> bool:
 
 
 def _written(workspace: Workspace, pattern: str, after: int) -> bool:
-    """Return whether a checkpoint holds more than ``after`` steps."""
     from safetensors import safe_open
 
     for path in (workspace / CHECKPOINTS).glob(pattern):

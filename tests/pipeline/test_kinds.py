@@ -73,7 +73,6 @@ def _has(text: str, words: list[str]) -> bool:
 
 @pytest.fixture(scope="module")
 def finished(new_workspace: Callable[[Path], Workspace], tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """Run every stage on a task of the kind."""
     workspace = new_workspace(tmp_path_factory.mktemp("kinds") / "workspace")
     (workspace / "extension.py").write_text(EXTENSION)
     _write(workspace / "data/input")
@@ -95,7 +94,6 @@ def finished(new_workspace: Callable[[Path], Workspace], tmp_path_factory: pytes
 
 @pytest.fixture
 def kind() -> Iterator[Classes]:
-    """Register the kind here, for one test."""
     exec(EXTENSION, {"__name__": "extension"})
     yield KINDS["ordinal"]
     del KINDS["ordinal"]

@@ -14,12 +14,12 @@ from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.shards.columns import matrix
 from pipeline_lib.shards.shard_sets import ShardSet, read_shard
 
-from .label_sets import NAMES, task_of, write_tags
+from .pair_tasks import NAMES, task_of, write_tags
 from .workspace import TASK, Workspace
 
 
 def test_lists_give_the_same_labels_as_columns_of_marks(
-    finished_pairs: Workspace, new_workspace: Callable[[Path], Workspace], tmp_path: Path
+    pairs: Workspace, new_workspace: Callable[[Path], Workspace], tmp_path: Path
 ) -> None:
     workspace = new_workspace(tmp_path / "workspace")
     write_tags(workspace / "data/input")
@@ -30,28 +30,28 @@ def test_lists_give_the_same_labels_as_columns_of_marks(
     workspace.params(edit)
     for stage in ("fetch_data", "prepare"):
         workspace.stage(stage).sound()
-    folders = (finished_pairs / "data/tasks/marks", workspace / "data/tasks" / TASK)
+    folders = (pairs / "data/tasks/marks", workspace / "data/tasks" / TASK)
     for split in ("train", "dev", "test"):
         one, two = (ShardSet.open(folder / split).to_table().select(["key", "label"]) for folder in folders)
         assert one.equals(two) and label_array(one["label"]).sum(axis=0).min() > 5
 
 
-def test_the_teacher_is_one_of_several_labels_and_its_answers_are_aligned(finished_pairs: Workspace) -> None:
-    config = json.loads((finished_pairs / "data/teachers/marks/minilm/config.json").read_text())
+def test_the_teacher_is_one_of_several_labels_and_its_answers_are_aligned(pairs: Workspace) -> None:
+    config = json.loads((pairs / "data/teachers/marks/minilm/config.json").read_text())
     assert config["problem_type"] == "multi_label_classification"
     assert [*config["id2label"].values()] == NAMES
-    proof = json.loads((finished_pairs / "data/outputs/marks/minilm/full/alignment.json").read_text())
+    proof = json.loads((pairs / "data/outputs/marks/minilm/full/alignment.json").read_text())
     assert proof["rows_with_equal_key"] == proof["rows"]
-    outputs = ShardSet.open(finished_pairs / "data/outputs/marks/minilm/full").to_table()
+    outputs = ShardSet.open(pairs / "data/outputs/marks/minilm/full").to_table()
     assert matrix(outputs["logits"]).shape[1] == 3
     assert abs(proof["agreement_with_labels"] - proof["teachers_own_agreement"]) < 0.03
 
 
-def test_students_learn_each_label(finished_pairs: Workspace) -> None:
-    scores = TaskScores.read(finished_pairs / "data/results/marks/scores.json")
+def test_students_learn_each_label(pairs: Workspace) -> None:
+    scores = TaskScores.read(pairs / "data/results/marks/scores.json")
     assert (scores.kind, scores.metric) == ("multilabel", "f1_micro")
     assert scores.teachers["minilm"].scores["test"]["f1_micro"] > 0.7
-    predictions = read_shard(finished_pairs / "data/results/marks/predictions.arrow")
+    predictions = read_shard(pairs / "data/results/marks/predictions.arrow")
     rows = predictions.filter(predictions["split"].to_numpy(zero_copy_only=False) == "test")
     labels = label_array(rows["label"])
     for name, method in scores.methods.items():
@@ -66,11 +66,11 @@ def test_students_learn_each_label(finished_pairs: Workspace) -> None:
     assert scores.methods["of_both"].scores["test"]["f1_micro"].mean > 0.4
 
 
-def test_thresholds_are_chosen_on_dev_and_are_in_the_student(finished_pairs: Workspace) -> None:
-    folder = finished_pairs / "data/students/marks/at_threshold/1"
+def test_thresholds_are_chosen_on_dev_and_are_in_the_student(pairs: Workspace) -> None:
+    folder = pairs / "data/students/marks/at_threshold/1"
     shift = json.loads((folder / "training.json").read_text())["threshold_shift"]
     assert len(shift) == 3 and any(shift)
-    predictions = read_shard(finished_pairs / "data/results/marks/predictions.arrow")
+    predictions = read_shard(pairs / "data/results/marks/predictions.arrow")
     rows = predictions.filter(predictions["split"].to_numpy(zero_copy_only=False) == "dev")
     labels, outputs = label_array(rows["label"]), matrix(rows["at_threshold-1"])
     for number in range(3):
@@ -79,39 +79,39 @@ def test_thresholds_are_chosen_on_dev_and_are_in_the_student(finished_pairs: Wor
         assert all(at_zero >= score("f1_macro", marks, values - v) for v in np.unique(outputs[:, number]))
 
 
-def test_predict_explain_and_the_exported_student(finished_pairs: Workspace) -> None:
+def test_predict_explain_and_the_exported_student(pairs: Workspace) -> None:
     text = "The film is very good to my surprise."
-    exported = load_student(finished_pairs / "data/exports/marks")
+    exported = load_student(pairs / "data/exports/marks")
     assert (exported.kind, exported.labels) == ("multilabel", NAMES)
     [labels] = exported.predict([text]).labels
-    run = finished_pairs.distill("predict", "data/exports/marks", text, "--format", "jsonl").sound()
+    run = pairs.distill("predict", "data/exports/marks", text, "--format", "jsonl").sound()
     answer = json.loads(run.text)
     assert answer["labels"] == labels and {*answer["probabilities"]} == {*NAMES}
     folder = "data/students/marks/bilstm_kd_ts/1"
-    explained = finished_pairs.distill("explain", folder, text, "--label", "praise").sound().text
+    explained = pairs.distill("explain", folder, text, "--label", "praise").sound().text
     assert "not praise" in explained or "praise" in explained
-    assert "no label 'joy'" in finished_pairs.distill("explain", folder, text, "--label", "joy").text
-    routed = finished_pairs.distill("predict", folder, text, "--route", "0.2")
+    assert "no label 'joy'" in pairs.distill("explain", folder, text, "--label", "joy").text
+    routed = pairs.distill("predict", folder, text, "--route", "0.2")
     assert routed.status == 1 and "several labels a text" in routed.text
 
 
-def test_the_page_shows_each_label(finished_pairs: Workspace) -> None:
-    report = json.loads((finished_pairs / "data/report/report.json").read_text())
+def test_the_page_shows_each_label(pairs: Workspace) -> None:
+    report = json.loads((pairs / "data/report/report.json").read_text())
     task = next(one for one in report["tasks"] if one["task"] == "marks")
     assert task["tables"]["labels"]["header"][:3] == ["Label", "Rows", "teacher minilm"]
     assert [row[0] for row in task["tables"]["labels"]["rows"]] == NAMES
     assert task["confusion"] is None and task["reliability"]
     assert all(one["label"].removeprefix("not ") in NAMES for one in task["importance"]["examples"])
-    page = (finished_pairs / "data/report/index.html").read_text()
+    page = (pairs / "data/report/index.html").read_text()
     assert "marks: F1 by label on test" in page
     assert "micro-averaged F1" in task["headline"]
 
 
-def test_sets_are_shown_and_verified(finished_pairs: Workspace) -> None:
-    shown = finished_pairs.distill("shards", "show", "data/transfer/marks/full").sound().text
+def test_sets_are_shown_and_verified(pairs: Workspace) -> None:
+    shown = pairs.distill("shards", "show", "data/transfer/marks/full").sound().text
     assert "label praise" in shown or "label (none)" in shown
-    counted = finished_pairs.distill("shards", "stats", "data/tasks/marks/train", "--json").sound().text
+    counted = pairs.distill("shards", "stats", "data/tasks/marks/train", "--json").sound().text
     assert {*json.loads(counted)["labels"]} == {*NAMES}
-    listed = finished_pairs.distill("shards", "worklist", "marks", "--rows", "2").sound().text
+    listed = pairs.distill("shards", "worklist", "marks", "--rows", "2").sound().text
     assert "teacher" in listed
-    assert finished_pairs.distill("check").sound()
+    assert pairs.distill("check").sound()

@@ -45,7 +45,6 @@ def cut(values: dict[str, Any], tasks: list[str]) -> None:
 
 
 def _keep_rows(values: dict[str, Any], tasks: list[str]) -> None:
-    """Leave out what is of no task that is kept."""
     for row in [*values["encoders"].values(), *values["joint"].values()]:
         if "tasks" in row:
             row["tasks"] = {task: data for task, data in row["tasks"].items() if task in tasks}
@@ -60,7 +59,6 @@ def _keep_rows(values: dict[str, Any], tasks: list[str]) -> None:
 
 @pytest.fixture(scope="session")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder of all that the profiles name."""
     folder = tmp_path_factory.mktemp("papers")
     write_inputs(folder)
     return folder

@@ -57,7 +57,6 @@ def test_the_pipeline_outlives_one_of_two_nodes(
 
 
 def _train_and_kill_a_node(workspace: Workspace, cluster: Cluster) -> None:
-    """Kill the second node while its workers train."""
     [victim] = cluster.worker_nodes
     with workspace.started(STAGE) as stage:
         end, students = time.monotonic() + 300, 2 * len(METHODS)

@@ -67,7 +67,6 @@ class Run:
 
     @property
     def stages(self) -> list[str]:
-        """Names of the stages that DVC ran."""
         return re.findall(r"^Running stage '([^']+)'", self.text, re.MULTILINE)
 
     @property
@@ -127,7 +126,6 @@ class Workspace:
         }
 
     def command(self, *argv: str, fast: bool = True) -> Run:
-        """Run a command in the workspace."""
         done = subprocess.run(
             argv,
             cwd=self.folder,
@@ -144,7 +142,6 @@ class Workspace:
         return self.command("python", str(Path(sys.executable).with_name("dvc")), *argv)
 
     def distill(self, *argv: str) -> Run:
-        """Run the ``distill`` command, as a fork."""
         return self.command("python", "-m", "pipeline_lib.cli", *argv)
 
     def stage(self, name: str, *options: str, prelude: str = "") -> Run:
@@ -185,7 +182,6 @@ class Workspace:
         return Run(0, "".join(run.text for run in runs))
 
     def stages(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Return all stages in the order of dvc.yaml: names, and options if of a matrix."""
         yaml = YAML(typ="safe", pure=True)
         params, flow = (yaml.load(self.folder / name) for name in ("params.yaml", "dvc.yaml"))
         stages = []
@@ -197,7 +193,6 @@ class Workspace:
         return stages
 
     def params(self, edit: Callable[[Any], None]) -> None:
-        """Change params.yaml: ``edit`` gets what was read from it."""
         yaml, path = YAML(), self.folder / "params.yaml"
         values = yaml.load(path.read_text())
         edit(values)
@@ -240,13 +235,29 @@ class Workspace:
         return json.dumps(content), page, provenance
 
     def scores(self, task: str) -> TaskScores:
-        """Return a task's scores."""
         return TaskScores.read(Layout(self.folder / "data").scores(task))
 
     def plan(self, method: str, task: str = TASK) -> Plan:
-        """Return a row's plan, as training makes it."""
         with chdir(self.folder):
             return make_plan(load_params(), task, method, Layout())
+
+    def moved(self, edit: Callable[[Any], None]) -> set[str]:
+        """Change params.yaml; return the stages that DVC then runs: the first one has moved what they depend on."""
+        before = self.digests("data")
+        self.params(edit)
+        self.stage("fingerprint").sound()
+        after = self.digests("data")
+        changed = [Path("data", name) for name in {*before} | {*after} if before.get(name) != after.get(name)]
+        above = {str(path) for name in changed for path in (name, *name.parents)}
+        return {stage.name for stage in self.graph() if above & {dep.def_path for dep in stage.deps}}
+
+    def graph(self) -> "list[PipelineStage]":  # noqa: F821
+        """Return the stages as DVC has them, with what they depend on and what they write; no two write the same."""
+        from dvc.repo import Repo
+
+        with chdir(self.folder), Repo() as repo:
+            repo.index.check_graph()
+            return list(repo.index.stages)
 
     def only(self, method: str) -> str:
         """Leave one row and no trained student; return the folder of the row's students."""
@@ -259,17 +270,14 @@ class Workspace:
         return f"data/students/{TASK}/{method}"
 
     def forget(self, *paths: str | Path) -> None:
-        """Delete folders or files."""
         for path in paths:
             target = self.folder / path
             shutil.rmtree(target) if target.is_dir() else target.unlink()
 
     def lend(self, path: str | Path, other: "Workspace") -> None:
-        """Copy a folder to where another workspace has it."""
         shutil.copytree(self.folder / path, other / path)
 
     def lock(self) -> dict[str, Any]:
-        """Return the stages of dvc.lock."""
         return YAML(typ="safe", pure=True).load((self.folder / "dvc.lock").read_text())["stages"]
 
 
@@ -283,7 +291,6 @@ class Started:
     ended: bool = False
 
     def wait(self) -> Run:
-        """Wait for the end."""
         status = int(self.stream.readline())
         self.ended = True
         return Run(status, self.log.read_text() if self.log.exists() else "")
@@ -306,7 +313,6 @@ class Started:
 
 
 def flip_byte(path: Path) -> None:
-    """Change one bit in the middle of a file, in place."""
     path.chmod(0o644)
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -314,12 +320,10 @@ def flip_byte(path: Path) -> None:
 
 
 def write_params(path: Path) -> None:
-    """Write params.yaml: the shipped one, made small."""
     path.write_text(_small_params_file(), encoding="utf-8")
 
 
 def small_params() -> dict[str, Any]:
-    """Return what :func:`write_params` writes, to change."""
     return copy.deepcopy(_small_params())
 
 
@@ -350,11 +354,11 @@ def _small_params_file() -> str:
     values["precompute"] |= {"precision": "float32", "batch_tokens": 512}
     values["vocabulary"]["dimensions"] = 16
     values["students"]["bilstm"] |= {"hidden": 8, "classifier": 8}
-    small = {"batch_size": 16, "epochs": 12, "evaluate_every": 20, "learning_rates": [1.0e-2]}
+    small = {"batch_size": 16, "epochs": 7, "evaluate_every": 20, "learning_rates": [2.0e-2]}
     small["precision"] = "float32"
     # What no row uses is left out: DVC reads and writes all parameters of all stages after each.
     short, long = (values["optimisers"][name] | small for name in ("short", "long"))
-    values["optimisers"] = {"short": short, "long": long | {"max_steps": 240}}
+    values["optimisers"] = {"short": short, "long": long | {"max_steps": 140}}
     values |= {
         "device": "cpu",
         "workers": 1,

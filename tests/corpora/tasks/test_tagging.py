@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import spacy
 from pydantic import ValidationError
 
 from pipeline_lib.base.errors import PotstillError
@@ -35,6 +34,8 @@ def test_what_cannot_tag_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PotstillError, match=r"tagger\.model: .*'no_such_pipeline'.*Install"):
         load_tagger(Tagger(engine="spacy", model="no_such_pipeline"))
     # A pipeline without a tagger is refused.
+    import spacy
+
     spacy.blank("de").to_disk(tmp_path / "blank")
     with pytest.raises(PotstillError, match=r"has no tagger \(it has no component\)"):
         load_tagger(Tagger(engine="spacy", model=str(tmp_path / "blank")))

@@ -6,7 +6,6 @@ from pipeline_lib.base.layout import HELDOUT, STATES
 from pipeline_lib.params.base import references
 from pipeline_lib.params.check_capabilities import check_demands, check_layers
 from pipeline_lib.params.encoders import STARTS, GeneralEncoder
-from pipeline_lib.params.measured import check_measured
 from pipeline_lib.params.methods import JOINT_OBJECTIVE, Joint, Method
 from pipeline_lib.params.models import Average, Teacher
 from pipeline_lib.params.schema import Params
@@ -41,7 +40,6 @@ def check_references(params: Params) -> None:
                 "is null. Describe a source there, as profiles/tour.yaml does"
             )
     _check_baselines(params)
-    check_measured(params)
     if len(set(params.seeds)) < len(params.seeds):
         raise ValueError("seeds: each may appear only once")
 

@@ -40,7 +40,7 @@ def checked_summary(params: Path) -> list[str]:
     from pipeline_lib.base.layout import Layout
     from pipeline_lib.models.fitting import student_faults
     from pipeline_lib.params import load_params
-    from pipeline_lib.sources.preflight import format_faults, model_faults
+    from pipeline_lib.params.preflight import format_faults, model_faults
 
     loaded = load_params(params)
     faults = [

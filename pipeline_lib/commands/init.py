@@ -147,7 +147,7 @@ def _check_teacher(teacher: "Chosen") -> None:
     if teacher.path is None or not teacher.path.is_dir():
         return
     from pipeline_lib.models.fitting import base_faults, finished_faults
-    from pipeline_lib.sources.models import check_model
+    from pipeline_lib.params.preflight import check_model
 
     check_model(teacher.path, f"--teacher {teacher.path}")
     of_kind = finished_faults if teacher.kind == "finished" else base_faults

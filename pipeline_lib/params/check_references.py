@@ -93,13 +93,12 @@ def _check_teachers(params: Params) -> None:
 
 
 def _check_average(params: Params, name: str, teacher: Teacher) -> None:
-    """Reject an average of teachers that do not exist, or do not answer all that it answers."""
+    """Reject an average of averages, or of teachers that do not answer all that it answers."""
     for other in teacher.tuning.of:
-        key, member = f"teachers.{name}.tuning.of", params.teachers.get(other)
-        if member is None or isinstance(member.tuning, Average):
-            known = [n for n, t in params.teachers.items() if not isinstance(t.tuning, Average)]
-            what = "is an average itself" if member else "is not a teacher"
-            raise ValueError(f"{key}: {other!r} {what}; there are {', '.join(known)}")
+        key, member = f"teachers.{name}.tuning.of", params.teachers[other]
+        if isinstance(member.tuning, Average):
+            others = [n for n, t in params.teachers.items() if not isinstance(t.tuning, Average)]
+            raise ValueError(f"{key}: {other!r} is an average itself; there are {', '.join(others)}")
         for task in (task for task in params.tasks if teacher.knows(task)):
             recipes = [r for r in params.recipes_of(task) if teacher.answers(r)]
             if not member.knows(task) or not all(member.answers(recipe) for recipe in recipes):

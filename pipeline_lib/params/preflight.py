@@ -130,8 +130,8 @@ def check_classifier(folder: Path, origin: Path | str, task: str, settings: Task
     names = output_names(config, origin)
     if len(names) != len(labels):
         raise PotstillError(
-            f"{origin}: the model has {len(names)} label{'s' * (len(names) != 1)} ({', '.join(names)}), tasks.{task}.labels "
-            f"has {len(labels)} ({', '.join(labels)}). Use the model of this task, or correct the labels."
+            f"{origin}: the model has {len(names)} label{'s' * (len(names) != 1)} ({', '.join(names)}), tasks.{task}."
+            f"labels has {len(labels)} ({', '.join(labels)}). Use the model of this task, or correct the labels."
         )
     plain, expected = ([name.strip().casefold() for name in each] for each in (names, labels))
     if len(labels) == 1 or plain in (expected, [f"label_{number}" for number in range(len(labels))]):

@@ -75,7 +75,7 @@ def local_model_faults(params: "Params") -> list[str]:
 def answer_findings(params: "Params") -> tuple[list[str], list[str]]:
     """Return a line per task that a teacher's files answer, and why they cannot be used."""
     from pipeline_lib.base.errors import PotstillError
-    from pipeline_lib.onboarding.input_files import source_texts
+    from pipeline_lib.corpora.tasks.fetching import source_texts
     from pipeline_lib.outputs.files.answers import Answers
     from pipeline_lib.outputs.files.describe import answer_summary
 

@@ -39,7 +39,7 @@ def check(
     answers, or of its own files while there are no sets. If the file is invalid, names the row and exits with status
     1. For a file of sentence vectors, with `embedding`, shows what share of the encoders' sentences has one.
     """
-    from pipeline_lib.onboarding.input_files import source_texts
+    from pipeline_lib.corpora.tasks.fetching import source_texts
     from pipeline_lib.outputs.files.answers import Answers
     from pipeline_lib.outputs.files.describe import answer_lines, vector_lines, vectors_of
     from pipeline_lib.outputs.files.vector_files import Vectors, holds_vectors

@@ -7,19 +7,17 @@ Users give one file, several whose names tell the split, or a folder: from GLUE 
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.file_formats import COMPRESSIONS, FORMATS, format_of, suffix_of
-from pipeline_lib.corpora.tasks.fetching import input_paths
-from pipeline_lib.corpora.tasks.labelled import read_options
 from pipeline_lib.onboarding.columns import choose_texts, look_at
 from pipeline_lib.onboarding.questions import Ask, Question
-from pipeline_lib.params import UNLABELLED, GlueFolder, OwnFiles, Params
+from pipeline_lib.params import UNLABELLED
 from pipeline_lib.tables.contents import Content, joined, read_content
-from pipeline_lib.tables.reader import ReadOptions, files_in, is_hidden, read_batches
+from pipeline_lib.tables.reader import ReadOptions, files_in, is_hidden
 
 _NAMES = {
     **dict.fromkeys(("train", "training"), "train"),
@@ -193,20 +191,3 @@ def _renamed(content: Content, text: Sequence[str], ask: Ask) -> Content:
         )
     table = content.table.select(columns).rename_columns([*text])
     return replace(content, table=table, format=None, columns=None)
-
-
-def source_texts(params: Params, name: str) -> Iterator[list[list[str]]] | None:
-    """Return batches of a task's texts as they are in its files: the first sentences and, for pairs, the second ones.
-
-    None if its source has to be fetched first.
-    """
-    task = params.task(name)
-    if not isinstance(task.source, OwnFiles | GlueFolder):
-        return None
-    paths = input_paths(task.source, Path(params.inputs), f"params.yaml: tasks.{name}.source")
-    return (
-        [batch.texts(column) for column in task.text]
-        for split, files in paths.items()
-        for path in files
-        for batch in read_batches(path, task.text, (), read_options(task.source, split))
-    )

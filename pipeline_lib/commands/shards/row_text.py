@@ -14,10 +14,10 @@ from pipeline_lib.inspection.rows import Answer, InspectedRow, Names, answer, la
 _STYLES: dict[RuleName, str] = {"mask": "bold red", "replace": "cyan underline"}
 
 
-def print_row(console: Console, row: InspectedRow, measure: str = "", gap: bool = True) -> None:
+def print_row(console: Console, row: InspectedRow, measure: str = "") -> None:
     """Print one row as a block.
 
-    :param measure: what its score means; :param gap: whether an empty line follows.
+    :param measure: what its score means.
     """
     head = Text(row.id, "bold")
     if row.rules:
@@ -31,14 +31,13 @@ def print_row(console: Console, row: InspectedRow, measure: str = "", gap: bool 
         print_text(console, _coloured(sentence))
         if row.rules and row.rules != ["original"]:
             print_text(console, Text(f"  {in_words(sentence)}", "dim"))
-    print_answer(console, "teacher", row.teacher)
-    print_answer(console, "student", row.student)
+    _print_answer(console, "teacher", row.teacher)
+    _print_answer(console, "student", row.student)
     if row.original is not None:
         for sentence in row.original.sentences:
             print_text(console, Text("  from: ", "dim").append(sentence.text))
-        print_answer(console, "teacher to that", row.original.teacher)
-    if gap:
-        console.print()
+        _print_answer(console, "teacher to that", row.original.teacher)
+    console.print()
 
 
 def print_stored_row(console: Console, rows: JoinedRows, batch: RowBatch, names: Names) -> None:
@@ -61,7 +60,7 @@ def print_stored_row(console: Console, rows: JoinedRows, batch: RowBatch, names:
         teacher = answer(batch.logits, names, rows.kind)
         if teacher is None:
             print_text(console, Text("  teacher: no answer", "dim"))
-        print_answer(console, "teacher", teacher, batch.logits[0].tolist())
+        _print_answer(console, "teacher", teacher, batch.logits[0].tolist())
     for vectors in batch.vectors.values():
         print_text(console, _vector(vectors[0]))
     console.print()
@@ -98,7 +97,7 @@ def _coloured(sentence: Sentence) -> Text:
     return line
 
 
-def print_answer(console: Console, who: str, answer: Answer | None, logits: Sequence[float] = ()) -> None:
+def _print_answer(console: Console, who: str, answer: Answer | None, logits: Sequence[float] = ()) -> None:
     """Print a line with one model's answer, with its logits if given; nothing if there is none."""
     if answer is None:
         return

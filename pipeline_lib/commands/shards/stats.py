@@ -47,15 +47,15 @@ def stats(
         say_json(_as_json(rows.name, result), indent=2)
         return
     console = SafeConsole()
-    print_line(console, f"{rows.name}: {result.rows:,} rows", "bold")
+    _print_line(console, f"{rows.name}: {result.rows:,} rows", "bold")
     for name, numbers in result.numbers.items():
-        print_numbers(console, name, numbers)
+        _print_numbers(console, name, numbers)
     _print_counts(console, "labels", result.labels)
     _print_counts(console, "teacher's answers", result.answers)
     right, both = result.agreeing
     if both:
         text = f"\nThe teacher agrees with {right:,} of {both:,} labels, {right / both:.1%}."
-        print_line(console, text)
+        _print_line(console, text)
     _print_rules(console, result)
     _print_counts(console, "iterations", {str(n): c for n, c in sorted(result.iterations.items())})
 
@@ -64,7 +64,7 @@ def _as_json(name: str, figures: "Figures") -> dict[str, Any]:
     return {
         "set": name,
         "rows": figures.rows,
-        "numbers": {name: number_json(numbers) for name, numbers in figures.numbers.items()},
+        "numbers": {name: _number_json(numbers) for name, numbers in figures.numbers.items()},
         "labels": dict(figures.labels),
         "answers": dict(figures.answers),
         "agreeing": {"rows": figures.agreeing[0], "of": figures.agreeing[1]},
@@ -73,32 +73,30 @@ def _as_json(name: str, figures: "Figures") -> dict[str, Any]:
     }
 
 
-def number_json(numbers: "Numbers") -> dict[str, Any]:
-    """Return a distribution as plain values."""
-    known = {}
+def _number_json(numbers: "Numbers") -> dict[str, Any]:
+    extent = {}
     if numbers.count:
         values = numbers.values
-        known = {"least": float(values.min()), "mean": float(values.mean()), "greatest": float(values.max())}
+        extent = {"least": float(values.min()), "mean": float(values.mean()), "greatest": float(values.max())}
     return {
         "unit": numbers.unit,
         "rows": numbers.count,
         "missing": numbers.missing,
-        **known,
+        **extent,
         "quantiles": {str(share): numbers.quantile(share) for share in QUANTILES},
         "bins": [{"from": low, "to": high, "rows": rows} for low, high, rows in numbers.bars()],
     }
 
 
-def print_numbers(console: "Console", name: str, numbers: "Numbers") -> None:
-    """Print a distribution: its figures, and a bar per bin."""
-    print_line(console, f"\n{name}, {numbers.unit}", "bold")
+def _print_numbers(console: "Console", name: str, numbers: "Numbers") -> None:
+    _print_line(console, f"\n{name}, {numbers.unit}", "bold")
     missing = f", none {numbers.missing:,}" if numbers.missing else ""
     if not numbers.count:
-        print_line(console, f"  no values{missing}")
+        _print_line(console, f"  no values{missing}")
         return
     digits, values = 0 if numbers.whole else 3, numbers.values
     tail = numbers.quantile(0.95)
-    print_line(
+    _print_line(
         console,
         f"  {values.min():.{digits}f} to {values.max():.{digits}f}, mean {values.mean():.3g}, median "
         f"{numbers.quantile(0.5):.{digits}f}, 95th percentile {tail:.{digits}f}{missing}",
@@ -112,13 +110,13 @@ def print_numbers(console: "Console", name: str, numbers: "Numbers") -> None:
 
 def _print_counts(console: "Console", name: str, counts: Mapping[str, int]) -> None:
     if counts:
-        print_line(console, f"\n{name}", "bold")
+        _print_line(console, f"\n{name}", "bold")
         _print_bars(console, counts)
 
 
 def _print_rules(console: "Console", figures: "Figures") -> None:
     if figures.rules:
-        print_line(console, "\nrules (a row can have several)", "bold")
+        _print_line(console, "\nrules (a row can have several)", "bold")
         _print_bars(console, figures.rules, figures.rows)
 
 
@@ -130,11 +128,10 @@ def _print_bars(console: "Console", counts: Mapping[str, int], rows: int | None 
     for head, rows in counts.items():
         bar = "█" * round(BAR * rows / most) or ("▏" if rows else "")
         line = f"  {head:<{wide}}  {rows:>{numbers},} {rows / total:>6.1%}  {bar}"
-        print_line(console, line.rstrip())
+        _print_line(console, line.rstrip())
 
 
-def print_line(console: "Console", text: str, style: str = "") -> None:
-    """Print a line without wrapping it."""
+def _print_line(console: "Console", text: str, style: str = "") -> None:
     from rich.text import Text
 
     console.print(Text(text, style), highlight=False, soft_wrap=True)

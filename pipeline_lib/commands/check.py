@@ -80,9 +80,9 @@ def answer_findings(params: "Params") -> tuple[list[str], list[str]]:
     from pipeline_lib.outputs.files.describe import answer_summary
 
     lines, faults = [], []
-    external = {n: one.tuning for n, one in params.teachers.items() if one.tuning.kind == "answers"}
-    known = [(n, task) for n in external for task in params.tasks if params.teachers[n].knows(task)]
-    for teacher, name in known:
+    external = {n: row.tuning for n, row in params.teachers.items() if row.tuning.kind == "answers"}
+    pairs = [(n, task) for n in external for task in params.tasks if params.teachers[n].knows(task)]
+    for teacher, name in pairs:
         kind = Answers(external[teacher], params.tasks[name])
         paths = [Path(params.inputs) / path for path in kind.settings.paths(name)]
         try:
@@ -128,7 +128,7 @@ def summary(params: "Params") -> list[str]:
     lines += [f"retrieval {name}: {', '.join(row.systems)}" for name, row in params.retrieval.items()]
     # Other sources are local.
     inputs, sources = Path(params.inputs), params.sources().values()
-    online = [one for one in sources if one.packages or (one.hub and not one.files(inputs))]
+    online = [source for source in sources if source.packages or (source.hub and not source.files(inputs))]
     fetched = dict.fromkeys(map(_where, online))
     return [*lines, f"fetched   {', '.join(fetched) or 'nothing'}"]
 

@@ -71,7 +71,7 @@ def _seconds(stages: Sequence["PlannedStage"], work: dict[str, "Work | None"]) -
     from pipeline_lib.params.profiles import read_values
 
     forecast = Forecast.read(PIPELINE, read_values(Path("params.yaml")), Layout())
-    amounts = {name: (one.kind, one.new) if one else () for name, one in work.items()}
+    amounts = {name: (counted.kind, counted.new) if counted else () for name, counted in work.items()}
     amounts |= {stage.name: ("rows", 0) for stage in stages if stage.is_kept}
     return {name: forecast.seconds_of(name, *amount) for name, amount in amounts.items()}
 

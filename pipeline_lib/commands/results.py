@@ -52,12 +52,12 @@ def results(
     finished = read_finished(layout, list(loaded.tasks))
     if as_json:
         figures = {
-            one.task: {
-                "headline": headline(one),
-                "scores": one.scores.model_dump(),
-                "speed": one.speed and one.speed.model_dump(),
+            result.task: {
+                "headline": headline(result),
+                "scores": result.scores.model_dump(),
+                "speed": result.speed and result.speed.model_dump(),
             }
-            for one in finished
+            for result in finished
         }
         say_json(figures, indent=2)
         return
@@ -67,13 +67,13 @@ def results(
         print_result(console, result, loaded)
     for table in read_measured(loaded, layout, finished=True):
         print_table(console, table)
-    waiting = [task for task in loaded.tasks if task not in {one.task for one in finished}]
+    waiting = [task for task in loaded.tasks if task not in {result.task for result in finished}]
     if waiting:
         waits = f"Not evaluated yet: {', '.join(waiting)}. Run `dvc repro`."
         console.print(waits, markup=False)
-    for one in finished:
-        if one.speed and one.speed.exported:
-            exported = f"Exported: {one.speed.exported} of {one.task}, {layout.exported(one.task)}"
+    for result in finished:
+        if result.speed and result.speed.exported:
+            exported = f"Exported: {result.speed.exported} of {result.task}, {layout.exported(result.task)}"
             console.print(exported, markup=False)
     if runs := stage_runs(read_flow(PIPELINE, layout)):
         console.print(f"The stages' last runs: {totals(runs)}.", markup=False)

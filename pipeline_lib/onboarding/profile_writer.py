@@ -85,8 +85,8 @@ def overlay(new: NewTask, base: Mapping[str, Any]) -> dict[str, Any]:
     of_words = teacher.name if _is_folder(teacher) and not language.is_english else None
     if _is_folder(teacher) and (teacher.kind == "single" or of_words):
         # Of another language, the default's model is of no use.
-        kept = {} if of_words else models
-        models = {**kept, teacher.name: {"kind": "path", "path": new.teacher_path}}
+        others = {} if of_words else models
+        models = {**others, teacher.name: {"kind": "path", "path": new.teacher_path}}
     # What compares two sentences gains most from an encoder that has learnt to (docs/students.md).
     is_encoded = "bilstm" in new.request.students and len(new.understood.text) == 2
     is_encoded &= language.is_english
@@ -133,14 +133,14 @@ def overlay_text(values: Mapping[str, Any], base: str, header: str) -> str:
     yaml = YAML(typ="rt", pure=True)
     yaml.representer.add_representer(type(None), lambda dumper, _: dumper.represent_scalar(*_NULL))
     lines = "".join(f"# {line}\n" for line in header.splitlines())
-    parts = [f"{lines}extends: {base}\n"]
+    sections = [f"{lines}extends: {base}\n"]
     for key, value in values.items():
         sink = io.StringIO()
         # ruamel would break a line within a key, which no reader of YAML accepts.
         yaml.width = _UNBROKEN if _has_spaced_key(value) else 120
         yaml.dump(CommentedMap({key: _section(key, value)}), sink)
-        parts.append(sink.getvalue())
-    return "\n".join(parts)
+        sections.append(sink.getvalue())
+    return "\n".join(sections)
 
 
 def _has_spaced_key(value: Any) -> bool:

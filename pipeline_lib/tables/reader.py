@@ -345,15 +345,15 @@ class ArrowFile(InputFile):
         self._check(self.name, names, optional)
         tops = {name: top_of(name, self.columns) for name in names}
         first = 1
-        for part in self.table.batches([*dict.fromkeys(top for top in tops.values() if top)]):
-            numbers = range(first, first + part.num_rows)
+        for batch in self.table.batches([*dict.fromkeys(top for top in tops.values() if top)]):
+            numbers = range(first, first + batch.num_rows)
             columns: dict[str, list[Any]] = {}
             for name, top in tops.items():
-                values = part[top].to_pylist() if top else [None] * len(numbers)
+                values = batch[top].to_pylist() if top else [None] * len(numbers)
                 inside = top and name[len(top) + 1 :]
                 columns[name] = [value_at(v, inside) for v in values] if inside else values
             yield RowBatch(self.name, numbers, columns, {} if self._options.keep_faulty else None)
-            first += part.num_rows
+            first += batch.num_rows
 
 
 def top_of(path: str, names: Sequence[str]) -> str | None:

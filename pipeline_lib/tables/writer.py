@@ -124,7 +124,7 @@ def _open_parquet(path: Path, _: object) -> Iterator[Write]:
 
         def write(table: pa.Table, _: Iterable[Record] | None = None) -> None:
             group.append(table)
-            size = sum(part.nbytes for part in group)
+            size = sum(table.nbytes for table in group)
             if sum(map(len, group)) >= GROUP_ROWS or size >= GROUP_BYTES:
                 flush()
 
@@ -214,7 +214,7 @@ def _plain(column: "pa.ChunkedArray") -> list[Any]:
         rows = np.round(np.array(values.flatten(), np.float64), DECIMALS)
         # Null rows have no values in the flattened array.
         each = iter(rows.reshape(-1, kind.list_size).tolist())
-        return [next(each) if known else None for known in values.is_valid().to_pylist()]
+        return [next(each) if is_known else None for is_known in values.is_valid().to_pylist()]
     if kinds.is_floating(kind):
         return [None if v is None else round(v, DECIMALS) for v in column.to_pylist()]
     return column.to_pylist()

@@ -69,7 +69,7 @@ def planned_stages() -> list[PlannedStage]:
         for stage in reversed([*topological_sort(graph)]):
             if stage.addressing == FIRST:
                 continue
-            before = {one.addressing for one in graph.successors(stage)} & planned.keys()
+            before = {other.addressing for other in graph.successors(stage)} & planned.keys()
             after = [name for name in planned if name in before - same]
             reasons = [*compared.changed_inputs(stage)]
             reasons += [] if before else compared.newer_data(stage)
@@ -196,8 +196,8 @@ class _Comparison:
         """Return the content of a file at a stage's last run; None if it is nowhere."""
         if digest is None:
             return None
-        kept = Path(self._repo.cache.local.path) / digest[:2] / digest[2:]
-        for file in (Path(path), kept):
+        cached = Path(self._repo.cache.local.path) / digest[:2] / digest[2:]
+        for file in (Path(path), cached):
             if file.is_file() and _md5(file.read_text(encoding="utf-8")) == digest:
                 return read_json(file)
         return None

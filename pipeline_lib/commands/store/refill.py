@@ -146,8 +146,8 @@ def _vectors(params: Params, layout: Layout) -> Iterator[_Made]:
     from pipeline_lib.outputs.vectors import VectorPass
 
     made_by = VectorPass.of(params, folder)
-    for one in sentence_sets(params, layout):
-        yield _Made(one.vectors, one.inputs, made_by)
+    for sentences in sentence_sets(params, layout):
+        yield _Made(sentences.vectors, sentences.inputs, made_by)
 
 
 def _take(made: _Made, tolerance: float | None) -> Refilled:

@@ -38,7 +38,7 @@ def checked_summary(params: Path) -> list[str]:
     """Check a parameter file and the files it names; return what would be trained."""
     from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.base.layout import Layout
-    from pipeline_lib.models.fitting import student_faults
+    from pipeline_lib.models.fitting import loading_faults, student_faults
     from pipeline_lib.params import load_params
     from pipeline_lib.params.preflight import format_faults, model_faults
 
@@ -50,7 +50,7 @@ def checked_summary(params: Path) -> list[str]:
     ]
     # The models can be inspected only once all their files exist, and loaded once these are whole.
     faults = faults or model_faults(loaded) + format_faults(loaded)
-    faults = faults or local_model_faults(loaded)
+    faults = faults or loading_faults(loaded)
     answers, vectors = [], []
     if not faults:
         answers, faults = answer_findings(loaded)
@@ -60,16 +60,6 @@ def checked_summary(params: Path) -> list[str]:
     if faults:
         raise PotstillError("\n".join(faults))
     return [*summary(loaded), *answers, *vectors]
-
-
-def local_model_faults(params: "Params") -> list[str]:
-    """Return one line per local model that cannot be loaded as params.yaml uses it."""
-    if not any(file.is_model for file in params.input_files()):
-        return []
-    # Imported only if there is something to load: `distill check` should answer at once.
-    from pipeline_lib.models.fitting import loading_faults
-
-    return loading_faults(params)
 
 
 def answer_findings(params: "Params") -> tuple[list[str], list[str]]:
@@ -176,7 +166,6 @@ def _different(one: "Section", other: "Section", leave_out: tuple[str, ...] = ()
 
 
 def _tuned(params: "Params", name: str) -> str:
-    """Describe what a teacher is tuned from, and how."""
     teacher = params.teachers[name]
     if teacher.tuning.kind == "answers":
         return f"answers in {', '.join(teacher.tuning.files)}"

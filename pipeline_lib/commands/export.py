@@ -40,7 +40,6 @@ def export(
 
 
 def _writer(to: Target) -> Callable[[Path, Path], str]:
-    """Return the function that writes this format and returns a one-line summary."""
     from pipeline_lib.exports import hub, numpy_export
     from pipeline_lib.exports.onnx import exporter
 

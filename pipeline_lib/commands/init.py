@@ -140,7 +140,6 @@ def init(
 
 
 def _make_bundled(context: typer.Context, scm: bool, force: bool) -> None:
-    """Make a workspace of the bundled data, in this folder."""
     from pipeline_lib.commands.profile import find_profile, write_params
 
     for name in {*context.params} - {"no_scm", "force"}:
@@ -176,7 +175,6 @@ def _profile_text(profile: Path, sections: dict[str, Any], default: Path) -> str
 
 
 def _ask(question: "Question") -> str:
-    """Ask on a terminal."""
     from pipeline_lib.onboarding.questions import refuse
 
     if not sys.stdin.isatty():
@@ -191,7 +189,6 @@ def _ask(question: "Question") -> str:
 
 
 def _ask_to_leave_out(findings: "Findings") -> None:
-    """Ask whether to leave out rows that the pipeline would refuse."""
     from pipeline_lib.commands.init_findings import named_rows
     from pipeline_lib.corpora.tasks.findings import MISSING
     from pipeline_lib.onboarding.questions import Question
@@ -220,7 +217,6 @@ def _listed(value: str | None) -> list[str]:
 
 
 def _refuse_other(profile: Path, text: str, force: bool) -> None:
-    """Refuse to overwrite a different profile."""
     if not force and profile.exists() and profile.read_text(encoding="utf-8") != text:
         raise PotstillError(
             f"{profile}: a different profile is there already. Choose another --name, or overwrite it with --force."

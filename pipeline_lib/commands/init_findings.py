@@ -133,7 +133,6 @@ def _sample(inspection: "Inspection") -> list[Any]:
 
 
 def _tokenizer_of(inspection: "Inspection") -> Path | None:
-    """Return the folder of the teacher's model, if it is here."""
     from pipeline_lib.base.layout import Layout
 
     teacher = inspection.teacher
@@ -144,14 +143,12 @@ def _tokenizer_of(inspection: "Inspection") -> Path | None:
 
 
 def _cut(who: str, limit: int, what: str, lengths: "np.ndarray") -> str:
-    """Say how many texts are longer than a limit."""
     longer = int((lengths > limit).sum())
     share = f"{longer:,} of {len(lengths):,} rows ({longer / len(lengths):.1%}) are longer and are cut there"
     return f"{who} {limit} {what}: {share if longer else 'nothing is cut'}, the longest has {lengths.max():,}"
 
 
 def _lines(inspection: "Inspection", findings: "Findings") -> Iterator[tuple[str, str]]:
-    """Yield the lines that say how the files are read, each with its title."""
     understood, teacher = inspection.understood, inspection.teacher
     for split, content in understood.contents.items():
         note = " (no header line)" if content.is_nameless else ""

@@ -50,7 +50,6 @@ def plan() -> None:
 
 
 def _offered(params: "Params", stages: Sequence["PlannedStage"]) -> str | None:
-    """Return the line that says how the store gets what these stages would compute from data/."""
     from pipeline_lib.commands.store.refill import offer
 
     try:
@@ -77,7 +76,6 @@ def _seconds(stages: Sequence["PlannedStage"], work: dict[str, "Work | None"]) -
 
 
 def _lines(stage: "PlannedStage", work: "Work | None", time: str) -> Iterator[str]:
-    """Yield a stage's line with its first reason, a line for each other one, and its work."""
     reasons = stage.reasons[:_SHOWN]
     if len(stage.reasons) > _SHOWN:
         reasons.append(f"and {len(stage.reasons) - _SHOWN} more")

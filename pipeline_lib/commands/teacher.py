@@ -140,7 +140,6 @@ def vector_requests(
 
 
 def _asked(model: str | None, provenance: "Mapping[str, str]", section: str) -> str:
-    """Return the model that a batch is for: the one named, or the one in the provenance."""
     asked = model or provenance.get("model")
     if asked is None:
         raise PotstillError(

@@ -18,7 +18,7 @@ from pipeline_lib.base.kinds.kind import finite_number
 from pipeline_lib.onboarding.labels import with_label
 from pipeline_lib.onboarding.questions import Ask, Question
 from pipeline_lib.tables.contents import Content, counts_up
-from pipeline_lib.tables.nested import with_types
+from pipeline_lib.tables.values import with_types
 
 NONE = "none"
 """The answer if no column is the label."""
@@ -110,7 +110,6 @@ class Column:
 
 
 def _sample(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return values from all over a column, since files may be sorted by label or by source."""
     if len(values) <= _SAMPLE:
         return values
     # Drawn at random: every n-th row would be of the same class if classes alternate.
@@ -314,7 +313,6 @@ def _has_class_names(name: str, contents: dict[str, Content]) -> bool:
 
 
 def _there_are(content: Content) -> str:
-    """Say which columns a file has, and which do not contain plain values."""
     others = f"; neither text nor numbers: {with_types(content.others)}" if content.others else ""
     return f"there are {', '.join(content.names)}{others}"
 

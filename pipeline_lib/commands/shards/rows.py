@@ -14,6 +14,7 @@ from pipeline_lib.commands.shards.options import (
     ParamsFile,
     SetFolder,
     StudentFolder,
+    answers_of,
     open_set,
     wanted_rows,
 )
@@ -83,11 +84,7 @@ def sample(
 
     joined, names = open_set(folder, params)
     chosen = wanted_rows(joined, names, rule, label)
-    answers = None
-    if student is not None:
-        from pipeline_lib.inspection.models import running_student
-
-        answers = running_student(student, joined, names)
+    answers = answers_of(student, joined, names)
     drawn, of = draw(joined, rows, seed, chosen)
     console = SafeConsole()
     for shard, number in drawn:
@@ -126,11 +123,7 @@ def export(
 
     rows, names = open_set(folder, params)
     chosen = wanted_rows(rows, names, rule, label)
-    answers = vectors = None
-    if student is not None:
-        from pipeline_lib.inspection.models import running_student
-
-        answers = running_student(student, rows, names)
+    answers, vectors = answers_of(student, rows, names), None
     if encoder is not None:
         from pipeline_lib.inspection.models import running_encoder
 

@@ -121,7 +121,6 @@ def _print_rules(console: "Console", figures: "Figures") -> None:
 
 
 def _print_bars(console: "Console", counts: Mapping[str, int], rows: int | None = None) -> None:
-    """Print a bar per entry, with its count and its share of all rows."""
     most, total = max(counts.values()) or 1, rows or sum(counts.values()) or 1
     wide = max(len(head) for head in counts)
     numbers = max(len(f"{rows:,}") for rows in counts.values())

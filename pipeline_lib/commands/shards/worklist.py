@@ -8,7 +8,7 @@ import typer
 
 from pipeline_lib.base.terminal import say_json
 from pipeline_lib.commands.options import RawCells
-from pipeline_lib.commands.shards.options import PARAMS, AsJson, StudentFolder, open_set, wanted_rows
+from pipeline_lib.commands.shards.options import PARAMS, AsJson, StudentFolder, answers_of, open_set, wanted_rows
 from pipeline_lib.inspection.captions import LISTS, NEXT
 
 if TYPE_CHECKING:
@@ -109,12 +109,8 @@ def _of_set(
     if method is not None:
         raise PotstillError("--method is for a task. For a set, name a student's folder with --student.")
     joined, names = open_set(folder, params)
-    answers = None
-    if student is not None:
-        from pipeline_lib.inspection.models import running_student
-
-        answers = running_student(student, joined, names)
-    rows_answered, who = ListPart(joined, student=answers), None if student is None else str(student)
+    who = None if student is None else str(student)
+    rows_answered = ListPart(joined, student=answers_of(student, joined, names))
     review = [name for name in listed if name != NEXT]
     lists = lists_of([rows_answered], names, rows, joined.is_scored, who, review)
     if NEXT in listed:
@@ -124,7 +120,6 @@ def _of_set(
 
 
 def _check_to(to: Path, listed: list[str], is_set: bool) -> None:
-    """Check that what is to be written can be, before anything is read."""
     from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.tables.writer import require_ending
 

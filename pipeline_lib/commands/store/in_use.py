@@ -54,7 +54,6 @@ def _digests_in_file(path: Path) -> Iterator[str]:
 
 
 def _digests_in(value: Any) -> Iterator[str]:
-    """Yield every string that is a SHA-256, wherever it stands."""
     if isinstance(value, dict):
         for item in value.values():
             yield from _digests_in(item)
@@ -66,7 +65,6 @@ def _digests_in(value: Any) -> Iterator[str]:
 
 
 def _cached(root: Path, lock: str) -> Iterator[Path]:
-    """Yield DVC's copies of the records among the outputs of a dvc.lock."""
     stages = (YAML(typ="safe").load(lock) or {}).get("stages", {}) if lock else {}
     cache = root / ".dvc/cache/files/md5"
     for stage in stages.values():

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,20 +88,36 @@ def _open_jsonl(path: Path, _: object) -> Iterator[Write]:
 
 
 @contextmanager
-def _open_csv(path: Path, options: _Options) -> Iterator[Write]:
-    from pyarrow import csv
-
+def _at_first_table(
+    open_file: Callable[["pa.Schema"], Any], changed: Callable[["pa.Table"], "pa.Table"] = lambda table: table
+) -> Iterator[Write]:
+    """Open a file with the schema of the first table; each is changed before it is written."""
     with ExitStack() as stack:
-        writers: list[csv.CSVWriter] = []
+        writers: list[Any] = []
 
         def write(table: "pa.Table", _: Iterable[Record] | None = None) -> None:
-            flat = _without_lists(table, options.names)
-            flat = flat if options.raw_cells else _harmless(flat)
+            table = changed(table)
             if not writers:
-                writers.append(stack.enter_context(csv.CSVWriter(path, flat.schema)))
-            writers[0].write_table(flat)
+                writers.append(stack.enter_context(open_file(table.schema)))
+            writers[0].write_table(table)
 
         yield write
+
+
+def _open_csv(path: Path, options: _Options) -> AbstractContextManager[Write]:
+    from pyarrow import csv
+
+    def flat(table: "pa.Table") -> "pa.Table":
+        table = _without_lists(table, options.names)
+        return table if options.raw_cells else _harmless(table)
+
+    return _at_first_table(partial(csv.CSVWriter, path), flat)
+
+
+def _open_arrow(path: Path, _: object) -> AbstractContextManager[Write]:
+    import pyarrow as pa
+
+    return _at_first_table(partial(pa.ipc.new_file, str(path)))
 
 
 @contextmanager
@@ -131,22 +148,6 @@ def _open_parquet(path: Path, _: object) -> Iterator[Write]:
         yield write
         if group:
             flush()
-
-
-@contextmanager
-def _open_arrow(path: Path, _: object) -> Iterator[Write]:
-    import pyarrow as pa
-
-    with ExitStack() as stack:
-        sink = stack.enter_context(pa.OSFile(str(path), "wb"))
-        writers: list[pa.RecordBatchFileWriter] = []
-
-        def write(table: pa.Table, _: Iterable[Record] | None = None) -> None:
-            if not writers:
-                writers.append(stack.enter_context(pa.ipc.new_file(sink, table.schema)))
-            writers[0].write_table(table)
-
-        yield write
 
 
 _WRITERS: dict[str, Callable[[Path, Any], AbstractContextManager[Write]]] = {

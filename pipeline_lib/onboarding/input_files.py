@@ -34,10 +34,12 @@ _SHOWN = 8
 _log = logging.getLogger(__name__)
 
 
-def files_by_split(paths: Sequence[Path], dev: Path | None = None, test: Path | None = None) -> dict[str, list[Path]]:
+def files_by_split(
+    paths: Sequence[Path], dev: float | Path | None = None, test: float | Path | None = None
+) -> dict[str, list[Path]]:
     """Return the files of each split; ``all`` is to be divided into splits.
 
-    :param paths: files and folders; :param dev: the dev file; :param test: the test file.
+    :param paths: files and folders; :param dev: the dev file, if it is none to be drawn; :param test: the test file.
     """
     named = [checked(path) for path in paths if not path.is_dir()]
     groups = [(split_of(stem), files) for (_, stem, _), files in _parts(named).items()]
@@ -59,7 +61,7 @@ def files_by_split(paths: Sequence[Path], dev: Path | None = None, test: Path | 
                     "set only."
                 )
             splits[split] = files
-    splits |= {split: [checked(path)] for split, path in (("dev", dev), ("test", test)) if path is not None}
+    splits |= {split: [checked(path)] for split, path in (("dev", dev), ("test", test)) if isinstance(path, Path)}
     if set(splits) == {"train"}:
         return {"all": splits["train"]}
     if "train" not in splits:

@@ -61,7 +61,7 @@ def inspect_files(request: Request, teacher: Chosen, answered: Sequence[str] | N
 
     :param answered: the classes that the teacher's file of answers names; None: it has none.
     """
-    splits = files_by_split(request.files, *(_file(given) for given in (request.dev, request.test)))
+    splits = files_by_split(request.files, request.dev, request.test)
     # Some rows of QQP's official training file end before their texts.
     contents = {
         split: read_content(paths, replace(request.options, short_rows=split == "train"))
@@ -86,10 +86,6 @@ def inspect_files(request: Request, teacher: Chosen, answered: Sequence[str] | N
     files, skipped = files_of_texts(request.unlabelled)
     unlabelled = read_further(files, understood.text, request.options, ask) if files else None
     return Inspection(understood, teacher, unlabelled, skipped)
-
-
-def _file(given: float | Path | None) -> Path | None:
-    return given if isinstance(given, Path) else None
 
 
 def propose(

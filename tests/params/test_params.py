@@ -78,12 +78,8 @@ def test_what_is_no_yaml_is_one_line(tmp_path: Path, content: str, message: str)
 def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(PotstillError, match=r"absent\.yaml: not found"):
         load_params(tmp_path / "absent.yaml")
-    for content in (b"a: [1", b"\xff\xfe\x00", b"a: 1\na: 2\n"):
+    for content in (b"\xff\xfe\x00", b"a: " + b"[" * 5000, b"a: " + b"9" * 5000):
         (tmp_path / "p.yaml").write_bytes(content)
-        with pytest.raises(PotstillError, match=r"p\.yaml: not valid YAML"):
-            load_params(tmp_path / "p.yaml")
-    for content in ("a: " + "[" * 5000, "a: " + "9" * 5000):
-        (tmp_path / "p.yaml").write_text(content)
         with pytest.raises(PotstillError, match=r"p\.yaml: not valid YAML"):
             load_params(tmp_path / "p.yaml")
     with pytest.raises(PotstillError, match=r"could not be read \(Is a directory\)"):

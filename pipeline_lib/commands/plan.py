@@ -43,7 +43,7 @@ def plan() -> None:
     sums = [duration(sum(seconds[name] for name in names)) for names in (certain, seconds)]
     others = len(stages) - len(certain)
     other = f", {others} if what they read changes" if others else ""
-    say(f"\n{_counted(len(certain))} to run{other}: about {' to '.join(dict.fromkeys(sums))}.")
+    say(f"\n{len(certain)} stage{'s' * (len(certain) != 1)} to run{other}: about {' to '.join(dict.fromkeys(sums))}.")
     if line := _offered(params, stages):
         say(line)
     say("Next:  distill run")
@@ -92,7 +92,3 @@ def _lines(stage: "PlannedStage", work: "Work | None", time: str) -> Iterator[st
 
 def _named(stages: Sequence[str]) -> str:
     return f"{', '.join(stages[:2])} or another" if len(stages) > 2 else " or ".join(stages)
-
-
-def _counted(stages: int) -> str:
-    return f"{stages} stage{'s' * (stages != 1)}"

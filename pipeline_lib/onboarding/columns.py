@@ -210,7 +210,9 @@ def choose_label(
     if not candidates and not needed:
         return None
     file, usual = _where(contents), [name for name in candidates if says_label(name)]
-    usual = usual or [name for name in candidates if _LABEL_END.search(name) or _has_class_names(name, contents)]
+    usual = usual or [
+        name for name in candidates if _LABEL_END.search(name) or any(name in c.class_names for c in contents.values())
+    ]
     why = "".join(
         f" ({column.name}: {column.distinct:,} different value{'s'[: column.distinct != 1]} in {column.filled:,} rows)"
         for column in others
@@ -306,10 +308,6 @@ def pair_of(names: Sequence[str]) -> list[str] | None:
         if stem.strip() and first != second and stem == _SIDE.sub("", second):
             return [*two]
     return None
-
-
-def _has_class_names(name: str, contents: dict[str, Content]) -> bool:
-    return any(name in content.class_names for content in contents.values())
 
 
 def _there_are(content: Content) -> str:

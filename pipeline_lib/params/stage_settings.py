@@ -24,7 +24,7 @@ def stage_settings(params: Params) -> dict[str, Settings]:
     return {
         "fetch_models": {None: _fetched_models(params)},
         "digest_wikipedia": {None: {name: reads_wikipedia(task) for name, task in tasks.items()}},
-        "fetch_data": {name: _pooled(task) for name, task in tasks.items()},
+        "fetch_data": {name: {"pool": _dump(task.pool)} if task.pool else {} for name, task in tasks.items()},
         "augment": {task: _augmented(params, task) for task in tasks},
         "refine_teacher": {name: _refined(params, name) for name in params.refined},
         "finetune_teacher": {task: _tuned(params, task) for task in tasks},
@@ -89,10 +89,6 @@ def starts_of(params: Params, task: str) -> Starts:
 def _read(params: Params) -> dict[str, Any]:
     catalogues = {name: row.encoder for name, row in params.catalogues.items()}
     return {"train": {task: starts_of(params, task) for task in params.tasks}, "index": catalogues}
-
-
-def _pooled(task: Task) -> dict[str, Any]:
-    return {} if task.pool is None else {"pool": _dump(task.pool)}
 
 
 def _augmented(params: Params, task: str) -> dict[str, Any]:

@@ -221,13 +221,9 @@ def _named(value: Any) -> Any:
     """Return JSON in which lists of rows are rows by name."""
     if isinstance(value, dict):
         return {key: _named(item) for key, item in value.items()}
-    if isinstance(value, list) and value and all(_is_named(row) for row in value):
+    if isinstance(value, list) and value and all(isinstance(row, dict) and "name" in row for row in value):
         return {row["name"]: _named(row) for row in value}
     return value
-
-
-def _is_named(row: Any) -> bool:
-    return isinstance(row, dict) and "name" in row
 
 
 def _readable(line: str) -> str:

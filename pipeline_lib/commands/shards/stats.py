@@ -56,7 +56,9 @@ def stats(
     if both:
         text = f"\nThe teacher agrees with {right:,} of {both:,} labels, {right / both:.1%}."
         _print_line(console, text)
-    _print_rules(console, result)
+    if result.rules:
+        _print_line(console, "\nrules (a row can have several)", "bold")
+        _print_bars(console, result.rules, result.rows)
     _print_counts(console, "iterations", {str(n): c for n, c in sorted(result.iterations.items())})
 
 
@@ -112,12 +114,6 @@ def _print_counts(console: "Console", name: str, counts: Mapping[str, int]) -> N
     if counts:
         _print_line(console, f"\n{name}", "bold")
         _print_bars(console, counts)
-
-
-def _print_rules(console: "Console", figures: "Figures") -> None:
-    if figures.rules:
-        _print_line(console, "\nrules (a row can have several)", "bold")
-        _print_bars(console, figures.rules, figures.rows)
 
 
 def _print_bars(console: "Console", counts: Mapping[str, int], rows: int | None = None) -> None:

@@ -173,6 +173,13 @@ class JoinedRows:
         sets = (self.inputs, *self.answers)
         return next((shard_set for shard_set in sets if column in shard_set.manifest.schema), None)
 
+    def stored(self, column: str, side: str = FIRST) -> StoredVectors | None:
+        """Return a column of arrays, memory-mapped and by row number; None if no set has it."""
+        shard_set = self.holder(f"{column}{side}")
+        if shard_set is None:
+            return None
+        return StoredVectors([(table, side) for table in shard_set.tables()], column)
+
     def shard_number(self, name: str) -> int:
         """Return the number of the shard with this name, with or without its ending."""
         names = [shard.name for shard in self.inputs.manifest.shards]
@@ -194,6 +201,14 @@ class JoinedRows:
             for start in range(0, shard.rows, rows):
                 yield self._batch(opened, number, start, min(rows, shard.rows - start), first)
             first += shard.rows
+
+    def locate(self, row: int) -> tuple[int, int]:
+        """Return (shard, row within it) for a row number within the whole set."""
+        for number, shard in enumerate(self.inputs.manifest.shards):
+            if row < shard.rows:
+                return number, row
+            row -= shard.rows
+        raise IndexError(row)
 
     def row(self, shard: int, row: int) -> RowBatch:
         """Return a batch of one row."""

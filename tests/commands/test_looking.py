@@ -1,12 +1,15 @@
-"""``distill shards stats``, ``sample``, ``worklist`` and ``export`` of small sets."""
+"""``distill shards stats``, ``sample``, ``worklist``, ``diff`` and ``export`` of small sets."""
 
 import json
 import re
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from .conftest import OUTPUTS, TRANSFER
+from tests.inspection.made_up import write_set
+
+from .conftest import OUTPUTS, TRANSFER, transfer_table
 from .running import Fails, distill
 
 SET = str(TRANSFER)
@@ -62,6 +65,28 @@ class TestWorklist:
     )
     def test_what_does_not_go_together_is_refused(self, fails: Fails, options: list[str], message: str) -> None:
         assert message in fails("shards", "worklist", *options)
+
+
+class TestDiff:
+    def test_rows_and_answers(self) -> None:
+        other = Path("other/data/transfer/movies/full")
+        outputs = Path("other/data/outputs/movies/minilm/full")
+        rows = transfer_table(0, 3)
+        write_set(other, {"b000-i000": rows}, outputs, [[-3, 3], [5, -5], [2, -2]])
+        found = distill("shards", "diff", SET, str(other))
+        assert "gone: 1 rows, 1 of them synthetic" in found and "a joy" in found
+        assert "added: 0 rows" in found and "common: 3 rows" in found
+        # A toss-up counts as the first class.
+        assert "answers: 1 moved; how far, bits" in found
+        assert "before: negative, 1.000 bits" in found
+        as_json = json.loads(distill("shards", "diff", SET, str(other), "--json"))
+        assert as_json["gone"]["first"][0]["sentences"][0]["text"] == "a joy"
+        assert as_json["answers"]["changed"] == 1 and as_json["answers"]["other"] == 0
+
+    def test_a_set_and_itself(self) -> None:
+        found = distill("shards", "diff", SET, str(OUTPUTS))
+        assert "common: 4 rows\n  4 of them in byte-identical shards" in found
+        assert "answers: 0 moved" in found
 
 
 class TestExport:

@@ -71,6 +71,8 @@ COMMANDS = (
     "explain {student} {text} --json",
     "shards show evil",
     "shards ls .",
+    "shards diff evil other",
+    "shards diff evil other --json",
     "shards sample evil",
     "shards sample evil --json",
     "shards stats evil",

@@ -14,10 +14,10 @@ from pipeline_lib.inspection.rows import Answer, InspectedRow, Names, answer, la
 _STYLES: dict[RuleName, str] = {"mask": "bold red", "replace": "cyan underline"}
 
 
-def print_row(console: Console, row: InspectedRow, measure: str = "") -> None:
+def print_row(console: Console, row: InspectedRow, measure: str = "", gap: bool = True) -> None:
     """Print one row as a block.
 
-    :param measure: what its score means.
+    :param measure: what its score means; :param gap: whether an empty line follows.
     """
     head = Text(row.id, "bold")
     if row.rules:
@@ -31,13 +31,14 @@ def print_row(console: Console, row: InspectedRow, measure: str = "") -> None:
         print_text(console, _coloured(sentence))
         if row.rules and row.rules != ["original"]:
             print_text(console, Text(f"  {in_words(sentence)}", "dim"))
-    _print_answer(console, "teacher", row.teacher)
-    _print_answer(console, "student", row.student)
+    print_answer(console, "teacher", row.teacher)
+    print_answer(console, "student", row.student)
     if row.original is not None:
         for sentence in row.original.sentences:
             print_text(console, Text("  from: ", "dim").append(sentence.text))
-        _print_answer(console, "teacher to that", row.original.teacher)
-    console.print()
+        print_answer(console, "teacher to that", row.original.teacher)
+    if gap:
+        console.print()
 
 
 def print_stored_row(console: Console, rows: JoinedRows, batch: RowBatch, names: Names) -> None:
@@ -60,7 +61,7 @@ def print_stored_row(console: Console, rows: JoinedRows, batch: RowBatch, names:
         teacher = answer(batch.logits, names, rows.kind)
         if teacher is None:
             print_text(console, Text("  teacher: no answer", "dim"))
-        _print_answer(console, "teacher", teacher, batch.logits[0].tolist())
+        print_answer(console, "teacher", teacher, batch.logits[0].tolist())
     for vectors in batch.vectors.values():
         print_text(console, _vector(vectors[0]))
     console.print()
@@ -96,7 +97,7 @@ def _coloured(sentence: Sentence) -> Text:
     return line
 
 
-def _print_answer(console: Console, who: str, answer: Answer | None, logits: Sequence[float] = ()) -> None:
+def print_answer(console: Console, who: str, answer: Answer | None, logits: Sequence[float] = ()) -> None:
     """Print a line with one model's answer, with its logits if given; nothing if there is none."""
     if answer is None:
         return

@@ -47,17 +47,17 @@ def stats(
         say_json(_as_json(rows.name, result), indent=2)
         return
     console = SafeConsole()
-    _print_line(console, f"{rows.name}: {result.rows:,} rows", "bold")
+    print_line(console, f"{rows.name}: {result.rows:,} rows", "bold")
     for name, numbers in result.numbers.items():
-        _print_numbers(console, name, numbers)
+        print_numbers(console, name, numbers)
     _print_counts(console, "labels", result.labels)
     _print_counts(console, "teacher's answers", result.answers)
     right, both = result.agreeing
     if both:
         text = f"\nThe teacher agrees with {right:,} of {both:,} labels, {right / both:.1%}."
-        _print_line(console, text)
+        print_line(console, text)
     if result.rules:
-        _print_line(console, "\nrules (a row can have several)", "bold")
+        print_line(console, "\nrules (a row can have several)", "bold")
         _print_bars(console, result.rules, result.rows)
     _print_counts(console, "iterations", {str(n): c for n, c in sorted(result.iterations.items())})
 
@@ -66,7 +66,7 @@ def _as_json(name: str, figures: "Figures") -> dict[str, Any]:
     return {
         "set": name,
         "rows": figures.rows,
-        "numbers": {name: _number_json(numbers) for name, numbers in figures.numbers.items()},
+        "numbers": {name: number_json(numbers) for name, numbers in figures.numbers.items()},
         "labels": dict(figures.labels),
         "answers": dict(figures.answers),
         "agreeing": {"rows": figures.agreeing[0], "of": figures.agreeing[1]},
@@ -75,30 +75,32 @@ def _as_json(name: str, figures: "Figures") -> dict[str, Any]:
     }
 
 
-def _number_json(numbers: "Numbers") -> dict[str, Any]:
-    extent = {}
+def number_json(numbers: "Numbers") -> dict[str, Any]:
+    """Return a distribution as plain values."""
+    known = {}
     if numbers.count:
         values = numbers.values
-        extent = {"least": float(values.min()), "mean": float(values.mean()), "greatest": float(values.max())}
+        known = {"least": float(values.min()), "mean": float(values.mean()), "greatest": float(values.max())}
     return {
         "unit": numbers.unit,
         "rows": numbers.count,
         "missing": numbers.missing,
-        **extent,
+        **known,
         "quantiles": {str(share): numbers.quantile(share) for share in QUANTILES},
         "bins": [{"from": low, "to": high, "rows": rows} for low, high, rows in numbers.bars()],
     }
 
 
-def _print_numbers(console: "Console", name: str, numbers: "Numbers") -> None:
-    _print_line(console, f"\n{name}, {numbers.unit}", "bold")
+def print_numbers(console: "Console", name: str, numbers: "Numbers") -> None:
+    """Print a distribution: its figures, and a bar per bin."""
+    print_line(console, f"\n{name}, {numbers.unit}", "bold")
     missing = f", none {numbers.missing:,}" if numbers.missing else ""
     if not numbers.count:
-        _print_line(console, f"  no values{missing}")
+        print_line(console, f"  no values{missing}")
         return
     digits, values = 0 if numbers.whole else 3, numbers.values
     tail = numbers.quantile(0.95)
-    _print_line(
+    print_line(
         console,
         f"  {values.min():.{digits}f} to {values.max():.{digits}f}, mean {values.mean():.3g}, median "
         f"{numbers.quantile(0.5):.{digits}f}, 95th percentile {tail:.{digits}f}{missing}",
@@ -112,7 +114,7 @@ def _print_numbers(console: "Console", name: str, numbers: "Numbers") -> None:
 
 def _print_counts(console: "Console", name: str, counts: Mapping[str, int]) -> None:
     if counts:
-        _print_line(console, f"\n{name}", "bold")
+        print_line(console, f"\n{name}", "bold")
         _print_bars(console, counts)
 
 
@@ -123,10 +125,11 @@ def _print_bars(console: "Console", counts: Mapping[str, int], rows: int | None 
     for head, rows in counts.items():
         bar = "█" * round(BAR * rows / most) or ("▏" if rows else "")
         line = f"  {head:<{wide}}  {rows:>{numbers},} {rows / total:>6.1%}  {bar}"
-        _print_line(console, line.rstrip())
+        print_line(console, line.rstrip())
 
 
-def _print_line(console: "Console", text: str, style: str = "") -> None:
+def print_line(console: "Console", text: str, style: str = "") -> None:
+    """Print a line without wrapping it."""
     from rich.text import Text
 
     console.print(Text(text, style), highlight=False, soft_wrap=True)

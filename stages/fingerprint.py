@@ -17,8 +17,8 @@ from pipeline_lib.base.files import fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.corpora.stage_inputs import row_names, stage_inputs
 from pipeline_lib.params import Params, load_params
+from pipeline_lib.params.preflight import require_formats
 from pipeline_lib.sources.input_digests import share_inputs
-from pipeline_lib.sources.preflight import require_formats
 
 
 def main() -> None:

@@ -38,9 +38,9 @@ def checked_summary(params: Path) -> list[str]:
     """Check a parameter file and the files it names; return what would be trained."""
     from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.base.layout import Layout
-    from pipeline_lib.models.fitting import student_faults
+    from pipeline_lib.models.fitting import loading_faults, student_faults
     from pipeline_lib.params import load_params
-    from pipeline_lib.sources.preflight import format_faults, model_faults
+    from pipeline_lib.params.preflight import format_faults, model_faults
 
     loaded = load_params(params)
     faults = [
@@ -50,7 +50,7 @@ def checked_summary(params: Path) -> list[str]:
     ]
     # The models can be inspected only once all their files exist, and loaded once these are whole.
     faults = faults or model_faults(loaded) + format_faults(loaded)
-    faults = faults or local_model_faults(loaded)
+    faults = faults or loading_faults(loaded)
     answers, vectors = [], []
     if not faults:
         answers, faults = answer_findings(loaded)
@@ -62,27 +62,17 @@ def checked_summary(params: Path) -> list[str]:
     return [*summary(loaded), *answers, *vectors]
 
 
-def local_model_faults(params: "Params") -> list[str]:
-    """Return one line per local model that cannot be loaded as params.yaml uses it."""
-    if not any(file.is_model for file in params.input_files()):
-        return []
-    # Imported only if there is something to load: `distill check` should answer at once.
-    from pipeline_lib.models.fitting import loading_faults
-
-    return loading_faults(params)
-
-
 def answer_findings(params: "Params") -> tuple[list[str], list[str]]:
     """Return a line per task that a teacher's files answer, and why they cannot be used."""
     from pipeline_lib.base.errors import PotstillError
-    from pipeline_lib.onboarding.input_files import source_texts
+    from pipeline_lib.corpora.tasks.fetching import source_texts
     from pipeline_lib.outputs.files.answers import Answers
     from pipeline_lib.outputs.files.describe import answer_summary
 
     lines, faults = [], []
-    external = {n: one.tuning for n, one in params.teachers.items() if one.tuning.kind == "answers"}
-    known = [(n, task) for n in external for task in params.tasks if params.teachers[n].knows(task)]
-    for teacher, name in known:
+    external = {n: row.tuning for n, row in params.teachers.items() if row.tuning.kind == "answers"}
+    pairs = [(n, task) for n in external for task in params.tasks if params.teachers[n].knows(task)]
+    for teacher, name in pairs:
         kind = Answers(external[teacher], params.tasks[name])
         paths = [Path(params.inputs) / path for path in kind.settings.paths(name)]
         try:
@@ -128,7 +118,7 @@ def summary(params: "Params") -> list[str]:
     lines += [f"retrieval {name}: {', '.join(row.systems)}" for name, row in params.retrieval.items()]
     # Other sources are local.
     inputs, sources = Path(params.inputs), params.sources().values()
-    online = [one for one in sources if one.packages or (one.hub and not one.files(inputs))]
+    online = [source for source in sources if source.packages or (source.hub and not source.files(inputs))]
     fetched = dict.fromkeys(map(_where, online))
     return [*lines, f"fetched   {', '.join(fetched) or 'nothing'}"]
 
@@ -176,7 +166,6 @@ def _different(one: "Section", other: "Section", leave_out: tuple[str, ...] = ()
 
 
 def _tuned(params: "Params", name: str) -> str:
-    """Describe what a teacher is tuned from, and how."""
     teacher = params.teachers[name]
     if teacher.tuning.kind == "answers":
         return f"answers in {', '.join(teacher.tuning.files)}"

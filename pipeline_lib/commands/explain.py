@@ -138,11 +138,11 @@ def _heat_map(importances: dict[str, "Importance"], names: list[str]) -> "Table"
     table.add_row("nothing", *(Text(_answer(importance, names)) for importance in importances.values()))
     entropies = ("" if importance.is_score else f"{importance.entropy:.3f} bits" for importance in importances.values())
     table.add_row("", *entropies, end_section=True)
-    most = max(abs(change) for one in importances.values() for change in one.changes) or 1.0
+    most = max(abs(change) for importance in importances.values() for change in importance.changes) or 1.0
     i = 0
     for words in next(iter(importances.values())).words:
         for number, word in enumerate(words):
-            cells = (_cell(one, i + number, most, names) for one in importances.values())
+            cells = (_cell(importance, i + number, most, names) for importance in importances.values())
             # A line parts the sentences of a pair.
             table.add_row(Text(printable(word)), *cells, end_section=number == len(words) - 1)
         i += len(words)
@@ -159,8 +159,8 @@ def _cell(importance: "Importance", word: int, most: float, names: list[str]) ->
 
     change, answer = float(importance.changes[word]), int(importance.masked[word].argmax())
     other = "" if answer == int(importance.answer.argmax()) else f" {names[answer]}"
-    part = abs(change) / most
+    strength = abs(change) / most
     colour = WARM if change > 0 else COLD
-    red, green, blue = (round(255 + part * (end - 255)) for end in colour)
+    red, green, blue = (round(255 + strength * (end - 255)) for end in colour)
     # + 0.0 after rounding: nothing is to read -0.000.
     return Text(f"{round(change, 3) + 0.0:+.3f}{other}", f"black on rgb({red},{green},{blue})")

@@ -33,28 +33,18 @@ def export(
     answers of `distill predict`, without this library. README.md in OUT is the model card: scores,
     calibration, data, licences, limits. Upload the folder with `hf upload NAME OUT`.
     """
+    from pipeline_lib.exports import hub, numpy_export
+    from pipeline_lib.exports.onnx import exporter
+    from pipeline_lib.exports.sentence_transformers import export_sentence_transformers
     from pipeline_lib.models.folders import require_model
 
     require_model(model)
-    say(f"{out}: {to}, {_writer(to)(model, out)}")
-
-
-def _writer(to: Target) -> Callable[[Path, Path], str]:
-    """Return the function that writes this format and returns a one-line summary."""
-    from pipeline_lib.exports import hub, numpy_export
-    from pipeline_lib.exports.onnx import exporter
-
-    writers = {
+    writers: dict[Target, Callable[[Path, Path], object]] = {
         "onnx": exporter.export_onnx,
         "onnx-int8": exporter.export_onnx_int8,
         "numpy": numpy_export.export_numpy,
-        "sentence-transformers": _write_sentence_transformers,
+        "sentence-transformers": export_sentence_transformers,
         "hub": hub.export_hub,
     }
-    return writers[to]
-
-
-def _write_sentence_transformers(model: Path, out: Path) -> str:
-    from pipeline_lib.exports.sentence_transformers import export_sentence_transformers
-
-    return f"vectors of {export_sentence_transformers(model, out)} values"
+    summary = writers[to](model, out)
+    say(f"{out}: {to}, {f'vectors of {summary} values' if isinstance(summary, int) else summary}")

@@ -18,7 +18,7 @@ from pipeline_lib.commands.options import PARAMS, Encoding, NoScm, Quoted, Writt
 from pipeline_lib.onboarding.students import ARCHITECTURES, Size
 
 if TYPE_CHECKING:
-    from pipeline_lib.onboarding.findings import Findings
+    from pipeline_lib.corpora.tasks.findings import Findings
     from pipeline_lib.onboarding.questions import Question
     from pipeline_lib.onboarding.teachers import Chosen
 
@@ -72,26 +72,32 @@ def init(
     from pipeline_lib.commands.check import checked_summary
     from pipeline_lib.commands.init_findings import language_of, show, show_reading
     from pipeline_lib.commands.profile import find_profile, keep_own_changes, write_params
+    from pipeline_lib.corpora.tasks.findings import find, rows_to_keep
     from pipeline_lib.onboarding import proposal
     from pipeline_lib.onboarding.copy_files import taken_back
-    from pipeline_lib.onboarding.understanding import Overrides
+    from pipeline_lib.onboarding.profile_writer import Amounts
+    from pipeline_lib.onboarding.questions import Request
+    from pipeline_lib.onboarding.teachers import choose_teacher
+    from pipeline_lib.outputs.files.answer_rows import named_classes
     from pipeline_lib.params.profiles import read_values
 
     texts = [column for value in text or () for column in _listed(value)]
     options = replace(read_options(encoding=encoding, quoted=quoted), columns=_listed(columns) or None)
-    dev_share, dev_file = _share_or_file(dev)
-    test_share, test_file = _share_or_file(test)
-    overrides = Overrides(texts, label, kind and kind.value, labels, _listed(metrics), positive, dev_share, test_share)
-    request = proposal.Request(
+    request = Request(
         files,
         proposal.name_of(name, files),
-        overrides,
-        ARCHITECTURES[students],
-        dev_file,
-        test_file,
+        texts,
+        label,
+        kind and kind.value,
+        labels,
+        _listed(metrics),
+        positive,
+        _share_or_file(dev),
+        _share_or_file(test),
         options,
         unlabelled or (),
         teacher,
+        ARCHITECTURES[students],
     )
     default = find_profile("default")
     profile = proposal.profile_of(request.name, default)
@@ -99,21 +105,27 @@ def init(
     if not force:
         keep_own_changes(params)
     base, console = read_values(default), SafeConsole()
-    inspection = proposal.inspect_files(request, base, _ask)
-    _check_teacher(inspection.teacher)
-    if leave_out:
-        inspection = replace(inspection, leaves_out=True)
-    show(console, inspection)
-    if inspection.findings.stopping and not inspection.leaves_out:
-        _ask_to_leave_out(inspection.findings)
-        inspection = replace(inspection, leaves_out=True)
-    proposed = proposal.propose(request, inspection, base, language_of(inspection))
-    show_reading(console, inspection, base | proposed.sections)
-    written = _profile_text(profile, proposed.sections, default)
+    [tuned] = [row["model"] for row in base["teachers"].values() if row["model"] is not None]
+    chosen = choose_teacher(teacher, [*base["models"]], tuned)
+    answered = None if chosen.runs else named_classes(chosen.path)
+    inspection = proposal.inspect_files(request, chosen, answered, _ask)
+    understood = inspection.understood
+    findings = find(understood.checked(), understood.contents, understood.examples, inspection.unlabelled)
+    _check_teacher(chosen)
+    show(console, inspection, findings, leave_out)
+    if findings.stopping and not leave_out:
+        _ask_to_leave_out(findings)
+        leave_out = True
+    rows = rows_to_keep(understood.contents, findings.odd if leave_out else [])
+    language = language_of(inspection)
+    amounts = Amounts(findings.rows["train"], findings.further.texts, findings.words[1])
+    placement, sections = proposal.propose(request, inspection, rows, amounts, language, base)
+    show_reading(console, inspection, findings, language, base | sections)
+    written = _profile_text(profile, sections, default)
     _refuse_other(profile, written, force)
-    files_written = [*proposed.placement.copies, *proposed.placement.tables]
+    files_written = [*placement.copies, *placement.tables]
     with taken_back([*files_written, profile, params]):
-        proposed.placement.write(force)
+        placement.write(force)
         profile.parent.mkdir(exist_ok=True)
         profile.write_text(written, encoding="utf-8")
         write_params(profile, params)
@@ -124,11 +136,10 @@ def init(
     say(f"written   {profile}; {params} from it (back: distill profile use default)\n")
     for line in summary:
         say(line)
-    _say_next(request.name, pair=len(inspection.understood.text) == 2)
+    _say_next(request.name, pair=len(understood.text) == 2)
 
 
 def _make_bundled(context: typer.Context, scm: bool, force: bool) -> None:
-    """Make a workspace of the bundled data, in this folder."""
     from pipeline_lib.commands.profile import find_profile, write_params
 
     for name in {*context.params} - {"no_scm", "force"}:
@@ -147,7 +158,7 @@ def _check_teacher(teacher: "Chosen") -> None:
     if teacher.path is None or not teacher.path.is_dir():
         return
     from pipeline_lib.models.fitting import base_faults, finished_faults
-    from pipeline_lib.sources.models import check_model
+    from pipeline_lib.params.preflight import check_model
 
     check_model(teacher.path, f"--teacher {teacher.path}")
     of_kind = finished_faults if teacher.kind == "finished" else base_faults
@@ -164,7 +175,6 @@ def _profile_text(profile: Path, sections: dict[str, Any], default: Path) -> str
 
 
 def _ask(question: "Question") -> str:
-    """Ask on a terminal."""
     from pipeline_lib.onboarding.questions import refuse
 
     if not sys.stdin.isatty():
@@ -179,9 +189,8 @@ def _ask(question: "Question") -> str:
 
 
 def _ask_to_leave_out(findings: "Findings") -> None:
-    """Ask whether to leave out rows that the pipeline would refuse."""
     from pipeline_lib.commands.init_findings import named_rows
-    from pipeline_lib.onboarding.findings import MISSING
+    from pipeline_lib.corpora.tasks.findings import MISSING
     from pipeline_lib.onboarding.questions import Question
 
     named = "; ".join(f"{odd.reason}: {named_rows(odd.places)}" for odd in findings.stopping)
@@ -193,25 +202,21 @@ def _ask_to_leave_out(findings: "Findings") -> None:
         raise PotstillError("nothing was written. Correct the rows, and run this again.")
 
 
-def _share_or_file(value: str | None) -> tuple[float | None, Path | None]:
-    """Parse --dev or --test: a share of the rows, or a file."""
-    if value is None:
-        return None, None
+def _share_or_file(value: str | None) -> float | Path | None:
     try:
-        share = float(value)
+        share = None if value is None else float(value)
     except ValueError:
-        return None, Path(value)
-    if not 0.0 <= share < 1.0:
+        return Path(value)
+    if share is not None and not 0.0 <= share < 1.0:
         raise PotstillError(f"{value}: a share must be at least 0 and below 1. Or name a file.")
-    return share, None
+    return share
 
 
 def _listed(value: str | None) -> list[str]:
-    return [part.strip() for part in value.split(",") if part.strip()] if value else []
+    return [entry.strip() for entry in value.split(",") if entry.strip()] if value else []
 
 
 def _refuse_other(profile: Path, text: str, force: bool) -> None:
-    """Refuse to overwrite a different profile."""
     if not force and profile.exists() and profile.read_text(encoding="utf-8") != text:
         raise PotstillError(
             f"{profile}: a different profile is there already. Choose another --name, or overwrite it with --force."

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
 
-    from pipeline_lib.onboarding.findings import Findings, Place
+    from pipeline_lib.corpora.tasks.findings import Findings, Place
     from pipeline_lib.onboarding.language import Language
     from pipeline_lib.onboarding.proposal import Inspection
     from pipeline_lib.onboarding.understanding import TaskGuess
@@ -29,18 +29,23 @@ _TEXTS = 20_000
 """Texts that a tokenizer reads; of more, every second or third."""
 
 
-def show(console: "Console", inspection: "Inspection") -> None:
-    """Print how the files are read, and what is odd in them."""
-    _print(console, _lines(inspection))
-    _print(console, (("odd", line) for line in _oddities(inspection)))
+def show(console: "Console", inspection: "Inspection", findings: "Findings", leaves_out: bool) -> None:
+    """Print how the files are read, and what is odd in them.
+
+    :param leaves_out: whether odd rows are left out.
+    """
+    _print(console, _lines(inspection, findings))
+    _print(console, (("odd", line) for line in _oddities(inspection.understood, findings, leaves_out)))
 
 
-def show_reading(console: "Console", inspection: "Inspection", values: Mapping[str, Any]) -> None:
+def show_reading(
+    console: "Console", inspection: "Inspection", findings: "Findings", language: "Language", values: Mapping[str, Any]
+) -> None:
     """Print how much of the texts the models will read, and what they do not know of them.
 
     :param values: those of params.yaml that are proposed.
     """
-    _print(console, _reading(inspection, values))
+    _print(console, _reading(inspection, findings, language, values))
 
 
 def _print(console: "Console", lines: Iterable[tuple[str, str]]) -> None:
@@ -51,10 +56,12 @@ def _print(console: "Console", lines: Iterable[tuple[str, str]]) -> None:
         console.print(Text().append(f"{title:<11}", style).append(line), highlight=False, soft_wrap=True)
 
 
-def _reading(inspection: "Inspection", values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _reading(
+    inspection: "Inspection", findings: "Findings", language: "Language", values: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
     from pipeline_lib.models.text_checks import count_pieces, other_script
 
-    texts, lengths = _sample(inspection), inspection.findings.lengths
+    texts, lengths = _sample(inspection), findings.lengths
     limits = {row["max_words"] for row in values["students"].values() if not row.get("model")}
     if limits:
         yield "cut", _cut("students read", min(limits), "words of a sentence", lengths.max(axis=1))
@@ -69,7 +76,7 @@ def _reading(inspection: "Inspection", values: Mapping[str, Any]) -> Iterator[tu
     if pool := task.get("pool"):
         yield (
             "few",
-            f"{inspection.findings.rows['train']:,} labelled rows: {pool['rows']:,} bundled texts of other kinds join "
+            f"{findings.rows['train']:,} labelled rows: {pool['rows']:,} bundled texts of other kinds join "
             "those that the teacher answers (`pool`); students learn more from texts of your own, --unlabelled FILE",
         )
     script = other_script(texts)
@@ -80,7 +87,7 @@ def _reading(inspection: "Inspection", values: Mapping[str, Any]) -> Iterator[tu
             f"{script.share:.0%} of the letters are {script.name}, which has no spaces between words: each character "
             "is a word to students that read words (bilstm, static, cnn, linear), and to masking and n-grams",
         )
-    if not language_of(inspection).is_english:
+    if not language.is_english:
         yield (
             "note",
             "the texts are not English: no word is replaced by another of its part of speech. To have that, install a "
@@ -126,7 +133,6 @@ def _sample(inspection: "Inspection") -> list[Any]:
 
 
 def _tokenizer_of(inspection: "Inspection") -> Path | None:
-    """Return the folder of the teacher's model, if it is here."""
     from pipeline_lib.base.layout import Layout
 
     teacher = inspection.teacher
@@ -137,15 +143,13 @@ def _tokenizer_of(inspection: "Inspection") -> Path | None:
 
 
 def _cut(who: str, limit: int, what: str, lengths: "np.ndarray") -> str:
-    """Say how many texts are longer than a limit."""
     longer = int((lengths > limit).sum())
     share = f"{longer:,} of {len(lengths):,} rows ({longer / len(lengths):.1%}) are longer and are cut there"
     return f"{who} {limit} {what}: {share if longer else 'nothing is cut'}, the longest has {lengths.max():,}"
 
 
-def _lines(inspection: "Inspection") -> Iterator[tuple[str, str]]:
-    """Yield the lines that say how the files are read, each with its title."""
-    understood, findings, teacher = inspection.understood, inspection.findings, inspection.teacher
+def _lines(inspection: "Inspection", findings: "Findings") -> Iterator[tuple[str, str]]:
+    understood, teacher = inspection.understood, inspection.teacher
     for split, content in understood.contents.items():
         note = " (no header line)" if content.is_nameless else ""
         names = ", ".join(content.names)
@@ -171,7 +175,7 @@ def _lines(inspection: "Inspection") -> Iterator[tuple[str, str]]:
             )
     if inspection.unlabelled is not None:
         further, paths = findings.further, [str(path) for path in inspection.unlabelled.paths]
-        counted = {"among the rows above": further.known, "repeated": further.repeated, "empty": further.empty}
+        counted = {"among the rows above": further.among_rows, "repeated": further.repeated, "empty": further.empty}
         left_out = ", ".join(f"{count:,} {why}" for why, count in counted.items() if count)
         note = f" (left out: {left_out})" if left_out else ""
         yield "more texts", f"{_some(paths)}: {further.texts:,}, answered by the teacher{note}"
@@ -204,13 +208,12 @@ def _class(name: str, meaning: Any) -> str:
     return _short(name if meaning in ([name], []) else f"{name} ({', '.join(meaning)})")
 
 
-def _oddities(inspection: "Inspection") -> Iterator[str]:
+def _oddities(understood: "TaskGuess", findings: "Findings", leaves_out: bool) -> Iterator[str]:
     from pipeline_lib.base.kinds import KINDS
-    from pipeline_lib.onboarding.findings import LONELY
+    from pipeline_lib.corpora.tasks.findings import LONELY
 
-    findings, understood = inspection.findings, inspection.understood
     for odd in findings.odd:
-        what = "left out" if inspection.leaves_out or not odd.stops else "cannot be used"
+        what = "left out" if leaves_out or not odd.stops else "cannot be used"
         what = "kept, unless --labels names the other classes" if odd.reason == LONELY else what
         count = "1 row" if len(odd.places) == 1 else f"{len(odd.places):,} rows"
         yield f"{odd.split}: {count} {odd.reason} ({what}): {named_rows(odd.places)}"

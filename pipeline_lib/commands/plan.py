@@ -43,14 +43,13 @@ def plan() -> None:
     sums = [duration(sum(seconds[name] for name in names)) for names in (certain, seconds)]
     others = len(stages) - len(certain)
     other = f", {others} if what they read changes" if others else ""
-    say(f"\n{_counted(len(certain))} to run{other}: about {' to '.join(dict.fromkeys(sums))}.")
+    say(f"\n{len(certain)} stage{'s' * (len(certain) != 1)} to run{other}: about {' to '.join(dict.fromkeys(sums))}.")
     if line := _offered(params, stages):
         say(line)
     say("Next:  distill run")
 
 
 def _offered(params: "Params", stages: Sequence["PlannedStage"]) -> str | None:
-    """Return the line that says how the store gets what these stages would compute from data/."""
     from pipeline_lib.commands.store.refill import offer
 
     try:
@@ -71,13 +70,12 @@ def _seconds(stages: Sequence["PlannedStage"], work: dict[str, "Work | None"]) -
     from pipeline_lib.params.profiles import read_values
 
     forecast = Forecast.read(PIPELINE, read_values(Path("params.yaml")), Layout())
-    amounts = {name: (one.kind, one.new) if one else () for name, one in work.items()}
+    amounts = {name: (counted.kind, counted.new) if counted else () for name, counted in work.items()}
     amounts |= {stage.name: ("rows", 0) for stage in stages if stage.is_kept}
     return {name: forecast.seconds_of(name, *amount) for name, amount in amounts.items()}
 
 
 def _lines(stage: "PlannedStage", work: "Work | None", time: str) -> Iterator[str]:
-    """Yield a stage's line with its first reason, a line for each other one, and its work."""
     reasons = stage.reasons[:_SHOWN]
     if len(stage.reasons) > _SHOWN:
         reasons.append(f"and {len(stage.reasons) - _SHOWN} more")
@@ -94,7 +92,3 @@ def _lines(stage: "PlannedStage", work: "Work | None", time: str) -> Iterator[st
 
 def _named(stages: Sequence[str]) -> str:
     return f"{', '.join(stages[:2])} or another" if len(stages) > 2 else " or ".join(stages)
-
-
-def _counted(stages: int) -> str:
-    return f"{stages} stage{'s' * (stages != 1)}"

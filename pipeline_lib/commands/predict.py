@@ -202,7 +202,6 @@ def _columns(of_lines: bool, text: str | None, second: str | None, keep: list[st
 
 
 def _for_student(columns: Columns, student: "Predictor") -> Columns:
-    """Return the columns to read: one of sentences, or two if the student compares them."""
     if student.is_pair:
         return Columns(columns.text, columns.second or SECOND_COLUMN, columns.keep)
     if columns.second is not None:
@@ -213,7 +212,6 @@ def _for_student(columns: Columns, student: "Predictor") -> Columns:
 def _router(
     model: Path, student: "Predictor", route: float | None, threshold: float | None, teacher: Path | None, params: Path
 ) -> "Router | None":
-    """Return the student with its teacher, or None if no rows are routed."""
     if route is None and threshold is None:
         if teacher is not None:
             raise PotstillError("--teacher: no rows are passed on to it. Give --route or --threshold.")

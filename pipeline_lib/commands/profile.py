@@ -95,7 +95,6 @@ def write_params(profile: Path, target: Path) -> None:
 
 
 def _digests(target: Path) -> list[str]:
-    """Return the SHA-256 of each parameter file that :func:`write_params` wrote here."""
     file = _digests_file(target)
     return file.read_text(encoding="utf-8").split() if file.exists() else []
 
@@ -106,7 +105,6 @@ def _digests_file(target: Path) -> Path:
 
 
 def _known() -> list[Path]:
-    """Return the profiles of this folder, then those that travel with the library."""
     here = [path for folder in FOLDERS for path in sorted(Path(folder).glob("*.yaml"))]
     names = {path.resolve() for path in here}
     return here + [path for path in shipped_profiles() if path.resolve() not in names]

@@ -5,7 +5,6 @@ from typing import Annotated
 
 from typer import Option
 
-from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.terminal import say, say_json
 from pipeline_lib.base.workspace import PIPELINE
@@ -17,7 +16,6 @@ EXAMPLE = "Example: distill results"
 def results(
     as_json: Annotated[bool, Option("--json", help="Print all figures as JSON instead.")] = False,
     account: Annotated[bool, Option("--account", help="Show what each stage took when it last ran here.")] = False,
-    price: Annotated[float | None, Option(help="With --account: of an hour of this machine, in any money.")] = None,
     params: ParamsFile = PARAMS,
     data: Annotated[Path, Option(help="The folder of all artifacts.")] = Path("data"),
 ) -> None:
@@ -35,10 +33,8 @@ def results(
     accelerator. A stage that DVC skips keeps its figures.
     """
     if account:
-        _print_account(Layout(data), price, as_json)
+        _print_account(Layout(data), as_json)
         return
-    if price is not None:
-        raise PotstillError("--price: it is for the account. Give --account, too.")
     from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.base.flow import read_flow
     from pipeline_lib.params import load_params
@@ -52,12 +48,12 @@ def results(
     finished = read_finished(layout, list(loaded.tasks))
     if as_json:
         figures = {
-            one.task: {
-                "headline": headline(one),
-                "scores": one.scores.model_dump(),
-                "speed": one.speed and one.speed.model_dump(),
+            result.task: {
+                "headline": headline(result),
+                "scores": result.scores.model_dump(),
+                "speed": result.speed and result.speed.model_dump(),
             }
-            for one in finished
+            for result in finished
         }
         say_json(figures, indent=2)
         return
@@ -67,13 +63,13 @@ def results(
         print_result(console, result, loaded)
     for table in read_measured(loaded, layout, finished=True):
         print_table(console, table)
-    waiting = [task for task in loaded.tasks if task not in {one.task for one in finished}]
+    waiting = [task for task in loaded.tasks if task not in {result.task for result in finished}]
     if waiting:
         waits = f"Not evaluated yet: {', '.join(waiting)}. Run `dvc repro`."
         console.print(waits, markup=False)
-    for one in finished:
-        if one.speed and one.speed.exported:
-            exported = f"Exported: {one.speed.exported} of {one.task}, {layout.exported(one.task)}"
+    for result in finished:
+        if result.speed and result.speed.exported:
+            exported = f"Exported: {result.speed.exported} of {result.task}, {layout.exported(result.task)}"
             console.print(exported, markup=False)
     if runs := stage_runs(read_flow(PIPELINE, layout)):
         console.print(f"The stages' last runs: {totals(runs)}.", markup=False)
@@ -81,7 +77,7 @@ def results(
         console.print(f"The same with charts and examples: {layout.page.resolve()}", markup=False)
 
 
-def _print_account(layout: Layout, price: float | None, as_json: bool) -> None:
+def _print_account(layout: Layout, as_json: bool) -> None:
     from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.base.flow import read_flow
     from pipeline_lib.results.account import account_table, stage_runs, totals
@@ -89,11 +85,10 @@ def _print_account(layout: Layout, price: float | None, as_json: bool) -> None:
 
     flow = read_flow(PIPELINE, layout)
     runs = stage_runs(flow)
-    cost = None if price is None else round(price * flow["seconds"] / 3600, 4)
     if as_json:
-        say_json({"runs": runs, "seconds": flow["seconds"], "cost": cost}, indent=2)
+        say_json({"runs": runs, "seconds": flow["seconds"]}, indent=2)
     elif not runs:
         say(f"{layout.data}: no stage ran here yet. Run `distill run`.")
     else:
         print_table(SafeConsole(), account_table(runs))
-        say(totals(runs, cost))
+        say(totals(runs))

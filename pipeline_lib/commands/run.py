@@ -184,7 +184,6 @@ class Display:
         return f"about {duration(left)} left" if left > 3 else ""
 
     def _finish(self) -> None:
-        """Print the line of the stage that ran last."""
         if self._stage is None:
             return
         stage, seconds = self._stage, time.monotonic() - self._start

@@ -156,7 +156,6 @@ def _queries(
 
 
 def _batches(queries: "Iterable[Rows]") -> "Iterator[Rows]":
-    """Yield queries in batches, without empty ones: the input may not fit into memory."""
     there_are = False
     for rows in queries:
         filled = rows.filled()

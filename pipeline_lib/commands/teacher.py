@@ -39,7 +39,7 @@ def check(
     answers, or of its own files while there are no sets. If the file is invalid, names the row and exits with status
     1. For a file of sentence vectors, with `embedding`, shows what share of the encoders' sentences has one.
     """
-    from pipeline_lib.onboarding.input_files import source_texts
+    from pipeline_lib.corpora.tasks.fetching import source_texts
     from pipeline_lib.outputs.files.answers import Answers
     from pipeline_lib.outputs.files.describe import answer_lines, vector_lines, vectors_of
     from pipeline_lib.outputs.files.vector_files import Vectors, holds_vectors
@@ -91,16 +91,16 @@ def requests(
 
     loaded, layout = load_params(params), Layout()
     spec, settings = loaded.task(task), _settings(loaded, teacher)
-    known = recipe in loaded.recipes_of(task)
-    inputs = ShardSet.open(layout.transfer(task, recipe) if known else layout.split(task, recipe))
+    is_recipe = recipe in loaded.recipes_of(task)
+    inputs = ShardSet.open(layout.transfer(task, recipe) if is_recipe else layout.split(task, recipe))
     request = None
     if format != "jsonl":
         asked = _asked(model, settings.provenance, f"teachers.{teacher}.tuning")
         template = None if prompt is None else prompt.read_text(encoding="utf-8")
         request = partial(request_of, format=format, asked=asked_of(asked, spec, template))
     paths = [Path(loaded.inputs) / path for path in settings.paths(task)]
-    parts = (read_texts(part, settings.mask) for part in inputs.tables())
-    count, note = write_requests(out, parts, paths, Answers(settings, spec), request)
+    texts = (read_texts(table, settings.mask) for table in inputs.tables())
+    count, note = write_requests(out, texts, paths, Answers(settings, spec), request)
     say(f"{out}: {count:,} rows of {inputs.manifest.rows:,} need an answer{note}")
     if request is not None and spec.score_range and prompt is None:
         say("The prompt gives the range of the scores but not their meaning: say it with --prompt.")
@@ -134,13 +134,12 @@ def vector_requests(
     # If a model computes the vectors, there are no files.
     named = settings.files if settings is loaded.sentence_vectors else []
     paths = [Path(loaded.inputs) / path for path in named]
-    parts = sentences_to_embed(loaded, settings.mask)
-    count, note = write_requests(out, parts, paths, kind, request)
+    texts = sentences_to_embed(loaded, settings.mask)
+    count, note = write_requests(out, texts, paths, kind, request)
     say(f"{out}: {count:,} sentences need a vector{note}")
 
 
 def _asked(model: str | None, provenance: "Mapping[str, str]", section: str) -> str:
-    """Return the model that a batch is for: the one named, or the one in the provenance."""
     asked = model or provenance.get("model")
     if asked is None:
         raise PotstillError(

@@ -38,7 +38,6 @@ def verify(
 
 
 def _records(above: Path) -> list[Path]:
-    """Return the files with digests at or below a folder, sorted."""
     from pipeline_lib.base.seals import RECORDS, is_seal
     from pipeline_lib.shards.shard_sets import MANIFEST
 
@@ -53,7 +52,6 @@ def _records(above: Path) -> list[Path]:
 
 
 def _checked(record: Path) -> list[str]:
-    """Return a record's faults, one line each."""
     from pipeline_lib.base.seals import RECORDS, faults_of
     from pipeline_lib.shards.shard_sets import read_manifest
 
@@ -69,7 +67,6 @@ def _checked(record: Path) -> list[str]:
 
 
 def _faults_of_set(folder: Path) -> list[str]:
-    """Return one line per fault of the set in ``folder``; none if it is sound."""
     from pipeline_lib.shards.shard_sets import ShardSet
 
     try:

@@ -18,7 +18,7 @@ from pipeline_lib.base.kinds.kind import finite_number
 from pipeline_lib.onboarding.labels import with_label
 from pipeline_lib.onboarding.questions import Ask, Question
 from pipeline_lib.tables.contents import Content, counts_up
-from pipeline_lib.tables.nested import with_types
+from pipeline_lib.tables.values import with_types
 
 NONE = "none"
 """The answer if no column is the label."""
@@ -110,7 +110,6 @@ class Column:
 
 
 def _sample(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return values from all over a column, since files may be sorted by label or by source."""
     if len(values) <= _SAMPLE:
         return values
     # Drawn at random: every n-th row would be of the same class if classes alternate.
@@ -211,7 +210,9 @@ def choose_label(
     if not candidates and not needed:
         return None
     file, usual = _where(contents), [name for name in candidates if says_label(name)]
-    usual = usual or [name for name in candidates if _LABEL_END.search(name) or _has_class_names(name, contents)]
+    usual = usual or [
+        name for name in candidates if _LABEL_END.search(name) or any(name in c.class_names for c in contents.values())
+    ]
     why = "".join(
         f" ({column.name}: {column.distinct:,} different value{'s'[: column.distinct != 1]} in {column.filled:,} rows)"
         for column in others
@@ -309,12 +310,7 @@ def pair_of(names: Sequence[str]) -> list[str] | None:
     return None
 
 
-def _has_class_names(name: str, contents: dict[str, Content]) -> bool:
-    return any(name in content.class_names for content in contents.values())
-
-
 def _there_are(content: Content) -> str:
-    """Say which columns a file has, and which do not contain plain values."""
     others = f"; neither text nor numbers: {with_types(content.others)}" if content.others else ""
     return f"there are {', '.join(content.names)}{others}"
 

@@ -76,15 +76,15 @@ def taken_back(paths: Sequence[Path]) -> Iterator[None]:
 
 
 def place(
-    contents: Mapping[str, Content], columns: Sequence[str], kept: Mapping[str, Sequence[int]], name: str, inputs: Path
+    contents: Mapping[str, Content], columns: Sequence[str], rows: Mapping[str, Sequence[int]], name: str, inputs: Path
 ) -> Placement:
     """Decide where a task's files go.
 
-    :param contents: by split; :param columns: the task's columns; :param kept: rows to keep of each
+    :param contents: by split; :param columns: the task's columns; :param rows: rows to keep of each
         split; :param name: name of the task and of its folder; :param inputs: folder of all inputs.
     """
     first, *others = contents.values()
-    whole = all(len(kept[split]) == content.table.num_rows for split, content in contents.items())
+    whole = all(len(rows[split]) == content.table.num_rows for split, content in contents.items())
     alike = all((other.format, other.columns) == (first.format, first.columns) for other in others)
     is_rewritten = not whole or not alike or first.format is None
     source = {"kind": "files", "files": {}, "format": first.format, "columns": first.columns}
@@ -93,7 +93,7 @@ def place(
         path, target = content.paths[0], inputs / name / f"{split}{suffix_of(content.paths[0])}"
         if is_rewritten:
             target = target.with_name(f"{split}.parquet")
-            placement.tables[target] = _kept(content, columns, kept[split])
+            placement.tables[target] = _kept(content, columns, rows[split])
         elif path.resolve().is_relative_to(inputs.resolve()):
             target = inputs / path.resolve().relative_to(inputs.resolve())
         else:

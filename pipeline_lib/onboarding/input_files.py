@@ -7,19 +7,17 @@ Users give one file, several whose names tell the split, or a folder: from GLUE 
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.file_formats import COMPRESSIONS, FORMATS, format_of, suffix_of
-from pipeline_lib.corpora.tasks.fetching import input_paths
-from pipeline_lib.corpora.tasks.labelled import read_options
 from pipeline_lib.onboarding.columns import choose_texts, look_at
 from pipeline_lib.onboarding.questions import Ask, Question
-from pipeline_lib.params import UNLABELLED, GlueFolder, OwnFiles, Params
+from pipeline_lib.params import UNLABELLED
 from pipeline_lib.tables.contents import Content, joined, read_content
-from pipeline_lib.tables.reader import ReadOptions, files_in, is_hidden, read_batches
+from pipeline_lib.tables.reader import ReadOptions, files_in, is_hidden
 
 _NAMES = {
     **dict.fromkeys(("train", "training"), "train"),
@@ -36,10 +34,12 @@ _SHOWN = 8
 _log = logging.getLogger(__name__)
 
 
-def files_by_split(paths: Sequence[Path], dev: Path | None = None, test: Path | None = None) -> dict[str, list[Path]]:
+def files_by_split(
+    paths: Sequence[Path], dev: float | Path | None = None, test: float | Path | None = None
+) -> dict[str, list[Path]]:
     """Return the files of each split; ``all`` is to be divided into splits.
 
-    :param paths: files and folders; :param dev: the dev file; :param test: the test file.
+    :param paths: files and folders; :param dev: the dev file, if it is none to be drawn; :param test: the test file.
     """
     named = [checked(path) for path in paths if not path.is_dir()]
     groups = [(split_of(stem), files) for (_, stem, _), files in _parts(named).items()]
@@ -61,7 +61,7 @@ def files_by_split(paths: Sequence[Path], dev: Path | None = None, test: Path | 
                     "set only."
                 )
             splits[split] = files
-    splits |= {split: [checked(path)] for split, path in (("dev", dev), ("test", test)) if path is not None}
+    splits |= {split: [checked(path)] for split, path in (("dev", dev), ("test", test)) if isinstance(path, Path)}
     if set(splits) == {"train"}:
         return {"all": splits["train"]}
     if "train" not in splits:
@@ -99,7 +99,6 @@ def split_of(*names: str) -> str | None:
 
 
 def _parts(files: Iterable[Path]) -> dict[tuple[Path, str, str], list[Path]]:
-    """Return files that are parts of one split together, by folder, name and suffix."""
     groups: dict[tuple[Path, str, str], list[Path]] = {}
     for file in files:
         # If the folder is the split, the stem of a part is just its number.
@@ -181,7 +180,6 @@ def _read(path: Path, options: ReadOptions) -> Content:
 
 
 def _renamed(content: Content, text: Sequence[str], ask: Ask) -> Content:
-    """Return unlabelled texts under the names of the task's text columns."""
     if set(text) <= set(content.names):
         return content
     contents, names = {UNLABELLED: content}, ", ".join(text)
@@ -193,20 +191,3 @@ def _renamed(content: Content, text: Sequence[str], ask: Ask) -> Content:
         )
     table = content.table.select(columns).rename_columns([*text])
     return replace(content, table=table, format=None, columns=None)
-
-
-def source_texts(params: Params, name: str) -> Iterator[list[list[str]]] | None:
-    """Return batches of a task's texts as they are in its files: the first sentences and, for pairs, the second ones.
-
-    None if its source has to be fetched first.
-    """
-    task = params.task(name)
-    if not isinstance(task.source, OwnFiles | GlueFolder):
-        return None
-    paths = input_paths(task.source, Path(params.inputs), f"params.yaml: tasks.{name}.source")
-    return (
-        [batch.texts(column) for column in task.text]
-        for split, files in paths.items()
-        for path in files
-        for batch in read_batches(path, task.text, (), read_options(task.source, split))
-    )

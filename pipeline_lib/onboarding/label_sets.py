@@ -74,7 +74,6 @@ def choose_label_set(
 
 
 def _checked(content: Content, names: list[str]) -> list[str]:
-    """Return columns that the user named, all of which have to say yes or no."""
     marks = marks_of(content, ())
     for name in names:
         if name not in content.names:
@@ -133,8 +132,8 @@ def _holds_lists(content: Content, name: str) -> bool:
     filled = [cell for cell in content.values(name) if cell]
     lists = [bracketed(cell) for cell in filled]
     if filled and None not in lists:
-        entries = [entry for one in lists for entry in one]
-        return 2 <= len({*entries}) <= min(MOST, len(entries) / 2) and all(len({*one}) == len(one) for one in lists)
+        entries = [entry for row in lists for entry in row]
+        return 2 <= len({*entries}) <= min(MOST, len(entries) / 2) and all(len({*row}) == len(row) for row in lists)
     separator = separator_of(filled)
     if separator in (None, " "):
         return False

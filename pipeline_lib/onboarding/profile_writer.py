@@ -12,8 +12,8 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.model_config import position_count, read_config
-from pipeline_lib.onboarding.findings import Findings
 from pipeline_lib.onboarding.language import Language
+from pipeline_lib.onboarding.questions import Request
 from pipeline_lib.onboarding.students import (
     ENCODED,
     RECIPE,
@@ -41,46 +41,58 @@ _NULL = ("tag:yaml.org,2002:null", "null")
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a profile is made from.
+class Amounts:
+    """How much there is of a task's texts.
 
-    :ivar name: the task's name; :ivar source: the source of its files; :ivar place: the teacher's folder or file.
+    :ivar rows: of the training set; :ivar further: texts besides the splits.
+    :ivar words: of a sentence that few are longer than.
     """
 
-    name: str
+    rows: int
+    further: int
+    words: int
+
+
+@dataclass(frozen=True)
+class NewTask:
+    """What a profile is made from.
+
+    :ivar source: the source of its files; :ivar teacher_path: the teacher's folder or file.
+    """
+
+    request: Request
     understood: TaskGuess
-    findings: Findings
+    amounts: Amounts
     source: Mapping[str, Any]
     teacher: Chosen
-    place: str | None
-    students: tuple[str, ...]
+    teacher_path: str | None
     language: Language
 
 
-def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
+def overlay(new: NewTask, base: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sections that differ from the default's.
 
     :param base: the values of the default profile.
     """
-    train, (_, words, _) = wanted.findings.rows["train"], wanted.findings.words
-    teacher, language = wanted.teacher, wanted.language
-    pool = _pool(wanted, base)
-    texts = train + wanted.findings.further.texts + (pool["rows"] if pool else 0)
-    recipes = _recipes(wanted, texts > train)
+    train, words = new.amounts.rows, new.amounts.words
+    teacher, language = new.teacher, new.language
+    pool = _pool(new, base)
+    texts = train + new.amounts.further + (pool["rows"] if pool else 0)
+    recipes = _recipes(new, texts > train)
     n_iter = iterations(texts) if teacher.runs else 0
-    pieces = _readable(teacher, piece_limit(words * len(wanted.understood.text)))
+    pieces = _readable(teacher, piece_limit(words * len(new.understood.text)))
     models = {**base["models"]}
     of_words = teacher.name if _is_folder(teacher) and not language.is_english else None
     if _is_folder(teacher) and (teacher.kind == "single" or of_words):
         # Of another language, the default's model is of no use.
-        kept = {} if of_words else models
-        models = {**kept, teacher.name: {"kind": "path", "path": wanted.place}}
+        others = {} if of_words else models
+        models = {**others, teacher.name: {"kind": "path", "path": new.teacher_path}}
     # What compares two sentences gains most from an encoder that has learnt to (docs/students.md).
-    is_encoded = "bilstm" in wanted.students and len(wanted.understood.text) == 2
+    is_encoded = "bilstm" in new.request.students and len(new.understood.text) == 2
     is_encoded &= language.is_english
-    students = wanted.students + ((ENCODED,) if is_encoded else ())
-    methods = method_rows(students, [*recipes], wanted.understood.is_labelled)
-    threshold = _threshold(wanted)
+    students = new.request.students + ((ENCODED,) if is_encoded else ())
+    methods = method_rows(students, [*recipes], new.understood.is_labelled)
+    threshold = _threshold(new)
     if threshold is not None:
         methods = {name: method | {"threshold": threshold} for name, method in methods.items()}
     name = f"{teacher.name}_teacher" if teacher.name in methods else teacher.name
@@ -88,26 +100,24 @@ def overlay(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any]:
     row = {
         "model": teacher.model,
         "max_length": pieces if teacher.runs else None,
-        "tuning": tuning_of(teacher, wanted.place, train, tuning),
+        "tuning": tuning_of(teacher, new.teacher_path, train, tuning),
     }
-    task = wanted.understood.task(wanted.source, n_iter) | ({"pool": pool} if pool else {})
+    task = new.understood.task(new.source, n_iter) | ({"pool": pool} if pool else {})
     sections = {
-        "tasks": {wanted.name: task},
+        "tasks": {new.request.name: task},
         "tagger": language.tagger(base),
         "transfer": recipes,
         "models": models,
         "teachers": {name: row},
         "sentence_vectors": base["sentence_vectors"] | ({"model": of_words} if of_words else {}),
-        "vocabulary": language.vocabulary(
-            base, of_words, read_config(teacher.path) if of_words else {}, _is_few(wanted)
-        ),
+        "vocabulary": language.vocabulary(base, of_words, read_config(teacher.path) if of_words else {}, _is_few(new)),
         "students": student_rows(
             students, word_limit(words), pieces, teacher.model or next(iter(models)), base["students"][ENCODED]["width"]
         ),
         "optimisers": optimisers(students, train, texts * (1 + n_iter)),
         "methods": methods,
         **{name: {} for name in ("catalogues", "joint", "retrieval", "similarity")},
-        **encoder_sections(students, wanted.name, base),
+        **encoder_sections(students, new.request.name, base),
     }
     sections["optimisers"] |= {
         row["optimiser"]: base["optimisers"][row["optimiser"]] for row in sections["encoders"].values()
@@ -123,14 +133,14 @@ def overlay_text(values: Mapping[str, Any], base: str, header: str) -> str:
     yaml = YAML(typ="rt", pure=True)
     yaml.representer.add_representer(type(None), lambda dumper, _: dumper.represent_scalar(*_NULL))
     lines = "".join(f"# {line}\n" for line in header.splitlines())
-    parts = [f"{lines}extends: {base}\n"]
+    sections = [f"{lines}extends: {base}\n"]
     for key, value in values.items():
         sink = io.StringIO()
         # ruamel would break a line within a key, which no reader of YAML accepts.
         yaml.width = _UNBROKEN if _has_spaced_key(value) else 120
         yaml.dump(CommentedMap({key: _section(key, value)}), sink)
-        parts.append(sink.getvalue())
-    return "\n".join(parts)
+        sections.append(sink.getvalue())
+    return "\n".join(sections)
 
 
 def _has_spaced_key(value: Any) -> bool:
@@ -140,7 +150,6 @@ def _has_spaced_key(value: Any) -> bool:
 
 
 def _readable(teacher: Chosen, pieces: int) -> int:
-    """Return a limit of word pieces that is not above what the teacher's own model can read."""
     if not _is_folder(teacher):
         return pieces
     positions = position_count(read_config(teacher.path))
@@ -148,36 +157,35 @@ def _readable(teacher: Chosen, pieces: int) -> int:
 
 
 def _is_folder(teacher: Chosen) -> bool:
-    """Whether a teacher is the user's own model."""
     return teacher.path is not None and teacher.path.is_dir()
 
 
-def _threshold(wanted: Wanted) -> str | None:
+def _threshold(new: NewTask) -> str | None:
     """Return where students decide, if not where an answer becomes the likelier one."""
-    if not wanted.understood.scores_dev:
+    if not new.understood.scores_dev:
         return None
-    kind = KINDS[wanted.understood.kind]
+    kind = KINDS[new.understood.kind]
     if kind.has_several:
         # A teacher's logits are learned by squared error: students come out less sure than it is.
         return "dev"
     # Measured on two classes: of many, the few rows of dev say little about each.
-    is_of_two = kind.one_of and len(wanted.understood.labels) == 2
-    return "likelihood" if _is_few(wanted) and is_of_two else None
+    is_of_two = kind.one_of and len(new.understood.labels) == 2
+    return "likelihood" if _is_few(new) and is_of_two else None
 
 
-def _is_few(wanted: Wanted) -> bool:
+def _is_few(new: NewTask) -> bool:
     """Whether a task has so few rows that its students meet many words for the first time.
 
     Measured on single English sentences.
     """
-    is_single = len(wanted.understood.text) == 1
-    few = wanted.findings.rows["train"] <= FEW_ROWS
-    return few and is_single and wanted.language.is_english and wanted.teacher.runs
+    is_single = len(new.understood.text) == 1
+    few = new.amounts.rows <= FEW_ROWS
+    return few and is_single and new.language.is_english and new.teacher.runs
 
 
-def _pool(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any] | None:
+def _pool(new: NewTask, base: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return ``pool``, for a task of few rows and no further texts: those of the default's package, without labels."""
-    if not _is_few(wanted) or wanted.findings.further.texts:
+    if not _is_few(new) or new.amounts.further:
         return None
     [task] = base["tasks"].values()
     source = task["source"]
@@ -188,7 +196,7 @@ def _pool(wanted: Wanted, base: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"rows": _POOL_ROWS, "sources": [{"kind": "package", **pinned, **texts, **read}]}
 
 
-def _recipes(wanted: Wanted, has_more: bool) -> dict[str, Any]:
+def _recipes(new: NewTask, has_more: bool) -> dict[str, Any]:
     """Return ``transfer``: the texts as they are, and more of them.
 
     A file of answers has none for texts that the rules make, so only unlabelled texts can be added.
@@ -196,8 +204,8 @@ def _recipes(wanted: Wanted, has_more: bool) -> dict[str, Any]:
     :param has_more: whether there are unlabelled texts.
     """
     more = {UNLABELLED: True} if has_more else {}
-    if wanted.teacher.runs:
-        return {"original": {}, "full": wanted.language.recipe(RECIPE) | more}
+    if new.teacher.runs:
+        return {"original": {}, "full": new.language.recipe(RECIPE) | more}
     return {"original": {}} | ({"extended": more} if more else {})
 
 
@@ -211,7 +219,6 @@ def _section(key: str, value: Any) -> Any:
 
 
 def _flow(value: Any) -> Any:
-    """Return a value that is dumped on one line."""
     if isinstance(value, dict):
         node: Any = CommentedMap({_flow(name): _flow(item) for name, item in value.items()})
     elif isinstance(value, list):

@@ -62,13 +62,13 @@ def student_rows(names: tuple[str, ...], words: int, pieces: int, model: str, wi
     """
     of_words = {"classifier": 200, "embeddings": "trained", "dropout": 0.2, "max_words": words}
     of_pieces = {"model": model, "classifier": 200, "dropout": None, "max_words": pieces}
-    known: dict[str, dict[str, Any]] = {
+    sizes: dict[str, dict[str, Any]] = {
         "bilstm": {"hidden": 100, **of_words},
         ENCODED: {"hidden": 128, "width": width, **of_words},
         "static": of_words,
         "transformer": {"layers": [0, 1, 2], "pool": "mean", **of_pieces},
     }
-    return {name: {"architecture": name, **known[name]} for name in names}
+    return {name: {"architecture": name, **sizes[name]} for name in names}
 
 
 def optimisers(names: tuple[str, ...], labelled: int, transfer: int) -> dict[str, Any]:

@@ -8,10 +8,8 @@ from typing import Any
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import kind_of_model
 from pipeline_lib.base.kinds.kind import finite_number
-from pipeline_lib.base.kinds.label_lists import bracketed
 from pipeline_lib.base.model_config import check_problem_type, output_names, read_config
 from pipeline_lib.onboarding.labels import Labels
-from pipeline_lib.outputs.files.answer_rows import read_answers
 
 _HEADS = ("ForSequenceClassification",)
 _SIGN = "[MASK]"
@@ -90,18 +88,6 @@ def class_order(labels: Labels, is_ordered: bool) -> list[str] | None:
     # Classes 1 to 5 cannot be counted from 0, too.
     is_word = all(finite_number(name) is None for name in names)
     return names if names == [str(index) for index in range(len(names))] or (is_ordered and is_word) else None
-
-
-def named_classes(path: Path) -> list[str]:
-    """Return the classes that a file of answers names; none if it has but numbers, or lists of them."""
-    described, rows = read_answers(path, None, [])
-    names: dict[str, None] = {}
-    for _, row in rows:
-        if isinstance(row.value, dict):
-            names |= dict.fromkeys(row.value)
-        elif row.kind == "label" and finite_number(str(row.value)) is None and bracketed(str(row.value)) is None:
-            names[str(row.value)] = None
-    return [*(described.classes or names)]
 
 
 def tuning_of(chosen: Chosen, path: str, rows: int, base: Mapping[str, Any]) -> dict[str, Any]:

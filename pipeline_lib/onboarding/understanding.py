@@ -4,13 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pydantic import ValidationError
+
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.kinds.kind import MINUS_ONE, NO_VALUE, finite_number
 from pipeline_lib.onboarding.columns import NONE, check_notation, choose_kind, choose_label, choose_texts, look_at
 from pipeline_lib.onboarding.label_sets import choose_label_set
 from pipeline_lib.onboarding.labels import Labels, classes_of, metrics_of, parse_labels, score_range
-from pipeline_lib.onboarding.questions import Ask
+from pipeline_lib.onboarding.questions import Ask, Request
+from pipeline_lib.params import Task
 from pipeline_lib.tables.contents import Content
 
 DEV, TEST = 0.1, 0.2
@@ -18,25 +21,6 @@ DEV, TEST = 0.1, 0.2
 MAX_BLOCKS = 16
 FEW_ROWS = 1000
 """Below this many rows dev gets a larger share, since it selects rates and steps."""
-
-
-@dataclass(frozen=True)
-class Overrides:
-    """What the user said, which replaces a guess; None or empty if nothing.
-
-    :ivar dev: the share of the rows to draw for dev; :ivar test: for test.
-    :ivar teacher_kind: what a finished teacher answers: how labels that are numbers are read.
-    """
-
-    text: Sequence[str] = ()
-    label: str | None = None
-    kind: str | None = None
-    labels: str | None = None
-    metrics: Sequence[str] = ()
-    positive: str | None = None
-    dev: float | None = None
-    test: float | None = None
-    teacher_kind: str | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +82,16 @@ class TaskGuess:
         label = {s: ordered(c) for s, c in self.label.items()} if by_split else ordered(self.label)
         return replace(self, labels={name: self.labels[name] for name in names}, label=label)
 
+    def checked(self) -> Task:
+        """Return the task as it will be; the location of its files does not matter."""
+        files = {split: f"{split}.parquet" for split in self.contents}
+        source = {"kind": "files", "files": files, "format": "parquet", "columns": None}
+        try:
+            return Task.model_validate(self.task(source, n_iter=0))
+        except ValidationError as error:
+            faults = "; ".join(fault["msg"].removeprefix("Value error, ") for fault in error.errors())
+            raise PotstillError(f"{faults}. Correct the flag that sets it.") from error
+
     def task(self, source: Mapping[str, Any], n_iter: int) -> dict[str, Any]:
         """Return the task as in params.yaml."""
         return {
@@ -116,31 +110,37 @@ class TaskGuess:
 
 
 def understand(
-    contents: dict[str, Content], overrides: Overrides, answered: Sequence[str] | None, ask: Ask
+    contents: dict[str, Content],
+    request: Request,
+    answered: Sequence[str] | None,
+    ask: Ask,
+    teacher_kind: str | None = None,
 ) -> TaskGuess:
     """Work out what files are about.
 
     :param contents: by split, without unlabelled texts.
     :param answered: the classes that a teacher's answers name; None: no answers are given.
+    :param teacher_kind: what a finished teacher answers: how labels that are numbers are read.
     """
     columns, needed = look_at(contents), answered is None
-    text = choose_texts(columns, contents, overrides.text, overrides.label, ask)
-    stated = overrides.label, overrides.kind, overrides.labels
-    several = None if overrides.label == NONE else choose_label_set(contents, text, *stated, needed, ask)
+    text = choose_texts(columns, contents, request.text, request.label, ask)
+    stated = request.label, request.kind, request.labels
+    several = None if request.label == NONE else choose_label_set(contents, text, *stated, needed, ask)
     counts: list[int] = []
     if several is not None:
         column, kind, labels = several.columns, "multilabel", several.labels
     else:
-        column = choose_label(columns, contents, text, overrides.label, needed, ask)
+        column = choose_label(columns, contents, text, request.label, needed, ask)
         if column is None and needed:
             raise PotstillError(
                 "nothing is labelled, and no teacher's answers are given. Name the label column with --label, or a "
                 "file of answers with --teacher FILE; or give these texts with --unlabelled besides labelled ones."
             )
         values = [v for split, c in contents.items() if column in c.names for v in _known(split, c.values(column))]
-        kind, labels = (
-            _of_teacher(answered, overrides) if column is None else _of_column(column, values, overrides, ask, contents)
-        )
+        if column is None:
+            kind, labels = _of_teacher(answered, request)
+        else:
+            kind, labels = _of_column(column, values, request, teacher_kind, ask, contents)
         if kind == "classification" and len(labels) < 2:
             where, remedy = (
                 ("--teacher", "Give another file")
@@ -152,12 +152,12 @@ def understand(
             counts = [_count(meaning, values) for meaning in labels.values()]
     metrics, rare = metrics_of(kind, counts)
     positive = None if rare is None else [*labels][rare]
-    if overrides.metrics:
-        metrics = _checked_metrics(overrides.metrics, kind)
+    if request.metrics:
+        metrics = _checked_metrics(request.metrics, kind)
         positive = positive if "f1" in metrics else None
-    if overrides.positive is not None:
-        positive = _checked_positive(overrides.positive, kind, labels, metrics)
-    label, split = _by_split(column, contents, needed), _split(contents, overrides)
+    if request.positive is not None:
+        positive = _checked_positive(request.positive, kind, labels, metrics)
+    label, split = _by_split(column, contents, needed), _split(contents, request)
     return TaskGuess(
         contents, text, label, kind, labels, metrics, positive, split, several.empty if several is not None else []
     )
@@ -166,7 +166,6 @@ def understand(
 def _by_split(
     column: str | list[str] | None, contents: dict[str, Content], needed: bool
 ) -> str | list[str] | dict[str, Any] | None:
-    """Return the label columns: by split, if the training rows lack them."""
     names = {column} if isinstance(column, str) else {*(column or ())}
     having = [split for split, content in contents.items() if names <= {*content.names}]
     if column is None or {"train", "all"} & {*having}:
@@ -179,10 +178,10 @@ def _by_split(
     return dict.fromkeys(having, column)
 
 
-def _of_teacher(answered: Sequence[str], overrides: Overrides) -> tuple[str, Labels]:
+def _of_teacher(answered: Sequence[str], request: Request) -> tuple[str, Labels]:
     """Return the kind and the labels of a task whose only labels are a teacher's."""
-    spec = overrides.labels
-    kind = overrides.kind or ("classification" if spec is None or ";" in spec else "regression")
+    spec = request.labels
+    kind = request.kind or ("classification" if spec is None or ";" in spec else "regression")
     if spec is not None:
         return kind, score_range((), spec) if kind == "regression" else parse_labels(spec, ())
     if kind != "classification" or not answered:
@@ -194,17 +193,17 @@ def _of_teacher(answered: Sequence[str], overrides: Overrides) -> tuple[str, Lab
 
 
 def _of_column(
-    name: str, values: Sequence[str], overrides: Overrides, ask: Ask, contents: dict[str, Content]
+    name: str, values: Sequence[str], request: Request, teacher_kind: str | None, ask: Ask, contents: dict[str, Content]
 ) -> tuple[str, Labels]:
     names = next((c.class_names[name] for c in contents.values() if name in c.class_names), None)
-    described = overrides.labels is not None and "=" in overrides.labels
-    kind = overrides.kind or ("classification" if names or described else None)
+    described = request.labels is not None and "=" in request.labels
+    kind = request.kind or ("classification" if names or described else None)
     if kind != "classification":
         check_notation(name, values, contents)
-    kind = kind or choose_kind(name, values, overrides.teacher_kind, ask)
+    kind = kind or choose_kind(name, values, teacher_kind, ask)
     if kind == "regression":
-        return kind, score_range(values, overrides.labels)
-    return kind, classes_of(values, names) if overrides.labels is None else parse_labels(overrides.labels, values)
+        return kind, score_range(values, request.labels)
+    return kind, classes_of(values, names) if request.labels is None else parse_labels(request.labels, values)
 
 
 def _known(split: str, values: Sequence[str]) -> Sequence[str]:
@@ -241,19 +240,18 @@ def _checked_positive(positive: str, kind: str, labels: Labels, metrics: Sequenc
     return positive
 
 
-def _split(contents: dict[str, Content], overrides: Overrides) -> dict[str, Any] | None:
-    """Return the shares to draw; None if dev is given."""
+def _split(contents: dict[str, Content], request: Request) -> dict[str, Any] | None:
+    dev, test = (share if isinstance(share, float) else None for share in (request.dev, request.test))
     if "dev" in contents:
-        for share, flag in ((overrides.dev, "--dev"), (overrides.test, "--test")):
+        for share, flag in ((dev, "--dev"), (test, "--test")):
             if share is not None:
                 raise PotstillError(f"{flag} {share:g}: a dev file is given, so none is drawn.")
         return None
-    if overrides.dev == 0:
+    if dev == 0:
         raise PotstillError(
             "--dev 0: learning rates, steps and thresholds are chosen on dev, so it cannot be "
             "empty. Give a share above 0, or a file."
         )
     rows = next(iter(contents.values())).table.num_rows
-    dev = overrides.dev or (DEV if rows >= FEW_ROWS else 2 * DEV)
-    test = 0.0 if "test" in contents else TEST if overrides.test is None else overrides.test
-    return {"dev": dev, "test": test}
+    test = 0.0 if "test" in contents else TEST if test is None else test
+    return {"dev": dev or (DEV if rows >= FEW_ROWS else 2 * DEV), "test": test}

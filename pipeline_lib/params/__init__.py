@@ -5,27 +5,11 @@ default changed in code, and stale results would be kept.  Every stage loads its
 :func:`load_params`; ``distill check`` does the same before anything expensive starts.
 """
 
-from pipeline_lib.base.kinds import register_kind
 from pipeline_lib.base.kinds.kind import Range
 from pipeline_lib.params.base import Select
-from pipeline_lib.params.encoders import (
-    STARTS,
-    CatalogueRow,
-    Encoder,
-    GeneralEncoder,
-    SentenceVectorFiles,
-    SentenceVectors,
-)
+from pipeline_lib.params.encoders import STARTS, Encoder, GeneralEncoder, SentenceVectorFiles, SentenceVectors
 from pipeline_lib.params.file import Params, check_params, load_params
-from pipeline_lib.params.methods import (
-    JOINT_OBJECTIVE,
-    Joint,
-    Method,
-    Objective,
-    Optimiser,
-    TeacherRuns,
-    register_objective,
-)
+from pipeline_lib.params.methods import JOINT_OBJECTIVE, Joint, Method, Objective, Optimiser, register_objective
 from pipeline_lib.params.models import (
     AnswerFiles,
     Average,
@@ -37,53 +21,27 @@ from pipeline_lib.params.models import (
     ModelVectors,
     PackageModel,
     PackageParts,
-    Precision,
-    Precompute,
     Refining,
     States,
     Teacher,
-    TrainingPrecision,
     Tuning,
     VectorFile,
     Vocabulary,
 )
-from pipeline_lib.params.retrieval import (
-    EncoderSystem,
-    ModelSystem,
-    RankingSystem,
-    RerankedSystem,
-    Retrieval,
-    Similarity,
-    StudentSystem,
-    TaskPairs,
-    TeacherOrder,
-)
+from pipeline_lib.params.retrieval import EncoderSystem, RankingSystem, StudentSystem, TeacherOrder
 from pipeline_lib.params.students import (
     ARCHITECTURES,
     BERT,
-    CNN,
     AnyStudent,
-    BiAttentive,
-    BiLSTM,
     Linear,
     Reads,
-    Static,
     StudentSettings,
-    TransformerLayers,
     holds_students,
     register_settings,
     student_settings,
 )
-from pipeline_lib.params.task_sources import (
-    GlueFolder,
-    HubDataset,
-    NeighbourPairs,
-    OwnFiles,
-    PackageFiles,
-    Source,
-    Split,
-)
-from pipeline_lib.params.tasks import POOL, UNLABELLED, AugmentParams, SplitParams, Task
+from pipeline_lib.params.task_sources import GlueFolder, HubDataset, NeighbourPairs, OwnFiles, PackageFiles, Source
+from pipeline_lib.params.tasks import POOL, UNLABELLED, SplitParams, Task
 from pipeline_lib.params.texts import (
     CorpusFiles,
     CorpusSource,
@@ -92,6 +50,5 @@ from pipeline_lib.params.texts import (
     Recipe,
     Splitter,
     Tagger,
-    Validation,
     Wikipedia,
 )

@@ -1,9 +1,13 @@
 """What rows of params.yaml require of their student, their teacher and their task."""
 
+from collections.abc import Iterable
+
 from pipeline_lib.base.kinds import KINDS
-from pipeline_lib.params.encoders import GeneralEncoder
+from pipeline_lib.params.encoders import GeneralEncoder, SentenceVectorFiles
 from pipeline_lib.params.methods import RUNNING, Joint, Method
+from pipeline_lib.params.retrieval import RankingSystem, Retrieval, StudentSystem, TaskPairs
 from pipeline_lib.params.schema import Params
+from pipeline_lib.params.tasks import Task
 
 
 def check_demands(params: Params) -> None:
@@ -11,33 +15,53 @@ def check_demands(params: Params) -> None:
 
     :raises ValueError: naming the key, what is wrong with it, and the remedy.
     """
-    _check_objectives(params)
-    _check_outputs(params)
-    _check_states(params)
-    _check_running(params)
-    _check_of_layers(params)
-    _check_decisions(params)
-
-
-def _check_objectives(params: Params) -> None:
-    for task in (name for name, settings in params.tasks.items() if not KINDS[settings.kind].has_probabilities):
+    for task, settings in params.tasks.items():
         for name, row in params.methods_of(task).items():
-            if "soft_labels" in row.objective.weights:
-                raise ValueError(
-                    f"methods.{name}.objective.soft_labels: task {task} is a regression, whose one output has no "
-                    f"probabilities to learn from. Use logits, or name the other tasks in methods.{name}.tasks"
-                )
-
-
-def _check_outputs(params: Params) -> None:
-    """Reject rows whose teacher is ambiguous, or does not answer their transfer set."""
-    for task in params.tasks:
-        for name, row in params.methods_of(task).items():
-            if params.reads_outputs(row, task):
-                _check_answered(params, f"methods.{name}", row, task, row.data)
+            _check_method(params, f"methods.{name}", row, task, settings)
     for name, row in params.joint.items():
         for task, recipe in row.tasks.items():
             _check_answered(params, f"joint.{name}", row, task, recipe)
+    for name, row in params.methods.items():
+        if row.objective.needs_running_teacher != (row.teacher_runs is not None):
+            raise ValueError(
+                f"methods.{name}.teacher_runs: goes with {', '.join(RUNNING)} in the "
+                "objective, whose targets are too large to be stored: give both or neither"
+            )
+        if row.teacher_runs:
+            check_layers(params, f"methods.{name}", row)
+    _check_of_layers(params)
+    for name, row in params.retrieval.items():
+        _check_retrieval(params, f"retrieval.{name}", row)
+    for name, row in params.similarity.items():
+        where, task = f"similarity.{name}", _pair_task(params, f"similarity.{name}", row.task)
+        if KINDS[task.kind].one_of and len(task.label_names) != 2:
+            raise ValueError(
+                f"{where}.task: {row.task} has {len(task.label_names)} classes, and a cosine can "
+                "tell only two apart. Name a task of two classes, or a regression"
+            )
+        if row.poolings and isinstance(params.sentence_vectors, SentenceVectorFiles):
+            raise ValueError(
+                f"{where}.poolings: a model reads up to sentence_vectors.max_length word pieces per sentence, but "
+                "`sentence_vectors` are read from files. Set [] to compare the encoders alone"
+            )
+
+
+def _check_method(params: Params, where: str, row: Method, task: str, settings: Task) -> None:
+    if "soft_labels" in row.objective.weights and not KINDS[settings.kind].has_probabilities:
+        raise ValueError(
+            f"{where}.objective.soft_labels: task {task} is a regression, whose one output has no "
+            f"probabilities to learn from. Use logits, or name the other tasks in {where}.tasks"
+        )
+    if params.reads_outputs(row, task):
+        _check_answered(params, where, row, task, row.data)
+    if row.objective.needs_states:
+        _check_states(params, f"{where}.objective", row, task)
+    teacher = params.teacher_of(task, row)
+    if row.teacher_runs and not params.teachers[teacher].runs:
+        raise ValueError(
+            f"{where}.teacher_runs: {teacher} has answers and no model to run. Name another teacher, or leave it out"
+        )
+    _check_decisions(where, row, task, settings)
 
 
 def _check_answered(params: Params, where: str, row: Method | Joint, task: str, recipe: str) -> None:
@@ -56,50 +80,25 @@ def _check_answered(params: Params, where: str, row: Method | Joint, task: str, 
         )
 
 
-def _check_states(params: Params) -> None:
-    """Reject rows whose student and teacher differ in the number of states to compare."""
-    for task in params.tasks:
-        for name, row in params.methods_of(task).items():
-            if not row.objective.needs_states:
-                continue
-            count, key = params.students[row.student].state_count, f"methods.{name}.objective"
-            if count < 2:
-                raise ValueError(
-                    f"{key}: the states of all layers of a student but the last are compared, and "
-                    f"{row.student} has {count}; use a transformer of two layers or more"
-                )
-            teacher = params.teacher_of(task, row)
-            states = params.teachers[teacher].states
-            if states is None:
-                raise ValueError(
-                    f"{key}: it reads the states of teacher {teacher}, which keeps none. Name "
-                    f"the layers in teachers.{teacher}.states"
-                )
-            if len(states.layers) != count - 1:
-                raise ValueError(
-                    f"{key}: the states of all layers of a student but the last are compared; "
-                    f"for the {count} of {row.student} name {count - 1} layers in "
-                    f"teachers.{teacher}.states.layers (found {len(states.layers)})"
-                )
-
-
-def _check_running(params: Params) -> None:
-    """Reject rows whose teacher runs for nothing, or whose layers do not match their student's."""
-    for name, row in params.methods.items():
-        if row.objective.needs_running_teacher != (row.teacher_runs is not None):
-            raise ValueError(
-                f"methods.{name}.teacher_runs: goes with {', '.join(RUNNING)} in the "
-                "objective, whose targets are too large to be stored: give both or neither"
-            )
-        for task in params.tasks if row.teacher_runs else ():
-            teacher = params.teacher_of(task, row)
-            if name in params.methods_of(task) and not params.teachers[teacher].runs:
-                raise ValueError(
-                    f"methods.{name}.teacher_runs: {teacher} has answers and no model to run. Name "
-                    "another teacher, or leave it out"
-                )
-        if row.teacher_runs:
-            check_layers(params, f"methods.{name}", row)
+def _check_states(params: Params, key: str, row: Method, task: str) -> None:
+    count = params.students[row.student].state_count
+    if count < 2:
+        raise ValueError(
+            f"{key}: the states of all layers of a student but the last are compared, and "
+            f"{row.student} has {count}; use a transformer of two layers or more"
+        )
+    teacher = params.teacher_of(task, row)
+    states = params.teachers[teacher].states
+    if states is None:
+        raise ValueError(
+            f"{key}: it reads the states of teacher {teacher}, which keeps none. Name "
+            f"the layers in teachers.{teacher}.states"
+        )
+    if len(states.layers) != count - 1:
+        raise ValueError(
+            f"{key}: the states of all layers of a student but the last are compared; for the {count} of {row.student} "
+            f"name {count - 1} layers in teachers.{teacher}.states.layers (found {len(states.layers)})"
+        )
 
 
 def check_layers(params: Params, where: str, row: Method | GeneralEncoder) -> None:
@@ -116,7 +115,6 @@ def check_layers(params: Params, where: str, row: Method | GeneralEncoder) -> No
 
 
 def _check_of_layers(params: Params) -> None:
-    """Reject rows that learn layers alone where answers are needed, or that no row starts from."""
     before = {params.row_before(name) for name in params.methods}
     for name, row in params.methods.items():
         base = params.methods.get(row.baseline)
@@ -137,30 +135,90 @@ def _check_of_layers(params: Params) -> None:
                 raise ValueError(f"methods.{name}.{key}: the row learns layers alone and answers nothing. Set null")
 
 
-def _check_decisions(params: Params) -> None:
-    """Reject keys that make no sense for a row's task: scores involve no decision, classes do."""
-    for task, settings in params.tasks.items():
-        kind = KINDS[settings.kind]
-        for name, method in params.methods_of(task).items():
-            if method.temperature is not None and not kind.has_probabilities:
-                raise ValueError(
-                    f"methods.{name}.temperature: {task} is a regression, which has no "
-                    "probabilities. Remove it, or restrict the row by its `tasks`"
-                )
-            for key in ("threshold", "temperature"):
-                if getattr(method, key) is not None and settings.label_of("dev") is None:
-                    raise ValueError(
-                        f"methods.{name}.{key}: {task} has no labels in dev to choose it on. Take "
-                        "it out, or restrict the row by its `tasks`"
-                    )
-            if method.threshold == "likelihood" and method.threshold not in kind.thresholds:
-                raise ValueError(
-                    f"methods.{name}.threshold: likelihood is for classes, and {task} is a "
-                    f"{settings.kind}. Remove it, or restrict the row by its `tasks`"
-                )
-            two = len(settings.label_names) == 2 or not kind.one_of
-            if method.threshold == "dev" and not (two and method.threshold in kind.thresholds):
-                raise ValueError(
-                    f"methods.{name}.threshold: {task} does not have two classes. Take it "
-                    "out, or restrict the row by its `tasks`"
-                )
+def _check_decisions(where: str, row: Method, task: str, settings: Task) -> None:
+    kind, remedy = KINDS[settings.kind], "Remove it, or restrict the row by its `tasks`"
+    if row.temperature is not None and not kind.has_probabilities:
+        raise ValueError(f"{where}.temperature: {task} is a regression, which has no probabilities. {remedy}")
+    for key in ("threshold", "temperature"):
+        if getattr(row, key) is not None and settings.label_of("dev") is None:
+            raise ValueError(f"{where}.{key}: {task} has no labels in dev to choose it on. {remedy}")
+    if row.threshold == "likelihood" and row.threshold not in kind.thresholds:
+        raise ValueError(f"{where}.threshold: likelihood is for classes, and {task} is a {settings.kind}. {remedy}")
+    of_two = len(settings.label_names) == 2 or not kind.one_of
+    if row.threshold == "dev" and not (of_two and row.threshold in kind.thresholds):
+        raise ValueError(f"{where}.threshold: {task} does not have two classes. {remedy}")
+
+
+def _check_retrieval(params: Params, where: str, row: Retrieval) -> None:
+    _check_pairs(params, f"{where}.source", row.source)
+    for name, system in row.systems.items():
+        _check_system(params, f"{where}.systems.{name}", system, row)
+    if row.teacher is not None:
+        at, task = f"{where}.teacher", _pair_task(params, f"{where}.teacher", row.teacher.task)
+        _check_names(f"{at}.teacher", [row.teacher.teacher], params.teachers_of(row.teacher.task))
+        _check_label(f"{at}.label", row.teacher.label, row.teacher.task, task)
+    if len(set(row.at)) < len(row.at):
+        raise ValueError(f"{where}.at: each may appear only once")
+
+
+def _check_pairs(params: Params, where: str, source: TaskPairs) -> None:
+    task = _pair_task(params, where, source.task)
+    by_score = not KINDS[task.kind].one_of
+    if by_score != isinstance(source.relevant, float):
+        expected = "the lowest score of an answer" if by_score else "the label of an answer"
+        raise ValueError(f"{where}.relevant: for {source.task}, give {expected} (found {source.relevant!r})")
+    if isinstance(source.relevant, str):
+        _check_names(f"{where}.relevant", [source.relevant], task.label_names)
+        if source.graded:
+            raise ValueError(f"{where}.graded: classes are not grades; set false for {source.task}")
+
+
+def _check_system(params: Params, where: str, system: RankingSystem, row: Retrieval) -> None:
+    if system.kind == "student":
+        _check_student(params, where, system)
+    elif system.kind == "reranked":
+        others = [name for name, other in row.systems.items() if other.kind != "reranked"]
+        _check_names(f"{where}.first", [system.first], others)
+        if row.teacher is None:
+            raise ValueError(f"{where}.kind: reranked by the row's teacher, which is null. Name a teacher")
+
+
+def _check_student(params: Params, where: str, system: StudentSystem) -> None:
+    task = _pair_task(params, where, system.task)
+    methods = params.methods_of(system.task)
+    _check_names(f"{where}.method", [system.method], methods)
+    student = methods[system.method].student
+    if params.students[student].joint:
+        raise ValueError(
+            f"{where}.method: its student {student} reads both sentences at once, and has no "
+            "vector of one. Name a row whose student encodes each by itself, such as a bilstm"
+        )
+    if system.score == "f":
+        _check_label(f"{where}.label", system.label, system.task, task)
+    elif system.label is not None:
+        raise ValueError(f"{where}.label: goes with `score: f`; with the cosine it is null")
+
+
+def _check_label(where: str, label: str | None, name: str, task: Task) -> None:
+    by_score = not KINDS[task.kind].one_of
+    if by_score and label is not None:
+        raise ValueError(f"{where}: {name} is a regression, which ranks by its score. Set null")
+    if not by_score and label not in task.label_names:
+        raise ValueError(f"{where}: {name} ranks by which class? Name one of {', '.join(task.label_names)}")
+
+
+def _pair_task(params: Params, where: str, name: str) -> Task:
+    if not params.tasks[name].is_pair:
+        raise ValueError(f"{where}.task: {name} is not a task of sentence pairs. Name one that is")
+    if KINDS[params.tasks[name].kind].has_several:
+        raise ValueError(
+            f"{where}.task: the pairs of {name} may have several labels, which rank "
+            "nothing. Name a task of classes or scores"
+        )
+    return params.tasks[name]
+
+
+def _check_names(where: str, names: Iterable[str], known: Iterable[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{where}: no {name!r}; there are {', '.join(known)}")

@@ -6,7 +6,6 @@ from pipeline_lib.base.layout import HELDOUT, STATES
 from pipeline_lib.params.base import references
 from pipeline_lib.params.check_capabilities import check_demands, check_layers
 from pipeline_lib.params.encoders import STARTS, GeneralEncoder
-from pipeline_lib.params.measured import check_measured
 from pipeline_lib.params.methods import JOINT_OBJECTIVE, Joint, Method
 from pipeline_lib.params.models import Average, Teacher
 from pipeline_lib.params.schema import Params
@@ -20,9 +19,9 @@ def check_references(params: Params) -> None:
 
     :raises ValueError: naming the key, what is wrong with it, and the remedy.
     """
-    known = {"starts": dict.fromkeys([*STARTS, *params.encoders, *params.joint, *params.methods])}
+    further = {"starts": dict.fromkeys([*STARTS, *params.encoders, *params.joint, *params.methods])}
     for key, name, section in references(dict(params)):
-        rows = known.get(section) or getattr(params, section)
+        rows = further.get(section) or getattr(params, section)
         if name not in rows:
             raise ValueError(
                 f"{key}: no {NOUNS.get(section, '')}{name!r}; there are {', '.join(rows) or 'none'}. Correct it"
@@ -41,13 +40,11 @@ def check_references(params: Params) -> None:
                 "is null. Describe a source there, as profiles/tour.yaml does"
             )
     _check_baselines(params)
-    check_measured(params)
     if len(set(params.seeds)) < len(params.seeds):
         raise ValueError("seeds: each may appear only once")
 
 
 def _check_transfer_sets(params: Params) -> None:
-    """Reject recipes and pools whose tagger, texts or source there are none of."""
     for name, recipe in params.transfer.items():
         if recipe.p_pos and params.tagger.engine == "none":
             raise ValueError(
@@ -95,13 +92,11 @@ def _check_teachers(params: Params) -> None:
 
 
 def _check_average(params: Params, name: str, teacher: Teacher) -> None:
-    """Reject an average of teachers that do not exist, or do not answer all that it answers."""
     for other in teacher.tuning.of:
-        key, member = f"teachers.{name}.tuning.of", params.teachers.get(other)
-        if member is None or isinstance(member.tuning, Average):
-            known = [n for n, t in params.teachers.items() if not isinstance(t.tuning, Average)]
-            what = "is an average itself" if member else "is not a teacher"
-            raise ValueError(f"{key}: {other!r} {what}; there are {', '.join(known)}")
+        key, member = f"teachers.{name}.tuning.of", params.teachers[other]
+        if isinstance(member.tuning, Average):
+            others = [n for n, t in params.teachers.items() if not isinstance(t.tuning, Average)]
+            raise ValueError(f"{key}: {other!r} is an average itself; there are {', '.join(others)}")
         for task in (task for task in params.tasks if teacher.knows(task)):
             recipes = [r for r in params.recipes_of(task) if teacher.answers(r)]
             if not member.knows(task) or not all(member.answers(recipe) for recipe in recipes):
@@ -132,7 +127,6 @@ def _check_methods(params: Params) -> None:
 
 
 def _check_start(params: Params, where: str, row: Method | Joint) -> None:
-    """Reject a start that the row's student cannot have."""
     student = params.students[row.student]
     if student.pretrained and row.start in ("vectors", "random"):
         raise ValueError(
@@ -148,7 +142,6 @@ def _check_start(params: Params, where: str, row: Method | Joint) -> None:
 
 
 def _check_taken(params: Params, name: str, method: Method) -> None:
-    """Reject keys that make no sense for a student that is used as it is."""
     joint = params.joint.get(method.start)
     if joint is None:
         raise ValueError(
@@ -169,7 +162,6 @@ def _check_taken(params: Params, name: str, method: Method) -> None:
 
 
 def _check_jointly_started(params: Params) -> None:
-    """Check that joint trainings have the tasks, and the data, that rows take from them."""
     started = {n: m for n, m in params.methods.items() if m.start in params.joint}
     for name, method in started.items():
         joint = params.joint[method.start]
@@ -190,7 +182,6 @@ def _check_jointly_started(params: Params) -> None:
 
 
 def _check_baselines(params: Params) -> None:
-    """Reject a baseline that has no results for a task of its row."""
     for name, task in ((m, t) for m in params.methods for t in params.tasks):
         baseline = params.methods[name].baseline
         rows = params.methods_of(task)
@@ -269,7 +260,6 @@ def _check_joint(params: Params) -> None:
 
 
 def _check_sets(params: Params, where: str, tasks: Mapping[str, str | None]) -> None:
-    """Check that these tasks have these transfer sets."""
     for task, recipe in tasks.items():
         if recipe is not None and recipe not in params.recipes_of(task):
             raise ValueError(

@@ -2,7 +2,8 @@
 
 import difflib
 from collections.abc import Callable, Sequence
-from itertools import groupby
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from pipeline_lib.params.check_references import check_references
 from pipeline_lib.params.profiles import is_profile, line_of, read_values
 from pipeline_lib.params.removed import instead_of
 from pipeline_lib.params.schema import Params
-from pipeline_lib.params.students import ARCHITECTURES
 
 
 def load_params(path: Path = Path("params.yaml")) -> Params:
@@ -34,11 +34,10 @@ def check_params(raw: Any, where: str = "params.yaml") -> Params:
 
 
 def _checked(raw: Any, locate: Callable[[list[str]], str]) -> Params:
-    """Validate a mapping, then the references between its rows; ``locate`` says where a key is."""
     try:
         params = Params.model_validate(raw)
     except ValidationError as error:
-        raise _refusal(error, locate) from error
+        raise _refusal(error, raw, locate) from error
     try:
         check_references(params)
     except ValueError as error:
@@ -48,59 +47,48 @@ def _checked(raw: Any, locate: Callable[[list[str]], str]) -> Params:
 
 _WANTED = "Input should be "
 """How most of pydantic's messages begin."""
-_MEMBERS = (
-    "Range",
-    "str",
-    "float",
-    "dict[constrained-str,union[str,list[str]]]",
-    "list[str]",
-    "literal['all']",
-    "constrained-float",
-)
-"""Members of unions, as pydantic names them in the path to a fault."""
 
 
-def _refusal(error: ValidationError, locate: Callable[[list[str]], str]) -> PotstillError:
-    """Return the error that names every fault; ``locate`` says where a key is."""
-    faults = [(_keys(fault), _explain(fault)) for fault in _merged(error.errors())]
-    return PotstillError("\n".join(f"{locate(keys)}: {fault}" for keys, fault in faults))
+def _refusal(error: ValidationError, raw: Any, locate: Callable[[list[str]], str]) -> PotstillError:
+    faults = [(_keys(fault["loc"], raw, fault["type"] == "missing"), fault) for fault in error.errors()]
+    merged = [_merged(keys, [fault for _, fault in group]) for keys, group in groupby(faults, itemgetter(0))]
+    return PotstillError("\n".join(f"{locate(keys)}: {_explain(keys, fault)}" for keys, fault in chain(*merged)))
 
 
-def _merged(faults: Sequence[Any]) -> list[Any]:
-    """Return the faults; what the members of a union ask of the same value is one."""
-    merged: list[Any] = []
-    for _, group in groupby(faults, _inner):
-        members = list(group)
-        wanted = [fault["msg"].removeprefix(_WANTED) for fault in members]
-        if all(fault["msg"].startswith(_WANTED) for fault in members):
-            members = [{**members[0], "msg": _WANTED + " or ".join(wanted)}]
-        merged += members
-    return merged
+def _merged(keys: list[str], faults: list[Any]) -> list[tuple[list[str], Any]]:
+    """Return the faults of one value; what the members of a union ask of it is one."""
+    asked = [fault["msg"].removeprefix(_WANTED) for fault in faults]
+    if all(fault["msg"].startswith(_WANTED) for fault in faults):
+        faults = [{**faults[0], "msg": _WANTED + " or ".join(asked)}]
+    return [(keys, fault) for fault in faults]
 
 
-def _inner(fault: Any) -> list[str]:
-    return [part for part in _keys(fault) if part not in _MEMBERS]
+def _keys(path: Sequence[str | int], value: Any, is_missing: bool) -> list[str]:
+    """Return the keys among what leads to a fault: pydantic's path also has the names of a union's members."""
+    if not path:
+        return []
+    key, *rest = path
+    if rest and isinstance(value, dict) and value.get("kind") == key:
+        return _keys(rest, {**value, "kind": None}, is_missing)
+    without = _keys(rest, value, is_missing)
+    if key in value if isinstance(value, dict) else isinstance(value, list) and isinstance(key, int):
+        keys = [str(key), *_keys(rest, value[key], is_missing)]
+        # A member may have the name of a key: then the other reading leads further, or as far.
+        return keys if len(keys) > len(without) else without
+    return [str(key)] if key == "[key]" or (is_missing and not rest and isinstance(value, dict)) else without
 
 
 def _place(path: Path, keys: list[str]) -> str:
-    """Return the file that a key is in, and for a profile also the line."""
     line = line_of(path, keys) if is_profile(path) else None
     return str(path) if line is None else f"{path}:{line}"
 
 
-def _keys(fault: Any) -> list[str]:
-    # The tags of discriminated unions are in pydantic's path, but not in the file.
-    path = list(fault["loc"])
-    return [str(part) for i, part in enumerate(path) if not _is_tag(path, i)]
-
-
-def _explain(fault: Any) -> str:
-    path = list(fault["loc"])
-    key = ".".join(_inner(fault)) or "the file"
+def _explain(keys: list[str], fault: Any) -> str:
+    key = ".".join(keys) or "the file"
     if fault["type"] == "extra_forbidden":
         if instead := instead_of(key):
             return f"{key}: this key is gone. Remove it: {instead}."
-        return f"{key}: unknown key. Remove or correct it{_nearest(str(path[-1]))}."
+        return f"{key}: unknown key. Remove or correct it{_nearest(keys[-1])}."
     if fault["type"] == "union_tag_not_found":
         key = f"{key}.{fault['ctx']['discriminator'].strip(chr(39))}"
         return f"{key}: missing. Add it; there are no defaults (docs/parameters.md)."
@@ -109,25 +97,6 @@ def _explain(fault: Any) -> str:
     message = fault["msg"].removeprefix("Value error, ")
     shown = repr(fault["input"])
     return f"{key}: {message} (found {shown if len(shown) <= 60 else f'{shown[:57]}...'})"
-
-
-def _is_tag(path: list[Any], i: int) -> bool:
-    if i > 1 and path[i - 2] == "students":
-        return path[i] in ARCHITECTURES
-    tags = ("package", "files", "glue", "hub", "neighbours", "path", "model", "file")
-    if i > 1 and path[i - 2] == "models":
-        return path[i] in ("package", "package_parts", "path", "hub")
-    if i > 1 and path[i - 2] == "encoders":
-        return path[i] in ("vectors", "layers")
-    if i > 0 and path[i - 1] == "tuning":
-        return path[i] in ("single", "refined", "finished", "answers", "average")
-    if i > 1 and path[i - 2] == "systems":
-        return path[i] in ("student", "encoder", "model", "reranked")
-    if i == 1 and path[0] == "engine":
-        return path[i] in ("local", "ray")
-    if i == 1 and path[0] == "sentence_vectors":
-        return path[i] in ("model", "files")
-    return i > 0 and path[i - 1] in ("source", "vectors") and path[i] in tags
 
 
 def _nearest(key: str) -> str:

@@ -158,7 +158,7 @@ class Average(Section):
     """
 
     kind: Literal["average"]
-    of: Annotated[list[Name], Field(min_length=2)]
+    of: Annotated[list[Name], Field(min_length=2), Ref("teachers")]
     weights: list[Annotated[float, Field(gt=0)]] | None
 
     @model_validator(mode="after")

@@ -118,7 +118,6 @@ def _chain(path: Path) -> Iterator[tuple[Path, Any]]:
 
 
 def _base(path: Path, base: str) -> Path:
-    """Return the file that a profile extends: beside it, or else the library's own."""
     beside, bundled = path.parent / base, shipped("profiles") / base
     return bundled if bundled.exists() and not beside.exists() else beside
 
@@ -152,7 +151,6 @@ def _load(path: Path) -> Any:
 
 
 def _not_yaml(path: Path, error: Exception) -> PotstillError:
-    """Return the error of a file that is not YAML, in one line."""
     problem, line = str(error), ""
     if isinstance(error, MarkedYAMLError) and error.problem:
         problem, mark = error.problem, error.problem_mark or error.context_mark
@@ -207,7 +205,6 @@ def _are_apart(base: dict[str, Any], overlay: dict[str, Any]) -> bool:
 
 
 def _overlaid(base: str, overlay: str) -> str:
-    """Return the text of ``base``, in which ``overlay``'s sections are merged or replace others."""
     sections, added = _sections(base), _sections(overlay)
     # The comment at the top of the file is directly above `extends`.
     header = (added.pop("") + _comment(added.pop(EXTENDS))).strip("\n")
@@ -237,7 +234,6 @@ def _sections(text: str) -> dict[str, str]:
 
 
 def _comment_start(text: str, key: int) -> int:
-    """Return where the comment directly above a key begins."""
     start = key
     while start and (line := text[:start].rstrip("\n").rsplit("\n", 1)[-1]).startswith("#"):
         if text[:start].endswith("\n\n"):
@@ -247,7 +243,6 @@ def _comment_start(text: str, key: int) -> int:
 
 
 def _comment(section: str) -> str:
-    """Return the comment above a section's key."""
     return section[: _KEY.search(section).start()]
 
 

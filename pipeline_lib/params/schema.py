@@ -109,10 +109,10 @@ class Params(Section):
         """
         rows = {n: m for n, m in self.methods.items() if m.tasks is None or task in m.tasks}
         rows = {n: m for n, m in rows.items() if self.transfer[m.data].covers(task)}
-        known = {None, *self.teachers_of(task)}
+        teachers = {None, *self.teachers_of(task)}
         others = {name for name, joint in self.joint.items() if task not in joint.tasks}
         rows = {n: m for n, m in rows.items() if m.tasks is not None or m.start not in others}
-        rows = {n: m for n, m in rows.items() if m.teacher in known}
+        rows = {n: m for n, m in rows.items() if m.teacher in teachers}
         return {n: m for n, m in rows.items() if {*self.rows_before(n)} <= rows.keys()}
 
     def scored_methods_of(self, task: str) -> dict[str, Method]:

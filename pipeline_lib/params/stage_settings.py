@@ -24,7 +24,7 @@ def stage_settings(params: Params) -> dict[str, Settings]:
     return {
         "fetch_models": {None: _fetched_models(params)},
         "digest_wikipedia": {None: {name: reads_wikipedia(task) for name, task in tasks.items()}},
-        "fetch_data": {name: _pooled(task) for name, task in tasks.items()},
+        "fetch_data": {name: {"pool": _dump(task.pool)} if task.pool else {} for name, task in tasks.items()},
         "augment": {task: _augmented(params, task) for task in tasks},
         "refine_teacher": {name: _refined(params, name) for name in params.refined},
         "finetune_teacher": {task: _tuned(params, task) for task in tasks},
@@ -91,12 +91,7 @@ def _read(params: Params) -> dict[str, Any]:
     return {"train": {task: starts_of(params, task) for task in params.tasks}, "index": catalogues}
 
 
-def _pooled(task: Task) -> dict[str, Any]:
-    return {} if task.pool is None else {"pool": _dump(task.pool)}
-
-
 def _augmented(params: Params, task: str) -> dict[str, Any]:
-    """Return a task's recipes, and what encoders read of the task."""
     recipes = {row.tasks[task] for row in params.sentence_encoders().values() if task in row.tasks}
     return {"recipes": _recipes(params, params.recipes_of(task)), "encoders": sorted(map(str, recipes))}
 
@@ -109,7 +104,6 @@ def _recipes(params: Params, names: list[str]) -> list[dict[str, Any]]:
 
 
 def _fetched_models(params: Params) -> dict[str, Any]:
-    """Return what is fetched, and what is checked about it once it is there."""
     fetched = {
         name: {"tuning": _dump(row.tuning), "tasks": [t for t in params.tasks if row.knows(t)]}
         for name, row in params.teachers.items()
@@ -194,7 +188,6 @@ def _joint(params: Params, name: str) -> dict[str, Any]:
 
 
 def _trained(params: Params, task: str) -> dict[str, Any]:
-    """Return a task's methods, with all that their training depends on."""
     return {
         "task": _labels(params, task),
         "methods": [
@@ -230,7 +223,6 @@ def _scored(params: Params, task: str) -> dict[str, Any]:
 
 
 def _retrieved(params: Params, name: str) -> dict[str, Any]:
-    """Return what the systems of a row of `retrieval` refer to."""
     row = params.retrieval_row(name)
     tasks = {row.source.task}
     tasks |= {system.task for system in row.systems.values() if system.kind == "student"}

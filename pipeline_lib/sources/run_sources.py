@@ -73,7 +73,6 @@ def _copied(source: RunSource, end: str, layout: Layout) -> str | None:
 
 
 def _digest(folder: Path, start: str = "", end: str = "") -> str | None:
-    """Return the SHA-256 of the files fetched to a folder whose names start and end so."""
     record = folder / "source.json"
     digests = read_record(record, "sha256")["sha256"] if record.exists() else {}
     named = (digests[n] for n in digests if n.startswith(start) and n.endswith(end))

@@ -82,7 +82,6 @@ class AnsweredBatch:
 
 
 def _spread(values: list[Any], rows: np.ndarray) -> list[Any]:
-    """Return the values of the rows that have one, bool (rows,), and None for the others."""
     left = iter(values)
     return [next(left) if row else None for row in rows]
 

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from pipeline_lib.tables.faults import check_once, not_a_table
-from pipeline_lib.tables.nested import LISTS, plain_columns
+from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.tables.faults import check_once
+from pipeline_lib.tables.values import LISTS, plain_columns
 
 BATCH_ROWS = 4096
 
@@ -34,7 +35,6 @@ class ArrowTable:
         return types
 
     def _plain_paths(self, field: pa.Field) -> Iterator[str]:
-        """Yield the paths of plain values in a column."""
         is_list = kinds.is_list(field.type) or kinds.is_large_list(field.type)
         if is_plain_type(field.type):
             if not is_bytes_type(field.type) or all(map(_is_utf8, self._values(field.name))):
@@ -53,10 +53,10 @@ class ArrowTable:
             return {}
         features: dict[str, Any] = metadata.get("info", {}).get("features", {})
         # Those of a list describe its entries.
-        parts = {n: f.get("feature", f) if isinstance(f, dict) else f for n, f in features.items()}
+        entries = {n: f.get("feature", f) if isinstance(f, dict) else f for n, f in features.items()}
         return {
             name: feature["names"]
-            for name, feature in parts.items()
+            for name, feature in entries.items()
             if isinstance(feature, dict) and isinstance(feature.get("names"), list)
         }
 
@@ -72,7 +72,9 @@ def open_arrow(path: Path, format: str) -> Iterator[ArrowTable]:
             check_once(str(path), schema.names)
             yield ArrowTable(path, schema, lambda names: _sliced(read([*names])))
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        raise not_a_table(str(path), format, error) from error
+        raise PotstillError(
+            f"{path}: not a readable {format.capitalize()} file ({error}). Correct its format, or write it again."
+        ) from error
 
 
 @contextmanager

@@ -11,8 +11,8 @@ import pyarrow as pa
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds.kind import NO_VALUE, finite_number
 from pipeline_lib.tables.faults import check_once, no_rows
-from pipeline_lib.tables.nested import LISTS, with_types
 from pipeline_lib.tables.reader import DelimitedFile, InputFile, ReadOptions, open_input
+from pipeline_lib.tables.values import LISTS, with_types
 
 _FEW = 50
 """The most distinct values of a column with recurring values."""

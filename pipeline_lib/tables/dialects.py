@@ -82,7 +82,6 @@ def _first_records(text: str, separator: str) -> list[list[str]]:
 
 
 def _blank_lines(text: str) -> int:
-    """Return how many lines before the first one with a cell are blank."""
     return text.count("\n", 0, len(text) - len(text.lstrip("\r\n")))
 
 

@@ -28,38 +28,11 @@ def no_rows(where: str) -> PotstillError:
     return PotstillError(f"{where}: no rows. Put texts into it, one per row.")
 
 
-def wrong_width(where: str, cells: int, width: int, separator: str) -> PotstillError:
-    """Return the error for a row with more or fewer cells than there are columns."""
-    return PotstillError(
-        f"{where} has {cells} columns, not {width}. Columns are separated by one {separator}; correct the row."
-    )
-
-
 def undecodable(where: str, encoding: str) -> PotstillError:
     """Return the error for text that is not of its encoding."""
     return PotstillError(f"{where}not {encoding.upper()}. Save the file as UTF-8, or name its encoding.")
 
 
-def not_csv(where: str, error: Exception, separator: str) -> PotstillError:
-    """Return the error for a row that is not valid CSV."""
-    return PotstillError(
-        f"{where} is not valid CSV ({error}). Quote texts that contain a {separator} or quotation "
-        "marks, and double the marks inside; or read the file without quoting."
-    )
-
-
 def not_json(where: str, reason: str) -> PotstillError:
     """Return the error for a row that is not JSON."""
     return PotstillError(f"{where} is not valid JSON ({reason}). Write one object per line, or an array of objects.")
-
-
-def not_an_object(where: str) -> PotstillError:
-    """Return the error for JSON that is no object."""
-    return PotstillError(f"{where} is not a JSON object. Write one per line, or an array of objects.")
-
-
-def not_a_table(name: str, format: str, error: Exception) -> PotstillError:
-    """Return the error for a Parquet or Arrow file that is truncated or in another format."""
-    return PotstillError(
-        f"{name}: not a readable {format.capitalize()} file ({error}). Correct its format, or write it again."
-    )

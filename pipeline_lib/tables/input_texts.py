@@ -99,10 +99,10 @@ def of_lines(
 
     :param faults: see :class:`TextBatch`; those of pairs are added.  None: they are errors.
     """
-    known = {} if faults is None else faults
+    all_faults = {} if faults is None else faults
     if columns.second is None:
         texts = [line if line.strip() else None for line in lines]
-        return TextBatch({columns.text: lines}, [*texts], numbers, known)
+        return TextBatch({columns.text: lines}, [*texts], numbers, all_faults)
     pairs: list[tuple[str, str] | None] = []
     for row, line in enumerate(lines):
         try:
@@ -110,10 +110,10 @@ def of_lines(
         except PotstillError as error:
             if faults is None:
                 raise
-            known[row] = f"row {numbers[row]}: {error}"
+            all_faults[row] = f"row {numbers[row]}: {error}"
             pairs.append(None)
     first, second = zip(*(pair or ("", "") for pair in pairs), strict=True)
-    return TextBatch({columns.text: [*first], columns.second: [*second]}, [*pairs], numbers, known)
+    return TextBatch({columns.text: [*first], columns.second: [*second]}, [*pairs], numbers, all_faults)
 
 
 def as_examples(lines: Iterable[str], is_pair: bool) -> "Iterator[Text]":

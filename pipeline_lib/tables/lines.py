@@ -190,7 +190,6 @@ def check_encoding(encoding: str) -> None:
 
 @contextmanager
 def _open(path: Path | None) -> Iterator[Any]:
-    """Open a file's bytes, decompressed."""
     with ExitStack() as stack:
         if path is None:
             file = getattr(sys.stdin, "buffer", None) or io.BytesIO(sys.stdin.read().encode())
@@ -218,7 +217,6 @@ def _decompressed(file: Any, codec: str) -> Any:
 
 
 def _detect(name: str, path: Path | None, start: bytes) -> tuple[str, bool]:
-    """Return an encoding, and whether it is a guess."""
     for mark, encoding in _MARKS.items():
         if start.startswith(mark):
             return encoding, False

@@ -18,7 +18,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.file_formats import FORMATS, Format, format_of
 from pipeline_lib.base.text import has_surrogates
 from pipeline_lib.tables.dialects import Dialect, detect
-from pipeline_lib.tables.faults import check_once, no_column, no_rows, wrong_width
+from pipeline_lib.tables.faults import check_once, no_column, no_rows
 from pipeline_lib.tables.lines import Lines, open_lines
 from pipeline_lib.tables.text_files import delimited_rows, json_rows
 from pipeline_lib.tables.values import as_list_text, as_text
@@ -135,7 +135,6 @@ class InputFile(ABC):
         return {}
 
     def _check(self, where: str, names: Sequence[str], optional: Sequence[str]) -> None:
-        """Check that columns are there."""
         for name in names:
             if name not in optional and top_of(name, self.columns) is None:
                 raise no_column(where, name, self.columns, self._options.remedy)
@@ -249,8 +248,10 @@ class DelimitedFile(TextFile):
                 self.short_rows += 1
                 cells = cells + [""] * (width - len(cells))
             if len(cells) != width:
-                where, separator = f"{self.name}: row {number}", self.dialect.separator_name
-                fault = wrong_width(where, len(cells), width, separator)
+                fault = PotstillError(
+                    f"{self.name}: row {number} has {len(cells)} columns, not {width}. Columns are separated by one "
+                    f"{self.dialect.separator_name}; correct the row."
+                )
                 if not self._options.keep_faulty:
                     raise fault
                 yield number, fault
@@ -287,7 +288,7 @@ class JsonFile(TextFile):
 
     def types(self) -> dict[str, str | None]:
         """Return the types of the columns; see :meth:`InputFile.types`.  All rows are held from now on."""
-        from pipeline_lib.tables.nested import types_within
+        from pipeline_lib.tables.values import types_within
 
         self._rows = [*self.rows()]
         types: dict[str, str | None] = {}
@@ -303,7 +304,7 @@ class JsonFile(TextFile):
 
     def batches(self, names: Sequence[str], optional: Sequence[str] = ()) -> Iterator[RowBatch]:
         """Yield its rows; see :meth:`InputFile.batches`."""
-        from pipeline_lib.tables.nested import value_at
+        from pipeline_lib.tables.values import value_at
 
         rows = (
             (number, row if isinstance(row, PotstillError) else [value_at(row, n) for n in names])
@@ -340,20 +341,20 @@ class ArrowFile(InputFile):
 
     def batches(self, names: Sequence[str], optional: Sequence[str] = ()) -> Iterator[RowBatch]:
         """Yield its rows; see :meth:`InputFile.batches`."""
-        from pipeline_lib.tables.nested import value_at
+        from pipeline_lib.tables.values import value_at
 
         self._check(self.name, names, optional)
         tops = {name: top_of(name, self.columns) for name in names}
         first = 1
-        for part in self.table.batches([*dict.fromkeys(top for top in tops.values() if top)]):
-            numbers = range(first, first + part.num_rows)
+        for batch in self.table.batches([*dict.fromkeys(top for top in tops.values() if top)]):
+            numbers = range(first, first + batch.num_rows)
             columns: dict[str, list[Any]] = {}
             for name, top in tops.items():
-                values = part[top].to_pylist() if top else [None] * len(numbers)
+                values = batch[top].to_pylist() if top else [None] * len(numbers)
                 inside = top and name[len(top) + 1 :]
                 columns[name] = [value_at(v, inside) for v in values] if inside else values
             yield RowBatch(self.name, numbers, columns, {} if self._options.keep_faulty else None)
-            first += part.num_rows
+            first += batch.num_rows
 
 
 def top_of(path: str, names: Sequence[str]) -> str | None:
@@ -409,7 +410,6 @@ def open_input(path: Path | None, options: ReadOptions = ReadOptions()) -> Itera
 
 @cache
 def _note(message: str) -> None:
-    """Log a message once, however often a file is opened."""
     _log.warning(message)
 
 

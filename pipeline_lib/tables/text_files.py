@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.tables.dialects import Dialect
-from pipeline_lib.tables.faults import not_an_object, not_csv, not_json
+from pipeline_lib.tables.faults import not_json
 from pipeline_lib.tables.lines import Lines
 
 _GAP = re.compile(r"[\s,]*")
@@ -37,7 +37,11 @@ def delimited_rows(
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            fault = not_csv(f"{lines.name}: row {number}", error, dialect.separator_name)
+            fault = PotstillError(
+                f"{lines.name}: row {number} is not valid CSV ({error}). Quote texts that contain a "
+                f"{dialect.separator_name} or quotation marks, and double the marks inside; or read the file without "
+                "quoting."
+            )
             # A quote that nobody closes takes all rows after it.
             if not keep_faulty or "end of data" in str(error):
                 raise fault from error
@@ -60,14 +64,15 @@ def json_rows(lines: Lines, keep_faulty: bool = False) -> Iterator[tuple[int, di
     for number, row in _array(lines) if is_array else _objects(lines):
         fault = row if isinstance(row, PotstillError) else None
         if fault is None and not isinstance(row, dict):
-            fault = not_an_object(f"{lines.name}: row {number}")
+            fault = PotstillError(
+                f"{lines.name}: row {number} is not a JSON object. Write one per line, or an array of objects."
+            )
         if fault is not None and not keep_faulty:
             raise fault
         yield number, fault or row
 
 
 def _objects(lines: Lines) -> Iterator[tuple[int, Any]]:
-    """Yield the value of each line, or the error of one that is no JSON."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue

@@ -1,12 +1,22 @@
-"""One value of a table as text: the form in which labels are listed in params.yaml."""
+"""Values of a table: as text, the form in which labels are listed in params.yaml, and nested in a row.
+
+``{"data": {"text": "so"}, "label": ["good"]}`` has the columns ``data.text`` and ``label``.
+"""
 
 import json
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.text import has_surrogates
+
+LISTS = "lists of names"
+"""The type of a column of lists of texts or whole numbers, of any length."""
+_DEEPEST = 8
+_MAX_KEYS = 100
+"""An object with more keys, over all rows, is not a record but a mapping, such as of counts."""
 
 
 def is_plain(value: Any) -> bool:
@@ -65,3 +75,64 @@ def _decoded(value: bytes, column: str, where: str) -> str:
         raise PotstillError(
             f"{where}, column {column!r} holds bytes that are not UTF-8. Write the text as a string."
         ) from error
+
+
+def value_at(row: Any, path: str) -> Any:
+    """Return the value in a row, or in one of its values, to which a path leads; null if none."""
+    if isinstance(row, dict) and path in row:
+        return row[path]
+    return next(_values_at(row, path), None)
+
+
+def with_types(columns: Mapping[str, str]) -> str:
+    """List columns with their types."""
+    return ", ".join(f"{name} ({type_})" for name, type_ in columns.items())
+
+
+def plain_columns(name: str, values: Sequence[Any], depth: int = 0) -> Iterator[str]:
+    """Yield the paths of plain values in a column: its name, or those of keys within.
+
+    :param values: of all rows.
+    """
+    present = [value for value in values if value is not None]
+    if all(map(is_plain, present)):
+        yield name
+    elif depth == _DEEPEST:
+        return
+    elif all(isinstance(value, list) and is_one(value) for value in present):
+        inner = [value[0] if value else None for value in present]
+        yield from plain_columns(name, inner, depth + 1)
+    elif all(isinstance(value, dict) for value in present):
+        keys = dict.fromkeys(key for value in present for key in value)
+        for key in keys if len(keys) <= _MAX_KEYS else ():
+            yield from plain_columns(f"{name}.{key}", [v.get(key) for v in present], depth + 1)
+
+
+def types_within(name: str, values: Sequence[Any]) -> dict[str, str | None]:
+    """Return the type of a column: None for each path of plain values in it, if there are any.
+
+    :param values: of all rows.
+    """
+    if inner := [*plain_columns(name, values)]:
+        return dict.fromkeys(inner)
+    present = [value for value in values if value is not None]
+    entries = {type(entry) for value in present if isinstance(value, list) for entry in value}
+    are_names = entries in ({str}, {int}) and all(isinstance(value, list) for value in present)
+    return {name: LISTS if are_names else "list or object"}
+
+
+def is_one(values: Sequence[Any]) -> bool:
+    """Whether a list has at most one value; a single number may be a vector."""
+    return len(values) <= 1 and all(isinstance(value, str | dict) for value in values)
+
+
+def _values_at(value: Any, path: str) -> Iterator[Any]:
+    """Yield the value to which a path leads, if there is one; under a null there is null."""
+    if isinstance(value, list) and is_one(value):
+        value = value[0] if value else None
+    if value is None or not path:
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if f"{path}.".startswith(f"{key}."):
+                yield from _values_at(inner, path[len(key) + 1 :])

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,20 +88,36 @@ def _open_jsonl(path: Path, _: object) -> Iterator[Write]:
 
 
 @contextmanager
-def _open_csv(path: Path, options: _Options) -> Iterator[Write]:
-    from pyarrow import csv
-
+def _at_first_table(
+    open_file: Callable[["pa.Schema"], Any], changed: Callable[["pa.Table"], "pa.Table"] = lambda table: table
+) -> Iterator[Write]:
+    """Open a file with the schema of the first table; each is changed before it is written."""
     with ExitStack() as stack:
-        writers: list[csv.CSVWriter] = []
+        writers: list[Any] = []
 
         def write(table: "pa.Table", _: Iterable[Record] | None = None) -> None:
-            flat = _without_lists(table, options.names)
-            flat = flat if options.raw_cells else _harmless(flat)
+            table = changed(table)
             if not writers:
-                writers.append(stack.enter_context(csv.CSVWriter(path, flat.schema)))
-            writers[0].write_table(flat)
+                writers.append(stack.enter_context(open_file(table.schema)))
+            writers[0].write_table(table)
 
         yield write
+
+
+def _open_csv(path: Path, options: _Options) -> AbstractContextManager[Write]:
+    from pyarrow import csv
+
+    def flat(table: "pa.Table") -> "pa.Table":
+        table = _without_lists(table, options.names)
+        return table if options.raw_cells else _harmless(table)
+
+    return _at_first_table(partial(csv.CSVWriter, path), flat)
+
+
+def _open_arrow(path: Path, _: object) -> AbstractContextManager[Write]:
+    import pyarrow as pa
+
+    return _at_first_table(partial(pa.ipc.new_file, str(path)))
 
 
 @contextmanager
@@ -124,29 +141,13 @@ def _open_parquet(path: Path, _: object) -> Iterator[Write]:
 
         def write(table: pa.Table, _: Iterable[Record] | None = None) -> None:
             group.append(table)
-            size = sum(part.nbytes for part in group)
+            size = sum(table.nbytes for table in group)
             if sum(map(len, group)) >= GROUP_ROWS or size >= GROUP_BYTES:
                 flush()
 
         yield write
         if group:
             flush()
-
-
-@contextmanager
-def _open_arrow(path: Path, _: object) -> Iterator[Write]:
-    import pyarrow as pa
-
-    with ExitStack() as stack:
-        sink = stack.enter_context(pa.OSFile(str(path), "wb"))
-        writers: list[pa.RecordBatchFileWriter] = []
-
-        def write(table: pa.Table, _: Iterable[Record] | None = None) -> None:
-            if not writers:
-                writers.append(stack.enter_context(pa.ipc.new_file(sink, table.schema)))
-            writers[0].write_table(table)
-
-        yield write
 
 
 _WRITERS: dict[str, Callable[[Path, Any], AbstractContextManager[Write]]] = {
@@ -214,7 +215,7 @@ def _plain(column: "pa.ChunkedArray") -> list[Any]:
         rows = np.round(np.array(values.flatten(), np.float64), DECIMALS)
         # Null rows have no values in the flattened array.
         each = iter(rows.reshape(-1, kind.list_size).tolist())
-        return [next(each) if known else None for known in values.is_valid().to_pylist()]
+        return [next(each) if is_known else None for is_known in values.is_valid().to_pylist()]
     if kinds.is_floating(kind):
         return [None if v is None else round(v, DECIMALS) for v in column.to_pylist()]
     return column.to_pylist()

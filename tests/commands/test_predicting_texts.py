@@ -157,12 +157,6 @@ class TestPredict:
             lines = found.removesuffix("\n").split("\n")
             assert [json.loads(line)["text"] for line in lines] == [text, "bad"]
 
-    def test_a_file_that_is_not_utf_8_is_named(self, fails: Fails) -> None:
-        Path("in.txt").write_bytes(b"good\xff\n")
-        given = ["predict", "student", "--file", "in.txt", "--encoding", "utf-8"]
-        assert "in.txt: row 1 is not UTF-8" in fails(*given)
-        found = fails("predict", "student", "--file", "absent.txt")
-        assert "absent.txt: not found" in found
-
-    def test_no_model_is_an_error(self, fails: Fails) -> None:
+    def test_what_is_not_there_is_an_error(self, fails: Fails) -> None:
+        assert "absent.txt: not found" in fails("predict", "student", "--file", "absent.txt")
         assert "absent: no such folder" in fails("predict", "absent", "x")

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pipeline_lib.corpora.tasks import findings
+from pipeline_lib.onboarding.understanding import TaskGuess
 from pipeline_lib.tables.contents import Content
 
 WORDS = ["plot", "cast", "sound", "light", "story", "music", "end", "joke", "scene", "score"]
@@ -62,3 +64,8 @@ def write_answers(path: Path, rows: int = 60) -> Path:
         lines.append(json.dumps({"text": review(number), "probs": probs}))
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
+
+
+def find(guess: TaskGuess, unlabelled: Content | None = None) -> findings.Findings:
+    """Examine all rows of what files are guessed to be about."""
+    return findings.find(guess.checked(), guess.contents, guess.examples, unlabelled)

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.onboarding.findings import Further, find
+from pipeline_lib.corpora.tasks.findings import Further
 from pipeline_lib.onboarding.input_files import files_by_split, files_of_texts, read_further
-from pipeline_lib.onboarding.questions import Question, refuse
-from pipeline_lib.onboarding.understanding import Overrides, understand
+from pipeline_lib.onboarding.questions import Question, Request, refuse
+from pipeline_lib.onboarding.understanding import understand
 from pipeline_lib.tables.contents import read_content
 from pipeline_lib.tables.reader import ReadOptions
 
-from .made_up import review, write_csv, write_reviews
+from .made_up import find, review, write_csv, write_reviews
 
 
 def texts(start: int, stop: int) -> list[list[str]]:
@@ -34,8 +34,8 @@ def test_files_of_any_format_and_folders(tmp_path: Path) -> None:
     assert found.names == ["review"] and found.format is None and found.table.num_rows == 61
     assert found.place(60) == (folder / "three.tsv", 10)
     # Each text once, and none of the task's own: as `prepare` counts them.
-    task = understand({"all": read_content([write_reviews(tmp_path / "all.csv")])}, Overrides(), None, refuse)
-    assert find(task, found).further == Further(texts=31, known=10, repeated=20)
+    task = understand({"all": read_content([write_reviews(tmp_path / "all.csv")])}, Request(), None, refuse)
+    assert find(task, found).further == Further(texts=31, among_rows=10, repeated=20)
     with pytest.raises(PotstillError, match=r"all 10 texts are among the task's rows"):
         own = write_csv(tmp_path / "own.csv", ["review"], texts(0, 10))
         find(task, read_further([own], ["review"], ReadOptions(), refuse))

@@ -9,12 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.onboarding.findings import find
-from pipeline_lib.onboarding.questions import Question, refuse
-from pipeline_lib.onboarding.understanding import Overrides, TaskGuess, understand
+from pipeline_lib.onboarding.questions import Question, Request, refuse
+from pipeline_lib.onboarding.understanding import TaskGuess, understand
 from pipeline_lib.tables.contents import Content, read_content
 
-from .made_up import content_of, review
+from .made_up import content_of, find, review
 
 NAMES = ["toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"]
 LISTS = [["joy"], ["anger", "fear"], [], ["joy", "anger"], ["fear"]]
@@ -28,7 +27,7 @@ def marked(names: Sequence[str] = NAMES, rows: int = 120, **further: list[object
 
 
 def guess(content: Content, **overrides: str) -> TaskGuess:
-    return understand({"all": content}, Overrides(**overrides), None, refuse)
+    return understand({"all": content}, Request(**overrides), None, refuse)
 
 
 def of_classes(classes: int) -> Content:
@@ -72,7 +71,7 @@ def test_two_marks_or_one_each_are_asked_about() -> None:
     asked: list[Question] = []
     two = marked(["polite", "short"])
     all_of_them = lambda question: asked.append(question) or question.choices[0]  # noqa: E731
-    assert understand({"all": two}, Overrides(), None, all_of_them).label == ["polite", "short"]
+    assert understand({"all": two}, Request(), None, all_of_them).label == ["polite", "short"]
     assert asked[0].flag.startswith("--kind multilabel for all of them, or --label polite")
     for content in (two, of_classes(3)):
         with pytest.raises(PotstillError, match="columns of 0 and 1"):
@@ -154,7 +153,7 @@ def test_what_is_said_of_several_labels_that_there_are_not() -> None:
     with pytest.raises(PotstillError, match="no column 'odious'; there are"):
         guess(marked(), label="toxic,odious")
     with pytest.raises(PotstillError, match="'f1' is not a metric of a multilabel"):
-        understand({"all": marked()}, Overrides(metrics=["f1"]), None, refuse)
+        understand({"all": marked()}, Request(metrics=["f1"]), None, refuse)
     with pytest.raises(PotstillError, match="--positive toxic: it names one of two classes"):
         guess(marked(), positive="toxic")
     with pytest.raises(PotstillError, match="labels are named by their columns"):

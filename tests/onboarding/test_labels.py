@@ -10,7 +10,8 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.onboarding.copy_files import taken_back
 from pipeline_lib.onboarding.labels import classes_of, parse_labels, score_range, with_label
 from pipeline_lib.onboarding.profile_writer import overlay_text
-from pipeline_lib.onboarding.teachers import Chosen, class_order, in_model_order, named_classes, tuning_of
+from pipeline_lib.onboarding.teachers import Chosen, class_order, in_model_order, tuning_of
+from pipeline_lib.outputs.files.answer_rows import named_classes
 
 MARKS = ["", "-", "nan", "NaN", "null", "N/A", "NA", "<NA>", "#N/A"]
 RANGES = {"bad": {"min": 1.0, "max": 2.0}, "good": {"min": 4.0, "max": 5.0}}

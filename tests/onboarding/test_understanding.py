@@ -9,12 +9,11 @@ import pytest
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.onboarding import columns
-from pipeline_lib.onboarding.findings import find
-from pipeline_lib.onboarding.questions import Question, refuse
-from pipeline_lib.onboarding.understanding import Overrides, TaskGuess, understand
+from pipeline_lib.onboarding.questions import Question, Request, refuse
+from pipeline_lib.onboarding.understanding import TaskGuess, understand
 from pipeline_lib.tables.contents import Content
 
-from .made_up import content_of, review
+from .made_up import content_of, find, review
 
 TEXTS, OTHERS = ([review(n + start) for n in range(40)] for start in (0, 500))
 SHORT = [f"lamp {n}" for n in range(40)]
@@ -27,7 +26,7 @@ def content(name: str = "all.csv", **given: Sequence[Any]) -> Content:
 
 
 def about(given: Content, answered: Sequence[str] | None = None, ask: Any = refuse, **overrides: Any) -> TaskGuess:
-    return understand({"all": given}, Overrides(**overrides), answered, ask)
+    return understand({"all": given}, Request(**overrides), answered, ask)
 
 
 @pytest.mark.parametrize(
@@ -184,9 +183,9 @@ def test_nothing_labelled_needs_answers() -> None:
         with pytest.raises(PotstillError, match=message):
             about(given, answered)
     splits = {"train": given, "dev": content(review=TEXTS, label=[0, 1] * 20)}
-    assert understand(splits, Overrides(), ["0", "1"], refuse).label == {"dev": "label"}
+    assert understand(splits, Request(), ["0", "1"], refuse).label == {"dev": "label"}
     with pytest.raises(PotstillError, match="column 'label' is only in dev"):
-        understand(splits, Overrides(), None, refuse)
+        understand(splits, Request(), None, refuse)
     asked: list[Question] = []
     with pytest.raises(PotstillError, match="or give these texts with --unlabelled"):
         about(content(text=TEXTS, user=USERS), ask=lambda question: asked.append(question) or "none")
@@ -222,9 +221,9 @@ def test_a_class_without_rows_to_learn_it_from() -> None:
     part = content(review=TEXTS, label=["a", "b"] * 20)
     splits = {"train": part, "dev": part, "test": content(review=TEXTS, label=["a", "b", "c", "a"] * 10)}
     with pytest.raises(PotstillError, match=r"all\.csv: no row has the label c"):
-        find(understand(splits, Overrides(), None, refuse))
+        find(understand(splits, Request(), None, refuse))
     # Without it, its rows are odd ones of the test set.
-    findings = find(understand(splits, Overrides(labels="a;b"), None, refuse))
+    findings = find(understand(splits, Request(labels="a;b"), None, refuse))
     assert [(odd.split, len(odd.rows)) for odd in findings.stopping] == [("test", 10)]
 
 
@@ -237,7 +236,7 @@ def test_leaks_between_splits() -> None:
         "dev": part("dev", 8, [1] * 10),
         "test": part("test", 30, [""] * 10),
     }
-    findings = find(understand(splits, Overrides(), None, refuse))
+    findings = find(understand(splits, Request(), None, refuse))
     [shared] = findings.shared
     assert (shared.split, shared.earlier, shared.rows, shared.other_label) == ("dev", "train", 2, 1)
     assert shared.places == [(Path("dev.csv"), 2), (Path("dev.csv"), 3)]
@@ -247,5 +246,5 @@ def test_leaks_between_splits() -> None:
 def test_hidden_scores_are_no_scores() -> None:
     part = content(review=TEXTS, score=[n / 10 for n in range(40)])
     splits = {"train": part, "dev": part, "test": content(review=TEXTS, score=["-1"] * 40)}
-    guessed = understand(splits, Overrides(), None, refuse)
+    guessed = understand(splits, Request(), None, refuse)
     assert guessed.labels == {"min": 0.0, "max": 4.0} and find(guessed).hidden == ["test"]

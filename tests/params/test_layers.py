@@ -37,6 +37,7 @@ PATIENT = {
     "teachers.minilm.states": {"layers": [2, 4], "storage": "float16"},
 }
 """A row that learns from the teacher's layers."""
+HIDDEN = {"methods.bilstm_kd.objective": {"labels": 1.0, "hidden": 1.0}}
 
 
 def test_a_row_names_the_states_it_learns_from() -> None:
@@ -49,58 +50,22 @@ def test_a_row_names_the_states_it_learns_from() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"methods.bilstm_kd.student": "bilstm", "methods.bilstm_kd.start": "vectors"},
-            "methods.bilstm_kd.objective: the states of all layers of a student but the last are "
-            "compared, and bilstm has 0; use a transformer of two layers or more",
-        ),
-        (
-            {"students.layers": LAST_LAYERS | {"layers": [0]}},
-            "but the last are compared, and layers has 1; use a transformer of two layers or more",
-        ),
-        (
-            {"teachers.minilm.states": None},
-            "methods.bilstm_kd.objective: it reads the states of teacher minilm, which keeps none. "
-            "Name the layers in teachers.minilm.states",
-        ),
-        (
-            {"teachers.minilm.states": {"layers": [1, 2, 3], "storage": "float16"}},
-            "for the 3 of layers name 2 layers in teachers.minilm.states.layers (found 3)",
-        ),
+        ({"methods.bilstm_kd.student": "bilstm", "methods.bilstm_kd.start": "vectors"}, "compared, and bilstm has 0"),
+        ({"students.layers": LAST_LAYERS | {"layers": [0]}}, "but the last are compared, and layers has 1; use a"),
+        ({"teachers.minilm.states": None}, "methods.bilstm_kd.objective: it reads the states of teacher minilm,"),
+        ({"teachers.minilm.states": {"layers": [1, 2, 3], "storage": "float16"}}, "for the 3 of layers name 2 layers"),
         ({"teachers.minilm.states": {"layers": [0, 2], "storage": "float16"}}, "teachers.minilm.states.layers.0: "),
-        (
-            {"teachers.minilm.states": {"layers": [2, 2], "storage": "float16"}},
-            "teachers.minilm.states: `layers`: each may appear only once",
-        ),
+        ({"teachers.minilm.states": {"layers": [2, 2], "storage": "float16"}}, "states: `layers`: each may appear"),
         ({"teachers.minilm.states": {"layers": [2, 4], "storage": "int8"}}, "teachers.minilm.states.storage: "),
         ({"teachers.minilm.states": {"layers": [2, 4]}}, "teachers.minilm.states.storage: missing. Add it"),
+        ({"methods.bilstm_kd.objective": {"patience": 1.0}}, "methods.bilstm_kd.objective: the weights of logits,"),
+        (HIDDEN, "methods.bilstm_kd.teacher_runs: goes with"),
+        ({"methods.bilstm_kd.teacher_runs": {"layers": [2, 4, 6]}}, "methods.bilstm_kd.teacher_runs: goes with"),
         (
-            {"methods.bilstm_kd.objective": {"patience": 1.0}},
-            "methods.bilstm_kd.objective: the weights of logits, soft_labels, labels must add up",
+            HIDDEN | {"methods.bilstm_kd.teacher_runs": {"layers": [2, 4]}},
+            "bilstm_kd.teacher_runs.layers: one for each",
         ),
-        (
-            {"methods.bilstm_kd.objective": {"labels": 1.0, "hidden": 1.0}},
-            "methods.bilstm_kd.teacher_runs: goes with embeddings, hidden, attentions in the obj",
-        ),
-        (
-            {"methods.bilstm_kd.teacher_runs": {"layers": [2, 4, 6]}},
-            "methods.bilstm_kd.teacher_runs: goes with embeddings, hidden, attentions in the obj",
-        ),
-        (
-            {
-                "methods.bilstm_kd.objective": {"labels": 1.0, "hidden": 1.0},
-                "methods.bilstm_kd.teacher_runs": {"layers": [2, 4]},
-            },
-            "methods.bilstm_kd.teacher_runs.layers: one for each layer of layers, which must be a "
-            "transformer: it has 3 (found 2)",
-        ),
-        (
-            {
-                "methods.bilstm_kd.objective": {"labels": 1.0, "hidden": 1.0},
-                "methods.bilstm_kd.teacher_runs": {"layers": [0, 2, 4]},
-            },
-            "methods.bilstm_kd.teacher_runs.layers.0: ",
-        ),
+        (HIDDEN | {"methods.bilstm_kd.teacher_runs": {"layers": [0, 2, 4]}}, "bilstm_kd.teacher_runs.layers.0: "),
     ],
 )
 def test_states_that_cannot_be_compared_are_refused(changes: dict[str, Any], message: str) -> None:

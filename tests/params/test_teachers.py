@@ -65,7 +65,7 @@ def test_answers_in_files_and_averages_are_teachers() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (averaged(of=["minilm", "none"]), "teachers.mean.tuning.of: 'none' is not a teacher; there"),
+        (averaged(of=["minilm", "none"]), "teachers.mean.tuning.of: no 'none'; there"),
         (averaged(of=["minilm", "mean"]), "'mean' is an average itself"),
         (averaged(of=["minilm", "minilm"]), "`of`: each may appear only once"),
         (averaged(weights=[1.0]), "`weights`: one for each teacher in `of`"),

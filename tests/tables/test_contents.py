@@ -107,8 +107,6 @@ def test_parts_stand_one_behind_the_other(tmp_path: Path) -> None:
 
 
 def test_faults_name_the_row(tmp_path: Path) -> None:
-    with pytest.raises(PotstillError, match=r"a\.csv: row 3 has 1 columns, not 2"):
-        read_content([write(tmp_path / "a.csv", "a;b\n1;2\n3\n")])
     with pytest.raises(PotstillError, match=r"column 'a' occurs 2 times"):
         read_content([write(tmp_path / "a.csv", "a,a\nx,y\n")])
     assert read_content([write(tmp_path / "a.csv", "a,b\nx,1\n\ny,2\n")]).place(1)[1] == 4

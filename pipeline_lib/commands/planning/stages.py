@@ -69,7 +69,7 @@ def planned_stages() -> list[PlannedStage]:
         for stage in reversed([*topological_sort(graph)]):
             if stage.addressing == FIRST:
                 continue
-            before = {one.addressing for one in graph.successors(stage)} & planned.keys()
+            before = {other.addressing for other in graph.successors(stage)} & planned.keys()
             after = [name for name in planned if name in before - same]
             reasons = [*compared.changed_inputs(stage)]
             reasons += [] if before else compared.newer_data(stage)
@@ -86,7 +86,6 @@ def planned_stages() -> list[PlannedStage]:
 
 @contextmanager
 def _pipeline() -> Iterator["Repo"]:
-    """Open DVC's view of this workspace."""
     from dvc.exceptions import DvcException
     from dvc.repo import Repo
 
@@ -196,15 +195,14 @@ class _Comparison:
         """Return the content of a file at a stage's last run; None if it is nowhere."""
         if digest is None:
             return None
-        kept = Path(self._repo.cache.local.path) / digest[:2] / digest[2:]
-        for file in (Path(path), kept):
+        cached = Path(self._repo.cache.local.path) / digest[:2] / digest[2:]
+        for file in (Path(path), cached):
             if file.is_file() and _md5(file.read_text(encoding="utf-8")) == digest:
                 return read_json(file)
         return None
 
 
 def _has_run(stage: "PipelineStage") -> bool:
-    """Whether dvc.lock has an entry of a stage."""
     return any(dep.hash_info for dep in stage.deps)
 
 
@@ -223,13 +221,9 @@ def _named(value: Any) -> Any:
     """Return JSON in which lists of rows are rows by name."""
     if isinstance(value, dict):
         return {key: _named(item) for key, item in value.items()}
-    if isinstance(value, list) and value and all(_is_named(row) for row in value):
+    if isinstance(value, list) and value and all(isinstance(row, dict) and "name" in row for row in value):
         return {row["name"]: _named(row) for row in value}
     return value
-
-
-def _is_named(row: Any) -> bool:
-    return isinstance(row, dict) and "name" in row
 
 
 def _readable(line: str) -> str:

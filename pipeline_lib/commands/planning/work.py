@@ -44,7 +44,7 @@ def answered_rows(params: Params, stage: PlannedStage) -> Iterator[Count]:
     for name, row in params.teachers_of(task).items():
         if not row.runs:
             continue
-        is_stored = _nothing if is_tuned else _stored_answers(params, task, name)
+        is_stored = (lambda _: False) if is_tuned else _stored_answers(params, task, name)
         shards: list[Shard] = []
         for recipe in filter(row.answers, params.recipes_of(task)):
             for made, missing in _blocks(params, stage, recipe):
@@ -55,10 +55,6 @@ def answered_rows(params: Params, stage: PlannedStage) -> Iterator[Count]:
         for shard in shards:
             stored = shard.rows if is_stored(shard) else 0
             yield Count(stored, shard.rows - stored, is_tuned)
-
-
-def _nothing(_: Shard) -> bool:
-    return False
 
 
 def _stored_answers(params: Params, task: str, teacher: str) -> Callable[[Shard], bool]:
@@ -139,13 +135,9 @@ def _count(row: "TrainingRow[Any]") -> Count:
     new = len(first) - len(stored)
     if new:
         return Count(len(stored), new + len(others))
-    best = max(stored, key=_merit).rate
+    best = max(stored, key=lambda spec: spec.record.read(spec.result.folder / "training.json").merit).rate
     with_best = sum(row.spec(seed, best).result.is_whole() for seed in others)
     return Count(len(stored) + with_best, len(others) - with_best)
-
-
-def _merit(spec: Any) -> float:
-    return spec.record.read(spec.result.folder / "training.json").merit
 
 
 def _device(params: Params) -> str:

@@ -10,6 +10,7 @@ from pipeline_lib.inspection.captions import RuleName
 if TYPE_CHECKING:
     from pipeline_lib.inspection.filters import Filter
     from pipeline_lib.inspection.joined import JoinedRows
+    from pipeline_lib.inspection.rows import Answering
 
 
 SetFolder = Annotated[Path, typer.Argument(metavar="SET", help="Folder of a transfer set, task split or outputs.")]
@@ -51,3 +52,13 @@ def wanted_rows(rows: "JoinedRows", names: list[str] | None, rule: RuleName | No
     from pipeline_lib.inspection.filters import Filter
 
     return Filter.of(rows, names, rule, label)
+
+
+def answers_of(student: Path | None, rows: "JoinedRows", names: list[str] | None) -> "Answering | None":
+    """Return what answers a set's rows, if a student's folder is named."""
+    if student is None:
+        return None
+    # It imports torch, which takes seconds.
+    from pipeline_lib.inspection.models import running_student
+
+    return running_student(student, rows, names)

@@ -91,7 +91,6 @@ def _vector(vector: np.ndarray) -> Text:
 
 
 def _coloured(sentence: Sentence) -> Text:
-    """Return a sentence with each changed word in the colour of its rule."""
     line = Text("  ").append(sentence.text)
     for span in sentence.spans:
         line.stylize(_STYLES[span.rule], span.start + 2, span.end + 2)

@@ -14,6 +14,7 @@ from pipeline_lib.commands.shards.options import (
     ParamsFile,
     SetFolder,
     StudentFolder,
+    answers_of,
     open_set,
     wanted_rows,
 )
@@ -46,14 +47,14 @@ def show(
     from pipeline_lib.inspection.sampling import leading
 
     joined, names = open_set(folder, params)
-    wanted = wanted_rows(joined, names, rule, None)
+    chosen = wanted_rows(joined, names, rule, None)
     if shard is not None:
-        wanted = replace(wanted, shard=joined.shard_number(shard))
-    page = leading(joined, offset + rows, wanted, uncertain)[offset:]
+        chosen = replace(chosen, shard=joined.shard_number(shard))
+    page = leading(joined, offset + rows, chosen, uncertain)[offset:]
     console = SafeConsole()
     for location in page:
         print_stored_row(console, joined, joined.row(*location), names)
-    of = sum(int(wanted.wants(batch).sum()) for batch in joined.batches())
+    of = sum(int(chosen.wants(batch).sum()) for batch in joined.batches())
     print_text(console, Text(f"{len(page):,} of {of:,} rows shown", "bold"))
 
 
@@ -82,13 +83,9 @@ def sample(
     from pipeline_lib.inspection.sampling import sample as draw
 
     joined, names = open_set(folder, params)
-    wanted = wanted_rows(joined, names, rule, label)
-    answers = None
-    if student is not None:
-        from pipeline_lib.inspection.models import running_student
-
-        answers = running_student(student, joined, names)
-    drawn, of = draw(joined, rows, seed, wanted)
+    chosen = wanted_rows(joined, names, rule, label)
+    answers = answers_of(student, joined, names)
+    drawn, of = draw(joined, rows, seed, chosen)
     console = SafeConsole()
     for shard, number in drawn:
         row = read_row(joined, shard, number, names, answers)
@@ -125,16 +122,12 @@ def export(
     from pipeline_lib.tables.writer import write_tables
 
     rows, names = open_set(folder, params)
-    wanted = wanted_rows(rows, names, rule, label)
-    answers = vectors = None
-    if student is not None:
-        from pipeline_lib.inspection.models import running_student
-
-        answers = running_student(student, rows, names)
+    chosen = wanted_rows(rows, names, rule, label)
+    answers, vectors = answers_of(student, rows, names), None
     if encoder is not None:
         from pipeline_lib.inspection.models import running_encoder
 
         vectors = running_encoder(encoder)
-    flat = FlatRows(rows, names, wanted, answers, vectors)
+    flat = FlatRows(rows, names, chosen, answers, vectors)
     written = write_tables(to, flat.tables(), names, raw_cells)
     say(f"{to}: {written:,} of {len(rows):,} rows")

@@ -56,7 +56,9 @@ def stats(
     if both:
         text = f"\nThe teacher agrees with {right:,} of {both:,} labels, {right / both:.1%}."
         print_line(console, text)
-    _print_rules(console, result)
+    if result.rules:
+        print_line(console, "\nrules (a row can have several)", "bold")
+        _print_bars(console, result.rules, result.rows)
     _print_counts(console, "iterations", {str(n): c for n, c in sorted(result.iterations.items())})
 
 
@@ -116,14 +118,7 @@ def _print_counts(console: "Console", name: str, counts: Mapping[str, int]) -> N
         _print_bars(console, counts)
 
 
-def _print_rules(console: "Console", figures: "Figures") -> None:
-    if figures.rules:
-        print_line(console, "\nrules (a row can have several)", "bold")
-        _print_bars(console, figures.rules, figures.rows)
-
-
 def _print_bars(console: "Console", counts: Mapping[str, int], rows: int | None = None) -> None:
-    """Print a bar per entry, with its count and its share of all rows."""
     most, total = max(counts.values()) or 1, rows or sum(counts.values()) or 1
     wide = max(len(head) for head in counts)
     numbers = max(len(f"{rows:,}") for rows in counts.values())

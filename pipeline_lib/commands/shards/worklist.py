@@ -8,7 +8,7 @@ import typer
 
 from pipeline_lib.base.terminal import say_json
 from pipeline_lib.commands.options import RawCells
-from pipeline_lib.commands.shards.options import PARAMS, AsJson, StudentFolder, open_set, wanted_rows
+from pipeline_lib.commands.shards.options import PARAMS, AsJson, StudentFolder, answers_of, open_set, wanted_rows
 from pipeline_lib.inspection.captions import LISTS, NEXT
 
 if TYPE_CHECKING:
@@ -50,15 +50,15 @@ def worklist(
 
     from pipeline_lib.base.console import SafeConsole
 
-    wanted = [kind.value for kind in kinds or Kind if kinds or kind != NEXT]
+    names = [kind.value for kind in kinds or Kind if kinds or kind != NEXT]
     # No task's name has a slash.
     is_set = "/" in what or (Path(what) / "manifest.json").exists()
     if to is not None:
-        _check_to(to, wanted, is_set)
+        _check_to(to, names, is_set)
     if is_set:
-        lists = _of_set(Path(what), wanted, rows, method, student, params)
+        lists = _of_set(Path(what), names, rows, method, student, params)
     else:
-        lists = _of_task(what, wanted, rows, method, student, params, data)
+        lists = _of_task(what, names, rows, method, student, params, data)
     if to is not None:
         _write(to, lists[0], what, params, raw_cells)
         return
@@ -71,7 +71,7 @@ def worklist(
 
 
 def _of_task(
-    task: str, wanted: list[str], rows: int, method: str | None, student: Path | None, params: Path, data: Path
+    task: str, listed: list[str], rows: int, method: str | None, student: Path | None, params: Path, data: Path
 ) -> "list[WorkList]":
     from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.base.layout import Layout
@@ -85,23 +85,23 @@ def _of_task(
             "or name a set's folder."
         )
     loaded, layout = load_params(params), Layout(data)
-    review = [name for name in wanted if name != NEXT]
+    review = [name for name in listed if name != NEXT]
     lists = []
     if review:
         lists += work_lists(layout, loaded, task, rows, method, review)
-    if NEXT in wanted:
+    if NEXT in listed:
         lists.append(label_next(layout, loaded, task, rows, method))
     return lists
 
 
 def _of_set(
-    folder: Path, wanted: list[str], rows: int, method: str | None, student: Path | None, params: Path
+    folder: Path, listed: list[str], rows: int, method: str | None, student: Path | None, params: Path
 ) -> "list[WorkList]":
     from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.inspection.label_next import listed_next
     from pipeline_lib.inspection.work_lists import ListPart, lists_of
 
-    if NEXT in wanted and student is None:
+    if NEXT in listed and student is None:
         raise PotstillError(
             f"{folder}: --kind {NEXT} needs a student to answer its rows. Name its folder with "
             "--student, or name the task."
@@ -109,26 +109,21 @@ def _of_set(
     if method is not None:
         raise PotstillError("--method is for a task. For a set, name a student's folder with --student.")
     joined, names = open_set(folder, params)
-    answers = None
-    if student is not None:
-        from pipeline_lib.inspection.models import running_student
-
-        answers = running_student(student, joined, names)
-    part, who = ListPart(joined, student=answers), None if student is None else str(student)
-    review = [name for name in wanted if name != NEXT]
-    lists = lists_of([part], names, rows, joined.is_scored, who, review)
-    if NEXT in wanted:
+    who = None if student is None else str(student)
+    rows_answered = ListPart(joined, student=answers_of(student, joined, names))
+    review = [name for name in listed if name != NEXT]
+    lists = lists_of([rows_answered], names, rows, joined.is_scored, who, review)
+    if NEXT in listed:
         unlabelled = wanted_rows(joined, names, None, "none").wants
         lists.append(listed_next(joined, unlabelled, [student], names, rows, who))
     return lists
 
 
-def _check_to(to: Path, wanted: list[str], is_set: bool) -> None:
-    """Check that what is to be written can be, before anything is read."""
+def _check_to(to: Path, listed: list[str], is_set: bool) -> None:
     from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.tables.writer import require_ending
 
-    if wanted != [NEXT] or is_set:
+    if listed != [NEXT] or is_set:
         raise PotstillError(
             f"--to {to}: it writes the texts of a task to label. Give --kind {NEXT} alone, with a "
             "task's name; `distill shards export` writes sets."

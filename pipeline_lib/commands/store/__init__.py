@@ -84,8 +84,8 @@ def collect_garbage(
     since = time.time() - days * _DAY
     everything = [*entries()]
     unused = [entry for entry in everything if entry.used < since and not entry.is_in(used)]
-    kept = f"data/, the last {days} days" + (f", {', '.join(names)}" if names else "")
-    say(f"kept       {len(everything) - len(unused):,} of {len(everything):,} entries: {kept}")
+    reasons = f"data/, the last {days} days" + (f", {', '.join(names)}" if names else "")
+    say(f"kept       {len(everything) - len(unused):,} of {len(everything):,} entries: {reasons}")
     if not state_folder().resolve().is_relative_to(Path.cwd()):
         say(f"shared     {state_folder()}: of other workspaces' entries only --days protects some")
     for kind, of_kind in _by_kind(unused).items():
@@ -118,10 +118,10 @@ def import_data(
     from pipeline_lib.params import load_params
 
     done = [*refill(load_params(), Layout(data), tolerance if adopt else None)]
-    for one in done:
-        outcome = one.fault or f"{one.new:,} shards taken, {one.known:,} known"
-        again = "" if one.fault or one.difference is None else f"; differ by {one.difference:.1g}"
-        say(f"{one.folder}: {outcome}{again}")
+    for taken in done:
+        outcome = taken.fault or f"{taken.new:,} shards taken, {taken.known:,} known"
+        again = "" if taken.fault or taken.difference is None else f"; differ by {taken.difference:.1g}"
+        say(f"{taken.folder}: {outcome}{again}")
     if not done:
         say(f"{data}: no transfer set, outputs or vectors of what params.yaml has.")
 

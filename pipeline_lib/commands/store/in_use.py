@@ -35,14 +35,14 @@ def digests_in_revisions(root: Path) -> tuple[set[str], list[str]]:
     """
     names = _git(root, "for-each-ref", "--format=%(refname:short)", "refs/tags", "refs/heads")
     digests: set[str] = set()
-    known: list[str] = []
+    revisions: list[str] = []
     for name in names.split():
         lock = _git(root, "show", f"{name}:./dvc.lock")
         named = {digest for record in _cached(root, lock) for digest in _digests_in_file(record)}
         if named:
             digests |= named
-            known.append(name)
-    return digests, known
+            revisions.append(name)
+    return digests, revisions
 
 
 def _digests_in_file(path: Path) -> Iterator[str]:
@@ -54,7 +54,6 @@ def _digests_in_file(path: Path) -> Iterator[str]:
 
 
 def _digests_in(value: Any) -> Iterator[str]:
-    """Yield every string that is a SHA-256, wherever it stands."""
     if isinstance(value, dict):
         for item in value.values():
             yield from _digests_in(item)
@@ -66,7 +65,6 @@ def _digests_in(value: Any) -> Iterator[str]:
 
 
 def _cached(root: Path, lock: str) -> Iterator[Path]:
-    """Yield DVC's copies of the records among the outputs of a dvc.lock."""
     stages = (YAML(typ="safe").load(lock) or {}).get("stages", {}) if lock else {}
     cache = root / ".dvc/cache/files/md5"
     for stage in stages.values():
@@ -75,9 +73,9 @@ def _cached(root: Path, lock: str) -> Iterator[Path]:
             tree = cache / digest[:2] / digest[2:]
             if not digest.endswith(".dir") or not tree.is_file():
                 continue
-            for part in json.loads(tree.read_text(encoding="utf-8")):
-                path = cache / part["md5"][:2] / part["md5"][2:]
-                if Path(part["relpath"]).name in _RECORDS and path.is_file():
+            for entry in json.loads(tree.read_text(encoding="utf-8")):
+                path = cache / entry["md5"][:2] / entry["md5"][2:]
+                if Path(entry["relpath"]).name in _RECORDS and path.is_file():
                     yield path
 
 

@@ -146,8 +146,8 @@ def _vectors(params: Params, layout: Layout) -> Iterator[_Made]:
     from pipeline_lib.outputs.vectors import VectorPass
 
     made_by = VectorPass.of(params, folder)
-    for one in sentence_sets(params, layout):
-        yield _Made(one.vectors, one.inputs, made_by)
+    for sentences in sentence_sets(params, layout):
+        yield _Made(sentences.vectors, sentences.inputs, made_by)
 
 
 def _take(made: _Made, tolerance: float | None) -> Refilled:
@@ -174,7 +174,6 @@ def _take(made: _Made, tolerance: float | None) -> Refilled:
 
 
 def _keys(made: _Made, inputs: ShardSet, outputs: ShardSet) -> Iterator[tuple[str, Shard]]:
-    """Yield the shards of a set with the keys that they have in the store."""
     by_name = {shard.name: shard for shard in outputs.manifest.shards}
     for block in inputs.manifest.shards:
         for part, shard in enumerate(_parts(made.shard_pass, block, by_name)):
@@ -211,7 +210,6 @@ def _differing(shard_pass: ShardPass, inputs: Manifest, outputs: Manifest) -> It
 
 
 def _parts(shard_pass: ShardPass, block: Shard, by_name: dict[str, Shard]) -> Iterator[Shard]:
-    """Yield the outputs of one input, from the first on."""
     part = 0
     while (shard := by_name.get(shard_pass.output_name(block.name, part))) is not None:
         yield shard

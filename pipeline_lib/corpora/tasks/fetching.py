@@ -5,19 +5,21 @@ Afterwards the task's folder holds one file per split, in the source's own forma
 """
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline_lib.base.files import atomic_path, copy_file, fresh_folder
-from pipeline_lib.corpora.tasks.labelled import raw_names, split_names
+from pipeline_lib.corpora.tasks.labelled import raw_names, read_options, split_names
 from pipeline_lib.corpora.tasks.neighbours import write_pairs
 from pipeline_lib.corpora.tasks.pool import write_pool
-from pipeline_lib.params import GlueFolder, HubDataset, NeighbourPairs, OwnFiles, PackageFiles, Source
+from pipeline_lib.params import GlueFolder, HubDataset, NeighbourPairs, OwnFiles, PackageFiles, Params, Source
 from pipeline_lib.params.texts import Pool
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.sources.archives import read_member
 from pipeline_lib.sources.files import existing_file, write_source
 from pipeline_lib.sources.hub import hub_location, load_hub
 from pipeline_lib.sources.packages import download
+from pipeline_lib.tables.reader import read_batches
 
 
 def fetch_data(
@@ -88,3 +90,20 @@ def _fetch_hub(source: HubDataset, inputs: Path, target: Path, where: str) -> No
             rows = load_hub(location | options, f"{where}.splits.{split}")
             with atomic_path(target / f"{split}.parquet") as temporary:
                 rows.to_parquet(str(temporary))
+
+
+def source_texts(params: Params, name: str) -> Iterator[list[list[str]]] | None:
+    """Return batches of a task's texts as they are in its files: the first sentences and, for pairs, the second ones.
+
+    None if its source has to be fetched first.
+    """
+    task = params.task(name)
+    if not isinstance(task.source, OwnFiles | GlueFolder):
+        return None
+    paths = input_paths(task.source, Path(params.inputs), f"params.yaml: tasks.{name}.source")
+    return (
+        [batch.texts(column) for column in task.text]
+        for split, files in paths.items()
+        for path in files
+        for batch in read_batches(path, task.text, (), read_options(task.source, split))
+    )

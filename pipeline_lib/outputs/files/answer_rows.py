@@ -16,6 +16,8 @@ from typing import Any
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.file_formats import Format
 from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.kind import finite_number
+from pipeline_lib.base.kinds.label_lists import bracketed
 from pipeline_lib.outputs.files.batch_lines import class_shares, is_line, read_line
 from pipeline_lib.outputs.files.teacher_files import (
     Described,
@@ -49,6 +51,18 @@ def read_answers(
         return _given(row, where) if is_row else _replied(row, names, reply, where)
 
     return described(path, format), read_rows(path, format, _is_ours, parse, ("text", "key"), ANSWERS)
+
+
+def named_classes(path: Path) -> list[str]:
+    """Return the classes that a file of answers names; none if it has but numbers, or lists of them."""
+    described, rows = read_answers(path, None, [])
+    names: dict[str, None] = {}
+    for _, row in rows:
+        if isinstance(row.value, dict):
+            names |= dict.fromkeys(row.value)
+        elif row.kind == "label" and finite_number(str(row.value)) is None and bracketed(str(row.value)) is None:
+            names[str(row.value)] = None
+    return [*(described.classes or names)]
 
 
 def _is_ours(name: str) -> bool:

@@ -4,14 +4,13 @@ The rows are read and split as ``prepare`` does it, so that it finds no further 
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import TypeAdapter, ValidationError
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import KINDS
@@ -21,7 +20,6 @@ from pipeline_lib.base.kinds.scores import ScoreRange
 from pipeline_lib.corpora.tasks.labelled import Example, Raw, missing_classes, numbers_of
 from pipeline_lib.corpora.tasks.preparation import plain_labels, shared_rows, split_tables
 from pipeline_lib.corpora.tasks.splits import texts_of_no_split
-from pipeline_lib.onboarding.understanding import TaskGuess
 from pipeline_lib.params import UNLABELLED, Task
 from pipeline_lib.tables.contents import Content
 
@@ -63,12 +61,12 @@ class Shared:
 class Further:
     """Counts of unlabelled texts, as ``prepare`` uses them.
 
-    :ivar texts: distinct texts, which join the transfer set. The others are left out: :ivar known:
+    :ivar texts: distinct texts, which join the transfer set. The others are left out: :ivar among_rows:
         those among the splits' rows; :ivar repeated: repeated ones; :ivar empty: empty ones.
     """
 
     texts: int = 0
-    known: int = 0
+    among_rows: int = 0
     repeated: int = 0
     empty: int = 0
 
@@ -105,16 +103,15 @@ class Findings:
         return [odd for odd in self.odd if odd.stops]
 
 
-def find(understood: TaskGuess, unlabelled: Content | None = None) -> Findings:
+def find(task: Task, contents: Mapping[str, Content], labelled: str, unlabelled: Content | None = None) -> Findings:
     """Examine all rows; those that the pipeline would leave out or refuse are not counted.
 
+    :param contents: by split; :param labelled: the split that students are trained on, or that splits are drawn from.
     :param unlabelled: texts besides the splits, under the task's column names.
     """
-    task = _task(understood)
-    splits = {split: _Rows(content, split, task) for split, content in understood.contents.items()}
+    splits = {split: _Rows(content, split, task) for split, content in contents.items()}
     examples = {split: rows.examples for split, rows in splits.items()}
-    labelled = splits[understood.examples]
-    labelled.check_classes()
+    splits[labelled].check_classes()
     if unlabelled is not None:
         texts = zip(*(unlabelled.values(name) for name in task.text), strict=True)
         examples[UNLABELLED] = [Example(text, None) for text in texts if all(text)]
@@ -127,7 +124,7 @@ def find(understood: TaskGuess, unlabelled: Content | None = None) -> Findings:
     return Findings(
         rows={name: table.num_rows for name, table in tables.items()},
         classes={name: _counts(table, task) for name, table in tables.items() if name not in hidden},
-        odd=[odd for rows in splits.values() for odd in rows.odd()] + labelled.lonely(),
+        odd=[odd for rows in splits.values() for odd in rows.odd()] + splits[labelled].lonely(),
         shared=_shared(splits, tables),
         repeated=sum(repeated for repeated, _ in repeats),
         conflicts=sum(conflicts for _, conflicts in repeats),
@@ -135,20 +132,6 @@ def find(understood: TaskGuess, unlabelled: Content | None = None) -> Findings:
         hidden=hidden,
         further=Further() if further is None else _further(further, tables, unlabelled),
     )
-
-
-_TASK: TypeAdapter[Task] = TypeAdapter(Task)
-
-
-def _task(understood: TaskGuess) -> Task:
-    """Return the task as it will be; the location of its files does not matter."""
-    files = {split: f"{split}.parquet" for split in understood.contents}
-    source = {"kind": "files", "files": files, "format": "parquet", "columns": None}
-    try:
-        return _TASK.validate_python(understood.task(source, n_iter=0))
-    except ValidationError as error:
-        faults = "; ".join(fault["msg"].removeprefix("Value error, ") for fault in error.errors())
-        raise PotstillError(f"{faults}. Correct the flag that sets it.") from error
 
 
 class _Rows:
@@ -276,15 +259,12 @@ def _lengths(table: pa.Table) -> np.ndarray:
     return np.stack([pc.list_value_length(side).to_numpy() for side in sides], axis=1).astype(np.int64)
 
 
-def kept_rows(understood: TaskGuess, findings: Findings | None) -> dict[str, Sequence[int]]:
-    """Return the rows of each split to keep: all, or those that the pipeline can use.
-
-    :param findings: the odd rows to leave out, or None.
-    """
+def rows_to_keep(contents: Mapping[str, Content], odd: Sequence[Odd]) -> dict[str, Sequence[int]]:
+    """Return the rows of each split that stay if odd ones are left out."""
     gone: dict[str, set[int]] = {}
-    for odd in findings.odd if findings else ():
-        gone.setdefault(odd.split, set()).update(odd.rows if odd.reason not in (OUTSIDE, LONELY) else ())
+    for rows in odd:
+        gone.setdefault(rows.split, set()).update(rows.rows if rows.reason not in (OUTSIDE, LONELY) else ())
     return {
         split: [n for n in range(content.table.num_rows) if n not in gone.get(split, ())]
-        for split, content in understood.contents.items()
+        for split, content in contents.items()
     }

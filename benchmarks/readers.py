@@ -65,7 +65,7 @@ CASES: dict[str, tuple[str, bytes, Rows | str]] = {
 
 def ours(path: Path) -> Rows:
     """Read with this project's reader, as an index reads sentences: the labels are their ids."""
-    from pipeline_lib.retrieval.sentence_rows import read_rows
+    from pipeline_lib.commands.sentences import read_rows
 
     rows: Rows = []
     for batch in read_rows(path, "text", "label"):
@@ -151,7 +151,7 @@ def cost(name: str, path: Path) -> tuple[float, float]:
 
 def stream_cost(path: Path) -> tuple[float, float]:
     """Return the seconds and the MiB that this project's reader takes batch by batch."""
-    from pipeline_lib.retrieval.sentence_rows import read_rows
+    from pipeline_lib.commands.sentences import read_rows
 
     return _cost(lambda file: read_rows(file, "text", "label"), lambda all_: sum(map(len, all_)), path)
 

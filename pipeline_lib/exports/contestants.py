@@ -15,11 +15,11 @@ from pipeline_lib.base.kinds import KINDS, Classes
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.seals import write_seal
 from pipeline_lib.base.text import Text
-from pipeline_lib.evaluation.timing import Predict
 from pipeline_lib.exports.onnx.exporter import export_onnx_int8
 from pipeline_lib.exports.onnx.student import require_packages
 from pipeline_lib.exports.onnx.teacher import OnnxTeacher, export_teacher
 from pipeline_lib.exports.opening import load_student as open_student
+from pipeline_lib.exports.timing import Predict
 from pipeline_lib.models.folders import require_model
 from pipeline_lib.models.serving import open_teacher
 from pipeline_lib.models.students.student import load_student

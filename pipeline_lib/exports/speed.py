@@ -20,8 +20,8 @@ from pipeline_lib.base.files import fresh_folder, sha256_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name, usable_cores
 from pipeline_lib.base.text import Text
-from pipeline_lib.evaluation.timing import latency, spread, time_in_turns, use_cores
 from pipeline_lib.exports.contestants import Contestant, System, add_onnx, leave_out_deviating, students_of, teachers_of
+from pipeline_lib.exports.timing import latency, spread, time_in_turns, use_cores
 from pipeline_lib.params import Params
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.speed import Form, Place, Rate, TaskSpeed, Timed, folder_bytes

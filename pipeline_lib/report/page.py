@@ -34,7 +34,7 @@ MAX_CHARACTERS = 600
 
 
 def write_page(path: Path, content: Mapping[str, Any]) -> None:
-    """Write the page from what :func:`pipeline_lib.report.content.page_content` gathered."""
+    """Write the page from what :func:`pipeline_lib.results.content.page_content` gathered."""
     style, script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     html = _template().render(
         content=content,

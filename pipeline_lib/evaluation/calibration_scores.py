@@ -13,7 +13,7 @@ from pipeline_lib.evaluation.heldout import Heldout, System
 from pipeline_lib.evaluation.routing import Routed
 from pipeline_lib.params import Task
 from pipeline_lib.results.schema import Gain, MethodDetails, ParameterCounts, Routing, SeedScores, TeacherDetails
-from pipeline_lib.results.significance import COMPARISON, Difference, compare_samples, holm
+from pipeline_lib.results.significance import Difference, compare_samples, holm
 
 
 class DetailScorer:
@@ -121,7 +121,7 @@ class DetailScorer:
         pair = [list(self.outputs[one][split].values()) for one in (name, baseline)]
         samples = KINDS[self.task.kind].detail_samples(labels, np.stack([*pair[0], *pair[1]]))
         return {
-            detail: compare_samples(scores, len(labels), (len(pair[0]), len(pair[1])), **COMPARISON)
+            detail: compare_samples(scores, len(labels), (len(pair[0]), len(pair[1])))
             for detail, scores in samples.items()
         }
 

@@ -25,7 +25,7 @@ from pipeline_lib.results.schema import (
     TaskScores,
     TeacherScores,
 )
-from pipeline_lib.results.significance import COMPARISON, Difference, compare, holm
+from pipeline_lib.results.significance import Difference, compare, holm
 
 SELECTION = (
     "Each run's best evaluation, and a teacher's best epoch and learning rate, were chosen on "
@@ -216,7 +216,6 @@ class _Scorer:
             self.task.metrics[0],
             len(self.task.label_names),
             self.task.positive_class,
-            **COMPARISON,
         )
 
     def _answers(self, system: System, split: str) -> np.ndarray:

@@ -1,6 +1,6 @@
-"""What the stages took when they last ran here, as a table: time, work, memory."""
+"""What the stages took when they last ran here: time, work, memory."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline_lib.results.table import Table
@@ -13,10 +13,7 @@ CAPTION = "Rows and tokens are those computed. Found: the part of shards and tra
 
 
 def stage_runs(flow: Mapping[str, Any]) -> list[Run]:
-    """Return the runs of all stages, in the order of the flow.
-
-    :param flow: see :func:`pipeline_lib.base.flow.read_flow`.
-    """
+    """Return the runs of all stages of :func:`~pipeline_lib.base.flow.read_flow`, in its order."""
     return [
         {"stage": stage["name"] + (f"@{run['item']}" if run["item"] else ""), **run}
         for stage in flow["stages"]
@@ -41,12 +38,10 @@ def account_table(runs: Sequence[Run], started: bool = False) -> Table:
         "MiB": [_number((run["peak_bytes"] or 0) / 2**20) for run in runs],
         "Accelerator": [", ".join(run["accelerators"] or ()) for run in runs],
     }
-    shown = {head: cells for head, cells in columns.items() if any(cells)}
-    stages = [run["stage"] for run in runs]
-    lines = [list(line) for line in zip(stages, *shown.values(), strict=True)]
-    header = ["Stage", *shown]
-    breaks = tuple(header.index(head) for head in ("MiB",) if head in shown)
-    return Table("Last runs of the stages", header, lines, [CAPTION], breaks)
+    shown = {"Stage": [run["stage"] for run in runs]} | {head: cells for head, cells in columns.items() if any(cells)}
+    lines = [list(line) for line in zip(*shown.values(), strict=True)]
+    breaks = ([*shown].index("MiB"),) if "MiB" in shown else ()
+    return Table("Last runs of the stages", [*shown], lines, [CAPTION], breaks)
 
 
 def totals(runs: Sequence[Run], cost: float | None = None) -> str:
@@ -54,20 +49,17 @@ def totals(runs: Sequence[Run], cost: float | None = None) -> str:
 
     :param cost: in any money.
     """
-    return ", ".join(_totals(runs, cost))
-
-
-def _totals(runs: Sequence[Run], cost: float | None) -> Iterator[str]:
-    yield f"{duration(sum(run['seconds'] for run in runs))} in all"
+    phrases = [f"{duration(sum(run['seconds'] for run in runs))} in all"]
     if cost is not None:
-        yield f"at a price of {cost:,.2f}"
+        phrases.append(f"at a price of {cost:,.2f}")
     work = {kind: sum(computed(run, kind) for run in runs) for kind in ("rows", "tokens")}
     if any(work.values()):
         new = " and ".join(f"{amount:,} {kind}" for kind, amount in work.items() if amount)
-        yield f"{new} computed"
+        phrases.append(f"{new} computed")
     machines = {name for run in runs for name in (run["processor"], *(run["accelerators"] or ()))}
     if names := sorted(machines - {None}):
-        yield f"on {', '.join(names)}"
+        phrases.append(f"on {', '.join(names)}")
+    return ", ".join(phrases)
 
 
 def duration(seconds: float) -> str:
@@ -88,7 +80,7 @@ def computed(run: Run, kind: str) -> int:
 def reused(runs: Sequence[Run]) -> tuple[int, int]:
     """Return how many shards and trainings of these runs were found, and how many there were."""
     counts = [run["counts"].get(kind, {}) for run in runs for kind in PIECES]
-    stored, new = (sum(one.get(key, 0) for one in counts) for key in ("reused", "computed"))
+    stored, new = (sum(count.get(key, 0) for count in counts) for key in ("reused", "computed"))
     return stored, stored + new
 
 
@@ -100,5 +92,5 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value else ""
 
 
-def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.0%}".replace("%", " %") if whole else ""
+def _share(stored: int, whole: int) -> str:
+    return f"{stored / whole:.0%}".replace("%", " %") if whole else ""

@@ -43,10 +43,5 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: bool = 
     return [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]
 
 
-def bullets(lines: Iterable[str]) -> list[str]:
-    """Return the lines of a list."""
-    return [f"- {line}" for line in lines]
-
-
 def _longest_ticks(text: str) -> int:
     return max(map(len, re.findall(r"`+", text)), default=0)

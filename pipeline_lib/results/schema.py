@@ -284,8 +284,8 @@ class TaskScores(RecordFile):
             scored = method.scores["dev"]
             value = scored[self.metric].mean if scored else method.agreement["dev"]
             # A student that diverged has no correlation.
-            known = value is not None and np.isfinite(value)
-            return value if known else -np.inf, -method.parameters.with_embeddings
+            is_number = value is not None and np.isfinite(value)
+            return value if is_number else -np.inf, -method.parameters.with_embeddings
 
         return max(self.methods if methods is None else methods, key=merit, default=None)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from pipeline_lib.results.markdown import bullets, escape, one_line
+from pipeline_lib.results.markdown import escape, one_line
 from pipeline_lib.results.markdown import table as markdown_table
 from pipeline_lib.results.schema import Gain
 
@@ -69,7 +69,7 @@ class Table:
         """Return its lines in Markdown; what comes from data is no markup."""
         header = [escape(head) for head in self.header]
         lines = [[escape(first), *map(_cell, cells)] for first, *cells in self.lines]
-        captioned = ["", *bullets(map(escape, self.caption))] if self.caption else []
+        captioned = ["", *(f"- {escape(line)}" for line in self.caption)] if self.caption else []
         return [*markdown_table(header, lines), *captioned]
 
     def section(self, marks: str) -> list[str]:

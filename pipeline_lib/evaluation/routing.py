@@ -56,11 +56,11 @@ class Routed:
         lost, variance = np.zeros(rows + 1), np.zeros(rows + 1)
         for seed, confidences in by_seed.items():
             order = np.argsort(confidences, kind="stable")
-            # For rows kept by the student: 1 if only the teacher is right, -1 if only the student.
-            kept = (teacher - self.student_hits["dev"][seed])[order]
-            left = _from_here_on(kept) / rows
+            # For rows that the student answers: 1 if only the teacher is right, -1 if only the student.
+            lead = (teacher - self.student_hits["dev"][seed])[order]
+            left = _from_here_on(lead) / rows
             lost += left / len(by_seed)
-            variance += (_from_here_on(kept**2) / rows - left**2) / len(by_seed)
+            variance += (_from_here_on(lead**2) / rows - left**2) / len(by_seed)
         # The seeds answer the same rows: their mean is hardly less uncertain than any one of them.
         bound = lost + np.sqrt(variance / rows)
         return int((bound <= MAX_LOSS + 1e-9).argmax()) / rows
@@ -78,7 +78,7 @@ class Routed:
             thresholds={str(seed): threshold for seed, threshold in thresholds.items()},
             routed=routed,
             accuracy={split: self._accuracy(split, each) for split, each in taken.items()},
-            cost={split: self.student_cost + part for split, part in routed.items()},
+            cost={split: self.student_cost + share for split, share in routed.items()},
         )
 
     def _accuracy(self, split: str, taken: Mapping[int, np.ndarray]) -> SeedScores | None:

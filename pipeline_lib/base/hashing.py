@@ -94,13 +94,12 @@ class SeenKeys:
         :return: bool, shape (keys,): neither added before nor equal to an earlier one of ``keys``.
         """
         unique, first = np.unique(keys, return_index=True)
-        known = np.zeros(len(unique), bool)
+        seen = np.zeros(len(unique), bool)
         for run in self._runs:
-            places = np.minimum(np.searchsorted(run, unique), len(run) - 1)
-            known |= run[places] == unique
+            seen |= run[np.minimum(np.searchsorted(run, unique), len(run) - 1)] == unique
         new = np.zeros(len(keys), bool)
-        new[first[~known]] = True
-        self._append(unique[~known])
+        new[first[~seen]] = True
+        self._append(unique[~seen])
         return new
 
     def _append(self, run: np.ndarray) -> None:

@@ -82,15 +82,15 @@ def check_problem_type(config: dict[str, Any], origin: Path | str, kind: str) ->
     The outputs of a model of several labels per text are no alternatives: their softmax says
     nothing.  A model that does not say what it was trained for is taken for one of alternatives.
     """
-    trained, wanted = config.get("problem_type"), KINDS[kind].problem_type
+    trained, needed = config.get("problem_type"), KINDS[kind].problem_type
     if trained is None and KINDS[kind].has_several:
         trained = "missing"
-    if trained not in (None, wanted):
+    if trained not in (None, needed):
         raise PotstillError(
             f"{origin}: problem_type in config.json is {trained}, and a task of `kind: {kind}` "
-            f"needs {wanted}. Give a teacher of that kind, or have one tuned here (`kind: "
+            f"needs {needed}. Give a teacher of that kind, or have one tuned here (`kind: "
             "single`); if its outputs are meant to be read so, set "
-            f'"problem_type": "{wanted}" in config.json.'
+            f'"problem_type": "{needed}" in config.json.'
         )
 
 

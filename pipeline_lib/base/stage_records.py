@@ -87,10 +87,8 @@ def read_stage_record(path: Path) -> dict[str, Any] | None:
 
     What those of earlier versions lack is None.
     """
-    later = ("peak_bytes", "processor", "accelerators")
+    later = dict.fromkeys(("peak_bytes", "processor", "accelerators"))
     try:
-        record = read_record(path)
-        known = {key: record[key] for key in ("command", "started", "seconds", "counts")}
-        return known | {key: record.get(key) for key in later}
-    except (PotstillError, KeyError, TypeError):
+        return later | read_record(path, "command", "started", "seconds", "counts")
+    except PotstillError:
         return None

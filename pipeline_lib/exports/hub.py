@@ -115,7 +115,7 @@ def _apart(tokenizer: Tokenizer) -> Tokenizer:
     single = [*opening, "$A", *closing]
     copied.post_processor = TemplateProcessing(
         single=single,
-        pair=[f"{part}:0" for part in single] + [f"{part.replace('$A', '$B')}:1" for part in single],
+        pair=[f"{sign}:0" for sign in single] + [f"{sign.replace('$A', '$B')}:1" for sign in single],
         special_tokens=[(sign, tokenizer.token_to_id(sign)) for sign in {*opening, *closing}],
     )
     return copied

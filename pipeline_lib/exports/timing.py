@@ -9,9 +9,8 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from pipeline_lib.base.text import Text
+from pipeline_lib.models.folders import Predict
 from pipeline_lib.results.speed import Rate
 
 GROUP = 32
@@ -20,7 +19,6 @@ pads its batches no more than one that is timed on many."""
 LATENCIES = 16
 """The fewest sentences whose latency is measured."""
 Clock = Callable[[], float]
-Predict = Callable[[Sequence[Text]], np.ndarray]
 
 
 def use_cores(count: int) -> None:

@@ -41,7 +41,7 @@ def calibration_errors(labels: np.ndarray, outputs: np.ndarray) -> ScoreSamples:
 
     :param labels: int classes, (rows,); :param outputs: logits, (seeds, rows, classes).
     """
-    rankings = [_ranked(labels, one) for one in outputs]
+    rankings = [_ranked(labels, logits) for logits in outputs]
 
     def scores(chosen: np.ndarray) -> np.ndarray:
         counts = row_counts(chosen, len(labels))
@@ -59,9 +59,8 @@ def _binned_error(counts: np.ndarray, excess: np.ndarray) -> np.ndarray:
     """
     total = counts[0].sum()
     borders = np.linspace(0.0, total, BINS + 1)
-    mass = np.cumsum(counts, axis=1)
-    sums = np.cumsum(counts * excess, axis=1)
-    cut = np.stack([_upto(borders, *one) for one in zip(mass, sums, strict=True)])
+    sums = zip(np.cumsum(counts, axis=1), np.cumsum(counts * excess, axis=1), strict=True)
+    cut = np.stack([_upto(borders, *of_sample) for of_sample in sums])
     return np.abs(np.diff(cut, axis=1)).sum(axis=1) / total
 
 
@@ -81,8 +80,7 @@ def reliability(labels: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.
     rows = len(labels)
     borders, mass = np.linspace(0.0, rows, BINS + 1), np.arange(1.0, rows + 1)
     each = (np.diff(_upto(borders, mass, np.cumsum(values))) for values in (confidences, shared))
-    confidence_of_bin, accuracy_of_bin = (sums * BINS / rows for sums in each)
-    return confidence_of_bin, accuracy_of_bin
+    return tuple(sums * BINS / rows for sums in each)
 
 
 def selective_accuracy(labels: np.ndarray, logits: np.ndarray, coverage: float) -> float:

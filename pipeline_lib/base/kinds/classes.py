@@ -58,7 +58,7 @@ def check_classes(labels: dict[str, list[str] | Range]) -> dict[str, list[str] |
             if raw in classes:
                 raise ValueError(f"{raw!r} is listed under {classes[raw]} and {name}. Keep one.")
             classes[raw] = name
-    _check_ranges({name: one for name, one in labels.items() if isinstance(one, Range)})
+    _check_ranges({name: meaning for name, meaning in labels.items() if isinstance(meaning, Range)})
     return labels
 
 

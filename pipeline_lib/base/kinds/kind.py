@@ -270,8 +270,8 @@ class TaskKind(ABC):
         # Each set of labels is a class of its own.
         both = np.concatenate([labels, self.decide(outputs)])
         classes, numbers = np.unique(both, axis=0, return_inverse=True)
-        shares = [np.bincount(part, minlength=len(classes)) / rows for part in np.split(numbers, 2)]
-        expected = float(shares[0] @ shares[1])
+        actual, predicted = (np.bincount(half, minlength=len(classes)) / rows for half in np.split(numbers, 2))
+        expected = float(actual @ predicted)
         return expected + DEVIATIONS * math.sqrt(expected * (1.0 - expected) / rows)
 
     def wrong(self, labels: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, str]:

@@ -28,6 +28,7 @@ from pipeline_lib.results.table import NONE, Column, Table, percent, signed, sig
 from pipeline_lib.results.tables import captioned, rate, scores_table, spread, task_tables
 
 TEMPLATE = "card.md"
+FILES = ("model.safetensors", "tokenizer.json")
 LIBRARIES = ("torch", "transformers", "tokenizers")
 MAX_CLASSES = 30
 """With more classes, only those in which student and teacher differ most are shown."""
@@ -59,11 +60,9 @@ def _of_student(facts: Facts) -> dict[str, Any]:
     student, location = facts.student, facts.place
     settings = student.model.config.settings
     start = None if facts.row is None else facts.row.method.start
-    if location is None:
-        title = f"A distilled {escape(settings.name())} student"
-    else:
+    title = f"A distilled {escape(settings.name())} student"
+    if location is not None:
         title = f"{escape(location.task)}: {escape(location.method)}, seed {location.seed}"
-    files = ("model.safetensors", "tokenizer.json")
     return {
         "title": title,
         "name": settings.name(),
@@ -78,7 +77,7 @@ def _of_student(facts: Facts) -> dict[str, Any]:
         "start": None if start in STARTS else start,
         "temperature": facts.temperature,
         "temperature_key": TEMPERATURE,
-        "sizes": ", ".join(f"{name} {(facts.folder / name).stat().st_size / 1e6:.2f} MB" for name in files),
+        "sizes": ", ".join(f"{name} {(facts.folder / name).stat().st_size / 1e6:.2f} MB" for name in FILES),
     }
 
 
@@ -140,11 +139,10 @@ def _of_run(facts: Facts) -> dict[str, Any]:
     location, training, sources = facts.place, facts.training, origins(facts)
     settings = sorted(asdict(training.settings).items()) if training else []
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
-    shown = {"rows": None, "commands": None} if facts.row is None else {"rows": settings_of(facts)}
-    if facts.row is not None:
-        student = f"data/students/{location.task}/{location.method}/{location.seed}"
-        shown["commands"] = f"dvc repro\ndistill export {student} FOLDER --to hub"
-    return shown | {
+    path = location and f"data/students/{location.task}/{location.method}/{location.seed}"
+    return {
+        "rows": facts.row and settings_of(facts),
+        "commands": f"dvc repro\ndistill export {path} FOLDER --to hub",
         "front": front_matter(facts, sources),
         "origins": sources,
         "is_placed": location is not None,
@@ -157,7 +155,7 @@ def _of_run(facts: Facts) -> dict[str, Any]:
 
 def _digests(facts: Facts) -> Iterator[tuple[str, str]]:
     """Yield digests by which a reproduced student, and what it was made from, can be compared."""
-    for name in ("model.safetensors", "tokenizer.json"):
+    for name in FILES:
         yield code(name), sha256_file(facts.folder / name)
     if facts.row is None:
         return

@@ -1,4 +1,4 @@
-"""Gathers what is known about a trained student for its users: its row, scores and training."""
+"""What is known about a trained student for its users: its row, scores and training."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from pipeline_lib.base.layout import StudentPlace, student_place
 from pipeline_lib.models.folders import temperature_of
 from pipeline_lib.models.students.student import Student
-from pipeline_lib.params import Method, Params, Task, load_params
+from pipeline_lib.params import Method, Params, load_params
 from pipeline_lib.results.collect import TaskResult, read_speed
 from pipeline_lib.results.schema import MethodScores, TaskScores, TeacherScores
 from pipeline_lib.shards.training_records import StudentRecord
@@ -17,19 +17,17 @@ class CardRow:
     """The row of params.yaml that a student belongs to; ``teacher`` is the teacher's name."""
 
     params: Params
-    task: Task
     method: Method
     teacher: str
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known about a student; unknown parts are None.
+    """What is known about a student; what is unknown is None.
 
-    :ivar folder: the student's folder; :ivar place: which student it is, according to its path.
+    :ivar place: which student it is, according to its folder's path.
     :ivar row: None outside a workspace, and if its params.yaml no longer has the row.
     :ivar result: the task's scores and timings, reduced to its teacher, its baseline and its row.
-    :ivar training: None: its folder has no record.
     """
 
     folder: Path
@@ -73,7 +71,7 @@ def _row(location: StudentPlace) -> CardRow | None:
     if location.task not in params.tasks or location.method not in params.methods_of(location.task):
         return None
     method = params.methods[location.method]
-    return CardRow(params, params.tasks[location.task], method, params.teacher_of(location.task, method))
+    return CardRow(params, method, params.teacher_of(location.task, method))
 
 
 def _result(location: StudentPlace) -> TaskResult | None:
@@ -84,10 +82,7 @@ def _result(location: StudentPlace) -> TaskResult | None:
     method = scores.methods.get(location.method)
     if method is None or str(location.seed) not in method.training.best_step:
         return None
-    lines = [name for name in scores.methods if name in (method.baseline, location.method)]
-    kept = {
-        "teachers": {method.teacher: scores.teachers[method.teacher]},
-        "methods": {name: scores.methods[name] for name in lines},
-    }
-    speed = read_speed(location.layout, location.task)
-    return TaskResult(location.task, scores.model_copy(update=kept), speed)
+    teachers = {method.teacher: scores.teachers[method.teacher]}
+    methods = {name: row for name, row in scores.methods.items() if name in (method.baseline, location.method)}
+    reduced = scores.model_copy(update={"teachers": teachers, "methods": methods})
+    return TaskResult(location.task, reduced, read_speed(location.layout, location.task))

@@ -3,10 +3,11 @@
 import io
 from typing import Any
 
+from pydantic import BaseModel
 from ruamel.yaml import YAML
 
 from pipeline_lib.exports.card.card_data import Facts
-from pipeline_lib.params import Encoder, ModelVectors, Params, SentenceVectors
+from pipeline_lib.params import Encoder, ModelVectors, SentenceVectors
 
 
 def settings_of(facts: Facts) -> str:
@@ -16,53 +17,40 @@ def settings_of(facts: Facts) -> str:
     names += [base for name in names if (base := params.methods[name].baseline) in params.methods]
     methods = {name: params.methods[name] for name in names}
     starts = {row.start for row in methods.values()}
-    rows: dict[str, dict[str, Any]] = {"methods": methods}
-    for group in ("encoders", "joint"):
-        available = getattr(params, group)
-        rows[group] = {name: row for name, row in available.items() if name in starts}
-    trained = [row for by_name in rows.values() for row in by_name.values()]
-    tasks = dict.fromkeys([task, *(name for row in rows["joint"].values() for name in row.tasks)])
-    recipes = {row.data for row in methods.values()}
-    recipes |= {recipe for row in rows["joint"].values() for recipe in row.tasks.values()}
+    encoders = {name: row for name, row in params.encoders.items() if name in starts}
+    joint = {name: row for name, row in params.joint.items() if name in starts}
+    trained = [*methods.values(), *encoders.values(), *joint.values()]
+    tasks = dict.fromkeys([task, *(name for row in joint.values() for name in row.tasks)])
     taught = [row for row in trained if not hasattr(row, "wikipedia")]
-    wanted = {
+    students, teachers = {row.student for row in trained}, {params.teacher_of(t, row) for row in taught for t in tasks}
+    # Whether some student starts from an encoder that was trained on sentence vectors.
+    has_vectors = any(isinstance(row, Encoder) for row in encoders.values())
+    models = {params.teachers[name].model for name in teachers}
+    models |= {params.students[name].source_model for name in students}
+    vectors = [params.vocabulary.vectors, *([params.sentence_vectors] if has_vectors else [])]
+    models |= {source.model for source in vectors if isinstance(source, ModelVectors | SentenceVectors)}
+    named = {
         "tasks": tasks,
-        "transfer": recipes,
-        "teachers": {params.teacher_of(name, row) for row in taught for name in tasks},
-        "students": {row.student for row in trained},
+        "transfer": {row.data for row in methods.values()}.union(*(row.tasks.values() for row in joint.values())),
+        "teachers": teachers,
+        "students": students,
         "optimisers": {row.optimiser for row in trained},
+        "models": models,
     }
-    for group, kept in wanted.items():
-        available = getattr(params, group)
-        rows[group] = {name: row for name, row in available.items() if name in kept}
-    rows["models"] = {name: params.models[name] for name in _models(params, rows)}
+    groups = {
+        group: {name: row for name, row in getattr(params, group).items() if name in chosen}
+        for group, chosen in named.items()
+    } | {"encoders": encoders, "joint": joint, "methods": methods}
     shown: dict[str, Any] = {
-        group: {name: row.model_dump(mode="json", exclude_unset=True) for name, row in chosen.items()}
-        for group in (*wanted, "models", "encoders", "joint", "methods")
-        if (chosen := rows[group])
+        group: {name: _settings(row) for name, row in rows.items()} for group, rows in groups.items() if rows
     }
-    sections = ["vocabulary", "tagger", "precompute"]
-    if _learn_vectors(rows):
-        sections.insert(1, "sentence_vectors")
-    for group in sections:
-        shown[group] = getattr(params, group).model_dump(mode="json", exclude_unset=True)
+    for section in ("vocabulary", *(["sentence_vectors"] if has_vectors else []), "tagger", "precompute"):
+        shown[section] = _settings(getattr(params, section))
     return _yaml(shown | {"seeds": params.seeds})
 
 
-def _models(params: Params, rows: dict[str, dict[str, Any]]) -> list[str]:
-    """Return the names of the models that some of the rows start from."""
-    named = {row.model for row in rows["teachers"].values()}
-    named |= {row.source_model for row in rows["students"].values()}
-    if _learn_vectors(rows) and isinstance(params.sentence_vectors, SentenceVectors):
-        named.add(params.sentence_vectors.model)
-    if isinstance(params.vocabulary.vectors, ModelVectors):
-        named.add(params.vocabulary.vectors.model)
-    return [name for name in params.models if name in named]
-
-
-def _learn_vectors(rows: dict[str, dict[str, Any]]) -> bool:
-    """Whether some student starts from an encoder that was trained on sentence vectors."""
-    return any(isinstance(row, Encoder) for row in rows["encoders"].values())
+def _settings(row: BaseModel) -> dict[str, Any]:
+    return row.model_dump(mode="json", exclude_unset=True)
 
 
 def _yaml(values: dict[str, Any]) -> str:

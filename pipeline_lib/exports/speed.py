@@ -1,7 +1,6 @@
 """Times a task's teachers and students on one core, on all, and on the accelerator.
 
-Each has a process of its own: libraries decide how many threads they use when they start, and a
-thread keeps its cores.
+Each has a process of its own: libraries decide how many threads they use when they start, and a thread keeps its cores.
 """
 
 from collections.abc import Mapping, Sequence

@@ -19,10 +19,7 @@ LOCK_FILE = Path("dvc.lock")
 
 
 def clear_leftovers(folder: Path, wait: float = 1.0) -> list[str]:
-    """Mend what killed processes left of DVC's files; return a line for each.
-
-    :param wait: seconds that a running process has to finish writing.
-    """
+    """Mend what killed processes left of DVC's files; return a line for each."""
     lines = []
     if path := remove_stale_lock(folder, wait):
         lines.append(f"{path}: removed; a process that was killed left it.")

@@ -13,7 +13,6 @@ from pipeline_lib.base.stage_records import read_stage_record
 def read_flow(pipeline: Path, layout: Layout) -> dict[str, Any]:
     """Return the stages in the order of the flow, with the records of their last runs here.
 
-    :param pipeline: dvc.yaml.
     :returns: ``stages``: name, ``after`` (its direct dependencies, without those they depend on themselves), ``runs``
         with item, start, seconds, and units of work computed and reused; and ``seconds``, the total of all runs.
     """

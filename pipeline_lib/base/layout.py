@@ -50,10 +50,7 @@ class Located:
 
 @dataclass(frozen=True)
 class Layout:
-    """The folder of all artifacts.
-
-    :ivar data: the folder; relative to the project's root by default.
-    """
+    """The folder of all artifacts."""
 
     data: Path = Path("data")
 

@@ -108,10 +108,7 @@ OFFSET = {
 
 
 def position_count(config: Mapping[str, Any]) -> int | None:
-    """Return how many positions a model with this configuration has, or None if unlimited.
-
-    :param config: the content of config.json.
-    """
+    """Return how many positions a model with this configuration has, or None if unlimited."""
     if config.get("relative_attention") and not config.get("position_biased_input", True):
         # DeBERTa-v3 sees distances alone, and far ones alike.
         return None
@@ -125,10 +122,7 @@ def position_count(config: Mapping[str, Any]) -> int | None:
 
 
 def layer_count(config: Mapping[str, Any]) -> int | None:
-    """Return how many layers a model has, or None if its configuration does not say.
-
-    :param config: the content of config.json.
-    """
+    """Return how many layers a model has, or None if its configuration does not say."""
     return config.get("num_hidden_layers") or config.get("n_layers")
 
 

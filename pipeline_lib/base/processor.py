@@ -31,10 +31,7 @@ def cpu_name(info: Path = Path("/proc/cpuinfo")) -> str:
 
 @lru_cache(maxsize=1)
 def computed_on(device: str) -> str:
-    """Return what a result was computed on: the processor or accelerator, and torch's version.
-
-    :param device: as torch names it: ``cpu``, ``cuda:0``, ``mps``.
-    """
+    """Return what a result was computed on: the processor or accelerator, and torch's version."""
     import torch
 
     cuda = device.startswith("cuda")

@@ -33,10 +33,7 @@ class Advance(Protocol):
 
 @contextmanager
 def show_progress(title: str, unit: str, err: bool = False) -> Iterator[Advance]:
-    """Yield the function to report progress to.
-
-    :param err: whether stderr shows it, since stdout has the results.
-    """
+    """Yield the function to report progress to."""
     stream = sys.stderr if err else sys.stdout
     console, start = SafeConsole(file=stream), time.monotonic()
     last, seconds = -math.inf, 0.0

@@ -50,10 +50,7 @@ def check_sealed(path: Path) -> None:
 
 
 def faults_of(record: Path, only: Path | None = None) -> list[str]:
-    """Return one line per file that a record lists and that is missing or altered.
-
-    :param only: the file or folder to check; None: everything.
-    """
+    """Return one line per file that a record lists and that is missing or altered."""
     try:
         files = {record.parent / name: digest for name, digest in sealed_files(record).items()}
     except PotstillError as error:

@@ -45,10 +45,7 @@ def used_in_worker(accelerators: Sequence[str]) -> None:
 
 
 def recorded(main: Callable[..., None], argv: Sequence[str] = sys.argv) -> Callable[..., None]:
-    """Return ``main`` wrapped to leave a record of the stage when it succeeds.
-
-    :param argv: the stage's script and its options.
-    """
+    """Return ``main`` wrapped to leave a record of the stage when it succeeds."""
 
     @functools.wraps(main)
     def run(**options: Any) -> None:

@@ -43,8 +43,6 @@ def make_workspace(folder: Path, scm: bool = True, force: bool = False) -> list[
     """Write what is missing of a workspace into ``folder``, with `git init` and `dvc init`.
 
     :param scm: whether to track it by git; it need not be where git is not installed.
-    :param force: whether to replace a dvc.yaml that is another.
-    :returns: the files that were written.
     """
     check_pipeline(folder, force)
     written = []

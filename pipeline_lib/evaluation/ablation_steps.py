@@ -11,8 +11,6 @@ def previous(name: str, systems: Mapping[str, System]) -> tuple[str, Changed] | 
 
     It is the nearest row above in params.yaml that has the same student and differs in one thing.
     The optimiser only counts if nothing else differs: another transfer set needs other steps.
-
-    :param systems: by name, in the order of params.yaml.
     """
     above = list(systems)[: list(systems).index(name)]
     steps = ((other, _changed(systems[name], systems[other])) for other in reversed(above))

@@ -53,8 +53,6 @@ class DetailScorer:
 
         None for a regression or several labels, if dev has no labels, and if the teacher is not run
         here or left a labelled row without an answer.
-
-        :param teacher: its parameter counts.
         """
         system, outputs, kind = self.systems[name], self.outputs[name], KINDS[self.task.kind]
         labels = {split: heldout.labels for split, heldout in self.heldout.items() if heldout.labels is not None}

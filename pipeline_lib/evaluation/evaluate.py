@@ -74,10 +74,7 @@ class StudentRun:
 
 
 def run_methods(params: Params, task: str, heldout: dict[str, Heldout], folder: Path) -> dict[str, System]:
-    """Run every seed of every method of the task over the held-out splits, in parallel.
-
-    :param folder: the task's students.
-    """
+    """Run every seed of every method of the task over the held-out splits, in parallel."""
     texts = {name: split.texts for name, split in heldout.items()}
     names, rows = params.task(task).label_names, params.scored_methods_of(task)
     devices = {method: answering_device(params, row) for method, row in rows.items()}
@@ -129,10 +126,7 @@ def _import_students() -> None:
 
 
 def read_training(folder: Path, seeds: Sequence[int]) -> Training:
-    """Return how one method was trained: its rate and the rates tried, rows, steps.
-
-    :param folder: the method's students, and the search for its learning rate.
-    """
+    """Return how one method was trained: its rate and the rates tried, rows, steps."""
     search = SearchRecord.read(folder / "search.json")
     records = {str(seed): StudentRecord.read(folder / str(seed) / "training.json") for seed in seeds}
     first = records[str(seeds[0])]

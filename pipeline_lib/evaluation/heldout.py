@@ -22,7 +22,6 @@ class Heldout:
 
     :ivar labels: as in shards, (rows,) or (rows, labels); None if hidden.
     :ivar teachers: float32 (rows, outputs) by the teacher's name, NaN where it gave no answer.
-    :ivar precision: in which these were computed.
     """
 
     texts: list[Text]
@@ -31,19 +30,13 @@ class Heldout:
     precision: dict[str, str]
 
     def scored(self, outputs: np.ndarray, rows: np.ndarray | bool = True) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return labels and outputs of the rows with an answer; None if there are none, or no labels.
-
-        :param rows: which others are left out, bool (rows,).
-        """
+        """Return labels and outputs of the rows with an answer; None if there are none, or no labels."""
         chosen = answered(outputs) & rows
         return None if self.labels is None or not chosen.any() else (self.labels[chosen], outputs[chosen])
 
 
 def read_heldout(layout: Layout, task: str, teachers: Iterable[str], labelled: bool = True) -> dict[str, Heldout]:
-    """Read the splits that the task has: dev, and test and further ones if there are any.
-
-    :param teachers: the names of the task's; :param labelled: whether dev must have labels.
-    """
+    """Read the splits that the task has: dev, and test and further ones if there are any."""
     # dev is required; a task can do without a test split.
     splits, names = dict.fromkeys(["dev", *layout.heldout_splits(task)]), list(teachers)
     heldout = {split: _read(layout, task, split, names) for split in splits}

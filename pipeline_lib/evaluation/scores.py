@@ -42,10 +42,8 @@ def task_scores(
 ) -> TaskScores:
     """Return all scores of one task.
 
-    :param train_rows: rows of the training set.
     :param train_labels: int classes or float scores, shape (rows,), for computing the floor.
     :param teachers: each one's parameter counts; None if its answers are not from a model run here.
-    :param systems: by method name, in the order of params.yaml.
     :param by_loss: the teachers whose epoch and rate were chosen by the loss on dev.
     """
     scorer = _Scorer(task, heldout, DetailScorer(task, heldout, systems))

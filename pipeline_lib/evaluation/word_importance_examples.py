@@ -165,10 +165,7 @@ class _Model:
         self._loaded = cache(load)
 
     def importance(self, text: Text, regression: bool, number: int | None) -> Importance:
-        """Return how much each word of a text matters to the model.
-
-        :param number: of several labels, the one that is explained.
-        """
+        """Return how much each word of a text matters to the model."""
 
         def compute() -> dict[str, Any]:
             predict, sign = self._loaded()

@@ -36,7 +36,6 @@ class Contestant:
     :ivar form: ``torch`` with its number format, or what ``distill export --to`` calls it.
     :ivar names: class names, or the name of a regression's score.
     :ivar max_length: a teacher's limit of word pieces; None for a student.
-    :ivar kind: what its outputs are.
     """
 
     form: str
@@ -60,9 +59,7 @@ class Contestant:
 class System:
     """A teacher, or the student that represents an architecture.
 
-    :ivar method: the student's; None for a teacher.
     :ivar forms: on the processor, the one in torch first.
-    :ivar accelerated: on the accelerator, if there is one.
     :ivar not_timed: form to the reason why it is not among them.
     """
 

@@ -132,10 +132,7 @@ def _in_processes(systems: Sequence[System], sentences: list[Text], device: str)
 
 
 def measure(contestants: Sequence[Contestant], device: str, sentences: list[Text], with_latency: bool) -> Measured:
-    """Time contestants in turns, in this process.
-
-    :param sentences: sorted by length.
-    """
+    """Time contestants in turns, in this process."""
     systems = {contestant: contestant.load(device) for contestant in contestants}
     rates = time_in_turns(systems, sentences, SECONDS, REPEATS)
     return {

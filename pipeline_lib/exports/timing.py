@@ -53,7 +53,6 @@ def time_in_turns(
     """Return each system's texts or pairs per second.
 
     :param texts: sorted by length.
-    :param seconds: the least duration of a turn.
     """
     turns = {name: _turn(predict, texts, seconds, clock) for name, predict in systems.items()}
     rates: dict[str, list[float]] = {name: [] for name in systems}

@@ -45,7 +45,6 @@ def intervals(name: str, title: str, unit: str, gains: list[dict[str, Any]], sca
 
     :param gains: method, baseline, difference, low and high (or None), p_holm (or None), and
         optionally ``changed``, what differs in the method.
-    :param scale: factor that converts differences to ``unit``.
     """
     ends = [gain[end] * scale for gain in gains for end in ("low", "difference", "high") if gain[end] is not None]
     axis = Axis.of(unit, [0.0, *ends], (NAMES, WIDTH - 14))

@@ -40,10 +40,7 @@ def text(content: str, x: float, y: float, kind: str) -> Markup:
 
 
 def image(name: str, title: str, description: str, width: float, height: float, *drawn: Any) -> Markup:
-    """Return an image with a title and a description for those who cannot see it.
-
-    :param name: a name unique in the page.
-    """
+    """Return an image with a title and a description for those who cannot see it."""
     return tag(
         "svg",
         tag("title", title, id=f"{name}-title"),

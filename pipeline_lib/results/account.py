@@ -22,10 +22,7 @@ def stage_runs(flow: Mapping[str, Any]) -> list[Run]:
 
 
 def account_table(runs: Sequence[Run], started: bool = False) -> Table:
-    """Return a line per run; columns without a figure are left out.
-
-    :param started: whether to show when each began.
-    """
+    """Return a line per run; columns without a figure are left out."""
     columns = {
         "Started": [run["started"][:19].replace("T", " ") if started else "" for run in runs],
         "Seconds": [f"{run['seconds']:,.0f}" for run in runs],
@@ -45,10 +42,7 @@ def account_table(runs: Sequence[Run], started: bool = False) -> Table:
 
 
 def totals(runs: Sequence[Run], cost: float | None = None) -> str:
-    """Return what all runs took together, in a line.
-
-    :param cost: in any money.
-    """
+    """Return what all runs took together, in a line."""
     phrases = [f"{duration(sum(run['seconds'] for run in runs))} in all"]
     if cost is not None:
         phrases.append(f"at a price of {cost:,.2f}")

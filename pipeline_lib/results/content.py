@@ -33,8 +33,6 @@ def page_content(
     """Gather what the page shows, provenance apart; see docs/report.md for the keys.
 
     Two runs over the same data have the same content.
-
-    :param work_lists: of each task, as plain values.
     """
     content = {
         "format": FORMAT,

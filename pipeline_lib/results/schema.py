@@ -183,11 +183,9 @@ class Training(Record):
 class MethodScores(Record):
     """One method against the labels, its teacher and its baseline, by split.
 
-    :ivar learned_from: whose answers its objective compares with.
     :ivar teacher: the row's own, or else the task's first.
     :ivar agreement: with the teacher: share of equal answers (of several labels, in all of them), or correlation for
         a regression; over the rows that the teacher answered, and None if there are none.
-    :ivar against_teacher: the mean of the first metric minus the teacher's, on the same rows.
     :ivar gain: over the baseline; None if there is none, or the labels are hidden.
     :ivar routing: together with the teacher; None for a regression and for several labels.
     """
@@ -275,7 +273,6 @@ class TaskScores(RecordFile):
 
         Where nothing is labelled, agreement with the teacher takes the place of the score.
 
-        :param methods: those to compare; by default all.
         :returns: None if there are none.
         """
 

@@ -50,10 +50,8 @@ def compare(
         0 or 1, (rows, labels).
     :param a: answers, shape (seeds, rows), or of several labels logits, (seeds, rows, labels);
         ``b`` may have another number of seeds.
-    :param b: the other system's, on the same rows in the same order.
     :param classes: how many the task has; 1 for a regression.
     :param positive: the class whose F1 is computed if there are two.
-    :param sampling: options of :func:`compare_samples`.
     """
     answers = np.concatenate([a, b])
     for of_seed in answers:

@@ -32,10 +32,7 @@ def prepared_line(task: str, manifests: "Mapping[str, Manifest]") -> str:
 
 
 def empty_texts_line(task: str, dropped: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """Return a warning that names the held-out rows with an empty text, or None if there are none.
-
-    :param dropped: the counts of rows by split, as a manifest has them.
-    """
+    """Return a warning that names the held-out rows with an empty text, or None if there are none."""
     named = []
     for split, counts in dropped.items():
         if rows := counts.get("kept_empty_text"):

@@ -22,10 +22,7 @@ BIAS_PRIOR, MAX_SCALE = 0.05, 50.0
 
 
 def log_losses(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
-    """Return the negative log-likelihood of each row's label, in nats, float64 (rows,).
-
-    :param labels: int classes, (rows,); :param logits: float, (rows, classes).
-    """
+    """Return the negative log-likelihood of each row's label, in nats, float64 (rows,)."""
     shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
     label_logits = np.take_along_axis(shifted, labels[:, None], axis=1)[:, 0]
     return np.log(np.exp(shifted).sum(axis=1)) - label_logits
@@ -73,8 +70,6 @@ def reliability(labels: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.
     """Return each bin's mean confidence and its accuracy, float64 (:data:`BINS`,), by confidence.
 
     The bins are those of :func:`calibration_errors`, which averages the distance between the two.
-
-    :param labels: int classes, (rows,); :param logits: float, (rows, classes).
     """
     _, confidences, shared = _ranked(labels, logits)
     rows = len(labels)
@@ -131,7 +126,6 @@ def likeliest_shifts(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
     bias-corrected temperature scaling); here the temperature is left out again, so that logits keep their unit.  A
     weak prior keeps a class in play that no row has. Zeros, if the logits say nothing about the labels.
 
-    :param labels: int classes, (rows,); :param logits: float, (rows, classes).
     :returns: float64 (classes,), of mean 0.
     """
     import scipy.optimize

@@ -263,7 +263,6 @@ def from_confusion(metric: str, confusion: np.ndarray, positive: int = 1) -> np.
     """Return ``metric`` of every confusion matrix, float64.
 
     :param confusion: counts, shape (..., classes, classes): label first, prediction second.
-    :param positive: the class whose ``f1`` is computed for two classes.
     """
     counts = confusion.astype(np.float64)
     hits = np.diagonal(counts, axis1=-2, axis2=-1)
@@ -287,7 +286,6 @@ def best_threshold(values: np.ndarray, labels: np.ndarray, metric: str, positive
     It may be above or below all values.
 
     :param values: float (rows,); :param labels: 0 or 1, (rows,).
-    :param positive: the class whose F1 is computed.
     """
     order = np.argsort(-values, kind="stable")
     ordered, rows = values[order], len(labels)

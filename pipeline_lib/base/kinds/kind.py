@@ -220,10 +220,7 @@ class TaskKind(ABC):
 
     @abstractmethod
     def detail_samples(self, labels: np.ndarray, outputs: np.ndarray) -> dict[str, ScoreSamples]:
-        """Return the scores besides the metrics by which systems are compared, on samples of rows.
-
-        :param outputs: float (seeds, rows, outputs).
-        """
+        """Return the scores besides the metrics by which systems are compared, on samples of rows."""
 
     def details(self, labels: np.ndarray, outputs: np.ndarray) -> dict[str, float]:
         """Return the scores besides the metrics."""

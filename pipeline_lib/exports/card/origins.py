@@ -15,10 +15,8 @@ from pipeline_lib.sources.run_sources import declared_licences, provenance_text
 class Origin:
     """A part of a student.
 
-    :ivar part: what it is; :ivar source: where it comes from.
     :ivar licences: which licence is declared by whom; empty if none is.
     :ivar hub: its name on the Hugging Face hub, if it was taken from there.
-    :ivar is_data: whether it is a data set rather than a model.
     """
 
     part: str

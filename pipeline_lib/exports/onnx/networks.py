@@ -61,10 +61,7 @@ def read_words(graph: Graph, unknown: int, suffix: str = FIRST) -> Words:
 
 
 def network(graph: Graph, student: StudentNetwork, unknown: int, temperature: float) -> str:
-    """Add a student, and return its logits, divided by the temperature.
-
-    :param unknown: the id of the unknown word.
-    """
+    """Add a student, and return its logits, divided by the temperature."""
     words = read_words(graph, unknown)
     second = read_words(graph, unknown, SECOND) if student.config.pair else None
     if student.config.settings.joint:

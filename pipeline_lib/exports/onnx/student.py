@@ -37,8 +37,6 @@ class OnnxStudent:
     """A student, or a sentence encoder, in ONNX, and its tokenizer.
 
     :ivar label_names: empty for a sentence encoder.
-    :ivar width: how many numbers it gives for a text or a pair.
-    :ivar config: the folder's config.json.
     """
 
     session: "onnxruntime.InferenceSession"

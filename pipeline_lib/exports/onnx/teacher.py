@@ -34,10 +34,7 @@ def export_teacher(folder: Path, names: list[str], max_length: int, pair: bool, 
 
 
 def load_onnx_teacher(folder: Path, form: str, max_length: int) -> Predict:
-    """Return the prediction function of what :func:`export_teacher` wrote: logits, or scores, in the texts' order.
-
-    :param max_length: word pieces per text or pair.
-    """
+    """Return the prediction function of what :func:`export_teacher` wrote: logits, or scores, in the texts' order."""
     session, pieces = open_session((folder / FILES[form]).read_bytes()), Pieces.read(folder)
     width = session.get_outputs()[0].shape[1]
 

@@ -34,9 +34,7 @@ def trace(
 ) -> "onnx.ModelProto":
     """Return a student, or a sentence encoder, as an ONNX model.
 
-    :param output: the name of the output.
     :param segments: whether it is told which sentence of a pair a token belongs to.
-    :param temperature: what logits are divided by.
     """
     model = copy.deepcopy(student).eval()
     reader = getattr(model, "encoder", model)

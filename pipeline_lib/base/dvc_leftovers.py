@@ -1,7 +1,4 @@
-"""What a killed DVC leaves half-written: its record of who uses which paths, and dvc.lock.
-
-With either, every `dvc` command fails.
-"""
+"""What a killed DVC leaves half-written, so that every `dvc` command fails: its own lock, and dvc.lock."""
 
 import json
 import subprocess

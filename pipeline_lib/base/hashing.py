@@ -1,8 +1,7 @@
 """Content keys and counter-based random numbers, vectorised over numpy arrays.
 
 Augmentation must be a pure function of (seed, example content, iteration).  So an example is
-identified by a 64-bit key of its words, and every random draw is a hash of (key, counter, purpose),
-not the next number of a generator, which would depend on the order of draws.
+identified by a 64-bit key of its words, and every random draw is a hash of (key, counter, purpose).
 """
 
 import hashlib

@@ -1,7 +1,4 @@
-"""Digests beside files: what is read of a folder is what was written there.
-
-Shard sets have theirs in a manifest, which says more.
-"""
+"""Digests beside files: what is read of a folder is what was written there; shard sets have theirs in a manifest."""
 
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """When each stage last ran here, how long it took, and how much of its work was reused.
 
-DVC records no timings and knows nothing about the store.  So every stage leaves a record beside the
-artifacts.  It is not one of DVC's outputs and decides nothing: a stage that DVC skips, because none
-of its inputs has changed, keeps the record of its last run.
+The record is not one of DVC's outputs and decides nothing: a stage that DVC skips keeps that of its last run.
 """
 
 import functools

@@ -1,7 +1,6 @@
 """Workspaces: folders in which `dvc repro` runs, and the files of one that travel with the library.
 
-A workspace holds the pipeline, parameters, and the user's files, but no code: its stages are
-modules of the installed library.
+A workspace holds the pipeline, parameters, and the user's files, but no code.
 """
 
 import shutil

@@ -1,8 +1,7 @@
 """Routing: the student answers, and the rows it is unsure of are routed to its teacher.
 
 A row is routed if the student's confidence is at or below a threshold, chosen on dev so that a given share of its
-rows is routed.  So a student that knows when it errs keeps its teacher's accuracy at a fraction of the cost, which
-the curve shows.  Nothing here is timed: cost is counted in parameters.
+rows is routed.  Cost is counted in parameters.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,7 @@
 """Word importance for a few held-out rows of a task: teacher, distilled and undistilled student.
 
-The rows are those where distillation helped most, and where it hurt: for a classification by the
-probability of the label, for a regression by the distance from the label.  Of several labels, each
-row has the one about which the two students differ most.  They are extremes, not a sample.
+The rows are those where distillation helped most, and where it hurt: extremes, not a sample.  Of several labels, each
+row has the one about which the two students differ most.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,7 @@
 """A student as a folder for the Hugging Face hub, which transformers loads without this library.
 
-``AutoModelForSequenceClassification.from_pretrained(folder, trust_remote_code=True)`` gives the
-logits of ``distill predict``.  The folder is the student's own with more keys in ``config.json``,
-the code of its network and a model card, so that this library can read it too.
+The folder is the student's own with more keys in ``config.json``, the code of its network and a model card, so that
+this library can read it too.
 """
 
 from pathlib import Path

@@ -1,7 +1,6 @@
 """Opens students, teachers and sentence encoders for use, whatever format their folder has.
 
-``pipeline_lib`` offers these functions under its own name.  What was exported to ONNX or numpy is
-opened without torch and transformers.
+What was exported to ONNX or numpy is opened without torch and transformers.
 """
 
 from collections.abc import Sequence

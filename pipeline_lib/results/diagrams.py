@@ -1,7 +1,4 @@
-"""Data for diagrams of a task's held-out predictions: reliability, and confusion matrices.
-
-Read from ``predictions.arrow``.  Figures are computed for each seed and averaged.
-"""
+"""Data for diagrams of a task's held-out predictions, averaged over seeds: reliability, and confusion matrices."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,10 +1,7 @@
-"""The schema of ``scores.json``: one task's scores, written by ``evaluate``, read by the report.
+"""The schemas of ``scores.json``: a task's scores, and those of a row of ``retrieval`` and of ``similarity``.
 
-And that of the files written by ``retrieve`` and ``similarity``.
-
-Scores are by split and metric.  A split whose labels are hidden has null instead of scores, and a
-split that the task does not have has no key.  Numbers are rounded to six decimals, so that the file
-is reproducible to the byte; it contains no timings.
+Scores are by split and metric.  A split whose labels are hidden has null instead of scores, and one that the task does
+not have has no key.  Numbers are rounded to six decimals, so that the file is reproducible to the byte.
 """
 
 from collections.abc import Iterable, Mapping

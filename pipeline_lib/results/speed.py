@@ -1,6 +1,6 @@
 """The schema of ``speed/<task>.json``: timings, written by ``measure_speed``, read by the report.
 
-Timings are not reproducible, so they are kept apart from the scores and no result depends on them.
+Timings are not reproducible, so they are apart from the scores, and no result depends on them.
 """
 
 from collections.abc import Sequence

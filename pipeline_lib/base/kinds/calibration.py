@@ -1,8 +1,7 @@
 """Calibration: how far a model's probabilities can be trusted, besides how often it is right.
 
-Soft labels improve calibration and ranking before they improve accuracy, so the benefit of
-distillation shows here first.  A classifier's confidence is the probability of its answer.  All
-scores are functions of samples of the rows, so that the bootstrap uses the same code as the score.
+A classifier's confidence is the probability of its answer.  Scores are functions of samples of the rows, so that the
+bootstrap uses the same code as the score.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,6 @@
 """The model card of a student: what it is, its scores, its limits, and how to reproduce it.
 
-The text is in card.md.  Whatever is unknown is stated as unknown.  Everything that may come from data, including the
-names of classes and files, is escaped.
+The text is in card.md.  What is unknown is stated as unknown, and what may come from data is escaped.
 """
 
 import platform
@@ -11,15 +10,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from huggingface_hub import EvalResult, ModelCardData
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pipeline_lib import __version__
 from pipeline_lib.base.files import read_record, sha256_file
 from pipeline_lib.base.kinds import KINDS
-from pipeline_lib.exports.card.card_data import Facts, read_facts
-from pipeline_lib.exports.card.front_matter import front_matter
-from pipeline_lib.exports.card.origins import origins
-from pipeline_lib.exports.card.settings import settings_of
+from pipeline_lib.exports.card.card_data import Facts, read_facts, settings_of
+from pipeline_lib.exports.card.origins import Origin, origins
 from pipeline_lib.models.folders import TEMPERATURE
 from pipeline_lib.models.students.student import Student
 from pipeline_lib.params import STARTS
@@ -29,6 +27,10 @@ from pipeline_lib.results.tables import captioned, rate, scores_table, spread, t
 
 TEMPLATE = "card.md"
 FILES = ("model.safetensors", "tokenizer.json")
+METRICS = {"pearson": "pearsonr", "spearman": "spearmanr", "f1_micro": "f1", "f1_macro": "f1"}
+"""The hub's names of metrics, where they differ."""
+HUB_TASK = "text-classification"
+"""For regressions too, as the hub has no separate task for them."""
 LIBRARIES = ("torch", "transformers", "tokenizers")
 MAX_CLASSES = 30
 """With more classes, only those in which student and teacher differ most are shown."""
@@ -143,7 +145,7 @@ def _of_run(facts: Facts) -> dict[str, Any]:
     return {
         "rows": facts.row and settings_of(facts),
         "commands": f"dvc repro\ndistill export {path} FOLDER --to hub",
-        "front": front_matter(facts, sources),
+        "front": _front_matter(facts, sources),
         "origins": sources,
         "is_placed": location is not None,
         "training": training,
@@ -167,3 +169,47 @@ def _digests(facts: Facts) -> Iterator[tuple[str, str]]:
     if fetched.exists():
         for name, digest in read_record(fetched, "sha256")["sha256"].items():
             yield f"the data's {code(name)}", digest
+
+
+def _front_matter(facts: Facts, sources: list[Origin]) -> str:
+    """Return the YAML between the rules; unknown values have no key, the licence is ``unknown``."""
+    results = list(_eval_results(facts, sources))
+    architecture = facts.student.model.config.settings.name()
+    metrics = [] if facts.result is None else facts.result.scores.metrics
+    data = ModelCardData(
+        library_name="transformers",
+        license="unknown",
+        pipeline_tag=HUB_TASK,
+        tags=["knowledge-distillation", "potstill", architecture],
+        base_model=_hub_names(sources, is_data=False),
+        datasets=_hub_names(sources, is_data=True),
+        metrics=[METRICS.get(name, name) for name in metrics] or None,
+        model_name=f"{facts.place.task}-{facts.place.method}" if results else None,
+        eval_results=results or None,
+    )
+    return data.to_yaml()
+
+
+def _hub_names(sources: list[Origin], is_data: bool) -> list[str] | None:
+    names = [source.hub for source in sources if source.hub is not None and source.is_data == is_data]
+    return list(dict.fromkeys(names)) or None
+
+
+def _eval_results(facts: Facts, sources: list[Origin]) -> Iterator[EvalResult]:
+    """Yield the scores of this file, by split and metric, as fractions."""
+    if facts.result is None:
+        return
+    task, seed = facts.place.task, str(facts.place.seed)
+    # The task's data come first; if they are not from the hub, they have no name there.
+    hub = next((source.hub for source in sources if source.is_data), None)
+    for split, scores in facts.own.scores.items():
+        for metric, value in (scores or {}).items():
+            yield EvalResult(
+                task_type=HUB_TASK,
+                dataset_type=hub or task,
+                dataset_name=task,
+                dataset_split=split,
+                metric_type=METRICS.get(metric, metric),
+                metric_name=f"{metric}, seed {seed}",
+                metric_value=value.by_seed[seed],
+            )

@@ -1,8 +1,7 @@
 """Students and teachers that are transformers models as ONNX graphs, by torch's exporter.
 
-This uses the tracing exporter, which supports the layers of every model family and keeps the numbers of rows and
-tokens dynamic, since a transformer has no loop over steps that a trace would fix.  The result is compared with the
-student before it is kept (:mod:`pipeline_lib.exports.deviation`).
+The tracing exporter supports the layers of every model family and keeps the numbers of rows and tokens dynamic, since
+a transformer has no loop over steps that a trace would fix.
 """
 
 import copy

@@ -51,7 +51,6 @@ def _runs(stage: str, layout: Layout) -> list[dict[str, Any]]:
 
 
 ITEM = re.compile(r"\$\{item[^}]*\}")
-"""The placeholder of a task or row."""
 
 
 def stages_before(pipeline: Path) -> dict[str, set[str]]:

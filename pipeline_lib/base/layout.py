@@ -12,7 +12,6 @@ from pipeline_lib.base.errors import PotstillError
 HELDOUT, STATES = "heldout", "states"
 """The folders of outputs for held-out splits, and of layers' states, beside those of the teachers; reserved names."""
 HOME = "POTSTILL_HOME"
-"""The environment variable that names the state folder."""
 _NAME = re.compile(r"\{(\w+)\}")
 
 

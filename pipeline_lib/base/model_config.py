@@ -16,7 +16,6 @@ COUNTS = (
     "n_positions", "num_hidden_layers", "n_layers", "num_attention_heads", "n_heads",
     "hidden_size", "dim",
 )  # fmt: skip
-"""Keys whose value is a whole number."""
 SIGNED = {"pad_token_id", "max_position_embeddings"}
 """Those that are -1 where a model has no padding, or no limit."""
 READ: dict[str, tuple[type, str]] = {

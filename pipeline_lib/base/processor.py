@@ -52,10 +52,8 @@ def used_accelerators() -> list[str]:
 
 
 VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""The variables that torch reads when it is imported."""
 
 CGROUP = Path("/sys/fs/cgroup")
-"""The folder in which Linux says what a container may use."""
 
 
 def usable_cores() -> int:

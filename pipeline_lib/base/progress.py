@@ -20,7 +20,6 @@ from pipeline_lib.base.text import printable
 
 LOG_SECONDS = 20.0
 RECORDS = "POTSTILL_PROGRESS"
-"""The environment variable that asks for records."""
 _RECORD_SECONDS = 0.25
 
 

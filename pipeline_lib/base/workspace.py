@@ -23,7 +23,6 @@ FILES = {
     Path("data/README.md"): "data.md",
     Path("data/input/README.md"): "input.md",
 }
-"""What is written into a workspace, and what it is called in the library."""
 SETTINGS = {"analytics": "false", "check_update": "false"}
 """DVC's own defaults send statistics and look for updates."""
 

@@ -15,7 +15,6 @@ from pipeline_lib.results.schema import Routing, RoutingPoint, SeedScores
 MAX_LOSS = 0.005
 """The accuracy loss, relative to the teacher, that still counts as the teacher's accuracy."""
 SHARES = tuple(number / 20 for number in range(21))
-"""Of the curve."""
 
 
 @dataclass(frozen=True)

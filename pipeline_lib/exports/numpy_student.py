@@ -17,7 +17,6 @@ import numpy as np
 from tokenizers import Tokenizer
 
 BATCH = 64
-"""Texts per batch."""
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 """The multiplier that hashes the ids of an n-gram's words."""
 Text = str | tuple[str, str]
@@ -215,7 +214,6 @@ class Student:
 
 
 ARCHITECTURES = ("bilstm", "bilstm_sra", "cnn", "static", "linear", "biattentive")
-"""The architectures that this file supports."""
 
 
 def read_safetensors(path: Path) -> dict[str, np.ndarray]:

@@ -21,7 +21,6 @@ from pipeline_lib.params import student_settings
 from pipeline_lib.text.pieces import Pieces
 
 Modules = list[tuple[str, str]]
-"""Class and folder of each module, in order of computation."""
 
 
 def export_sentence_transformers(folder: Path, out: Path) -> int:

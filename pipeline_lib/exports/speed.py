@@ -31,7 +31,6 @@ from pipeline_lib.shards.store import kept_together
 SECONDS, REPEATS = 1.0, 3
 """The least duration of a turn, and how many turns each form has."""
 MAX_SENTENCES = 4096
-"""How many different sentences are read at most."""
 ANSWERS = 256
 """On how many sentences a system's forms must answer alike."""
 

@@ -17,7 +17,6 @@ GROUP = 32
 """Sentences of similar length that stay together, so that a system that is timed on few sentences
 pads its batches no more than one that is timed on many."""
 LATENCIES = 16
-"""The fewest sentences whose latency is measured."""
 Clock = Callable[[], float]
 
 

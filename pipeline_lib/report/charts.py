@@ -9,7 +9,6 @@ from markupsafe import Markup
 from pipeline_lib.report.svg import WIDTH, Axis, Plot, colour, image, line, mark, tag, text
 
 SMALL = (256, 205)
-"""Size of the charts shown side by side, one per system."""
 ROW, NAMES = 30, 150
 """Height of a row in a chart of intervals, and width of the names."""
 BOX, GAP = (154, 46), (26, 14)

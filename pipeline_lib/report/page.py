@@ -30,7 +30,6 @@ from pipeline_lib.results.tables import HEADS, IN_PERCENT
 
 HERE = Path(__file__).parent
 MAX_CHARACTERS = 600
-"""The most characters shown of a sentence in a work list."""
 
 
 def write_page(path: Path, content: Mapping[str, Any]) -> None:

@@ -8,7 +8,6 @@ from pipeline_lib.results.table import Table
 Run = Mapping[str, Any]
 """A stage's last run: its record, with ``stage`` and ``item`` (of its task or row, or None)."""
 PIECES = ("shards", "trainings")
-"""What is counted as one piece of work."""
 CAPTION = "Rows and tokens are those computed. Found: the part of shards and trainings reused."
 
 

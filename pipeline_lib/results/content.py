@@ -20,7 +20,6 @@ from pipeline_lib.results.tables import CHANGED, not_run, rate, task_tables
 from pipeline_lib.results.trainings import encoder_curves, task_curves
 
 FORMAT = 2
-"""Version of the layout of ``report.json``."""
 
 
 def page_content(

@@ -24,7 +24,6 @@ from pipeline_lib.results.account import account_table, stage_runs
 from pipeline_lib.results.trainings import computed_on
 
 SECTIONS = ("tasks", "transfer", "models", "teachers", "students", "optimisers", "methods")
-"""The sections of params.yaml that have digests of their own."""
 
 
 def provenance(

@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from pipeline_lib.shards.shard_sets import Manifest
 
 REASONS = {"outside_label_ranges": "outside the label ranges", "empty_text": "with empty text"}
-"""Reasons for leaving rows out, in words, in the order of the line."""
 _SHOWN = 20
 
 

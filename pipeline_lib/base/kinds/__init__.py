@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 KINDS: dict[str, TaskKind] = {kind.name: kind for kind in (Classes(), Scores(), LabelSets())}
-"""By their names in params.yaml."""
 
 TASK_KIND = "task_kind"
 """The key of a config.json with the name of a kind that nothing else tells."""

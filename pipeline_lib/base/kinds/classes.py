@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     import torch
 
 _CONTROLS = {"Cc", "Zl", "Zp"}
-"""Unicode's categories of control characters and line separators."""
 
 
 def check_classes(labels: dict[str, list[str] | Range]) -> dict[str, list[str] | Range]:

@@ -25,7 +25,6 @@ DEVIATIONS = 4.0
 TOLERANCE = 0.03
 """A further shortfall allowed in a shard's agreement: its rows can be harder."""
 LABEL, LABELS, PROBABILITY = "label", "labels", "probability"
-"""Names of answers in files."""
 DIGITS = 6
 Raw = str | tuple[str, ...]
 """A row's label as it is in the file: one cell, or one for each of several labels."""

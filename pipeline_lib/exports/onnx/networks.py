@@ -148,7 +148,6 @@ ENCODERS: dict[type[nn.Module], Callable[[Graph, Any, Words], str]] = {
 }
 """Encoder class to the function that adds it, for encoders of one sentence."""
 BUILT = (*ENCODERS, BiAttentiveReader)
-"""The modules that can be built here."""
 
 
 def biattentive(graph: Graph, module: Any, words: Words, second: Words | None) -> str:

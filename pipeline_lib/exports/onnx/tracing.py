@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import onnx
 
 TRACED = (TransformerReader, SiameseTransformerEncoder)
-"""The modules that are exported by tracing."""
 ATTENTION = "eager"
 """The other attention implementations drop the mask if the example needs none."""
 

@@ -32,12 +32,12 @@ def main() -> None:
         write_empty(FOLDER)
         say("wikipedia: null in params.yaml, so no sentences")
         return
-    wanted = settings.sentences + settings.validation.sentences
+    target = settings.sentences + settings.validation.sentences
     with show_progress("split wikipedia", "sentences") as advance:
 
         def on_progress(report: "PassStats", rows: int) -> None:
             note = f"({report.reused} chunks reused)"
-            advance(rows, wanted, note, counted=rows if report.computed else 0)
+            advance(rows, target, note, counted=rows if report.computed else 0)
 
         engine = make_engine(params, "cpu")
         inputs = Path(params.inputs)

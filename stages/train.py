@@ -94,9 +94,9 @@ def _tell(name: str, result: "Searched[StudentTraining]") -> None:
 
     [(first, record), *_] = result.trainings.values()
     if first.plan.objective.is_of_layers:
-        what, scores = "loss on dev", [f"{-one.best_dev:.4f}" for one in result.records]
+        what, scores = "loss on dev", [f"{-training.best_dev:.4f}" for training in result.records]
     else:
-        what, scores = "dev", [on_dev(one) for one in result.records]
+        what, scores = "dev", [on_dev(training) for training in result.records]
     say(f"{name}: {what} {', '.join(scores)} (seeds {[*result.trainings]}, rate {result.rate:g})")
     if missing := record.unanswered:
         say(f"  trained on {record.rows:,} rows: {missing:,} have no answer from the teacher")

@@ -51,8 +51,6 @@ def resolve_training_precision(name: str, device: torch.device, recurrent: bool 
     """Return the number format to train in: as :func:`resolve_precision`, but never float16.
 
     float16 gradients underflow without loss scaling.  ``auto`` is float32 where an LSTM cannot run in bfloat16.
-
-    :param recurrent: whether the model has an LSTM.
     """
     resolved = resolve_precision(name, device)
     if resolved == "float16":

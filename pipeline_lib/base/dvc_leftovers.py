@@ -1,7 +1,4 @@
-"""What a killed DVC leaves half-written: its record of who uses which paths, and dvc.lock.
-
-With either, every `dvc` command fails.
-"""
+"""What a killed DVC leaves half-written, so that every `dvc` command fails: its own lock, and dvc.lock."""
 
 import json
 import subprocess
@@ -19,10 +16,7 @@ LOCK_FILE = Path("dvc.lock")
 
 
 def clear_leftovers(folder: Path, wait: float = 1.0) -> list[str]:
-    """Mend what killed processes left of DVC's files; return a line for each.
-
-    :param wait: seconds that a running process has to finish writing.
-    """
+    """Mend what killed processes left of DVC's files; return a line for each."""
     lines = []
     if path := remove_stale_lock(folder, wait):
         lines.append(f"{path}: removed; a process that was killed left it.")
@@ -49,7 +43,7 @@ def remove_stale_lock(folder: Path, wait: float = 1.0) -> Path | None:
         except ValueError:
             time.sleep(pause)
             continue
-        holders = {holder["pid"] for part in lock.values() for holder in _holders(part)}
+        holders = {holder["pid"] for paths in lock.values() for holder in _holders(paths)}
         if not holders or any(map(_runs_dvc, holders)):
             return None
         break
@@ -57,9 +51,9 @@ def remove_stale_lock(folder: Path, wait: float = 1.0) -> Path | None:
     return path
 
 
-def _holders(part: dict[str, Any]) -> list[dict[str, Any]]:
+def _holders(paths: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the processes that read or write paths; one at most writes a path."""
-    values = [value if isinstance(value, list) else [value] for value in part.values()]
+    values = [value if isinstance(value, list) else [value] for value in paths.values()]
     return [holder for holders in values for holder in holders if holder]
 
 
@@ -67,8 +61,7 @@ def _runs_dvc(number: int) -> bool:
     """Whether there is a process of this number that is DVC, and has not ended."""
     try:
         process = psutil.Process(number)
-        is_zombie = process.status() == psutil.STATUS_ZOMBIE
-        return not is_zombie and any("dvc" in part for part in process.cmdline())
+        return process.status() != psutil.STATUS_ZOMBIE and "dvc" in " ".join(process.cmdline())
     except psutil.NoSuchProcess:
         return False
     except psutil.AccessDenied:
@@ -78,8 +71,8 @@ def _runs_dvc(number: int) -> bool:
 def restore_lock_file(folder: Path) -> Path | None:
     """Put back the committed dvc.lock, or delete it, if DVC cannot read it; return its path then.
 
-    DVC empties the file before it writes it anew, so a kill leaves none or half of it.  What has
-    finished since it was committed is in DVC's cache, which knows it without the file.
+    DVC empties the file before it writes it anew.  What has finished since it was committed is in DVC's cache, which
+    knows it without the file.
     """
     path = folder / LOCK_FILE
     if not path.exists() or not _is_torn(path.read_bytes()):

@@ -48,8 +48,7 @@ def _interruptible(main: Callable[..., None]) -> Callable[..., None]:
 def guard(command: Callable[[], None]) -> None:
     """Call ``command``; print a :class:`PotstillError` in red and exit with status 1.
 
-    Errors of the operating system (path, permission, disk space, memory) are reported likewise, and
-    so is an interrupt.
+    Errors of the operating system (path, permission, disk space, memory) are reported likewise, and so is an interrupt.
     """
     try:
         command()

@@ -45,7 +45,6 @@ def temporary_beside(path: Path) -> Iterator[Path]:
 def atomic_path(path: Path, keep_first: bool = False) -> Iterator[Path]:
     """Yield a temporary path that becomes ``path`` if the block succeeds, and is deleted if not.
 
-    :param path: the final file; its folder is created.
     :param keep_first: keep a file that already exists when the block ends.
     """
     path = Path(path)

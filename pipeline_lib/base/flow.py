@@ -13,10 +13,8 @@ from pipeline_lib.base.stage_records import read_stage_record
 def read_flow(pipeline: Path, layout: Layout) -> dict[str, Any]:
     """Return the stages in the order of the flow, with the records of their last runs here.
 
-    :param pipeline: dvc.yaml.
-    :returns: ``stages``: name, ``after`` (its direct dependencies, without those they depend on
-        themselves), ``runs`` with item, start, seconds, and units of work computed and reused; and
-        ``seconds``, the total of all runs.
+    :returns: ``stages``: name, ``after`` (its direct dependencies, without those they depend on themselves), ``runs``
+        with item, start, seconds, and units of work computed and reused; and ``seconds``, the total of all runs.
     """
     after = _direct(stages_before(pipeline))
     stages = [{"name": name, "after": sorted(after[name]), "runs": _runs(name, layout)} for name in _in_order(after)]
@@ -53,7 +51,6 @@ def _runs(stage: str, layout: Layout) -> list[dict[str, Any]]:
 
 
 ITEM = re.compile(r"\$\{item[^}]*\}")
-"""The placeholder of a task or row."""
 
 
 def stages_before(pipeline: Path) -> dict[str, set[str]]:

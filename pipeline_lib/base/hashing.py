@@ -1,8 +1,7 @@
 """Content keys and counter-based random numbers, vectorised over numpy arrays.
 
 Augmentation must be a pure function of (seed, example content, iteration).  So an example is
-identified by a 64-bit key of its words, and every random draw is a hash of (key, counter, purpose),
-not the next number of a generator, which would depend on the order of draws.
+identified by a 64-bit key of its words, and every random draw is a hash of (key, counter, purpose).
 """
 
 import hashlib
@@ -94,13 +93,12 @@ class SeenKeys:
         :return: bool, shape (keys,): neither added before nor equal to an earlier one of ``keys``.
         """
         unique, first = np.unique(keys, return_index=True)
-        known = np.zeros(len(unique), bool)
+        seen = np.zeros(len(unique), bool)
         for run in self._runs:
-            places = np.minimum(np.searchsorted(run, unique), len(run) - 1)
-            known |= run[places] == unique
+            seen |= run[np.minimum(np.searchsorted(run, unique), len(run) - 1)] == unique
         new = np.zeros(len(keys), bool)
-        new[first[~known]] = True
-        self._append(unique[~known])
+        new[first[~seen]] = True
+        self._append(unique[~seen])
         return new
 
     def _append(self, run: np.ndarray) -> None:

@@ -15,7 +15,6 @@ STATUS, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
 unfinished: set[Path] = set()
 """Files and folders that this process is writing under temporary names."""
 _received: int | None = None
-"""The signal that interrupted this program."""
 
 
 def end_quietly() -> None:

@@ -2,9 +2,8 @@
 
 import os
 import re
-import sys
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ from pipeline_lib.base.errors import PotstillError
 
 HELDOUT, STATES = "heldout", "states"
 """The folders of outputs for held-out splits, and of layers' states, beside those of the teachers; reserved names."""
-HOME, FORMER_HOME = "POTSTILL_HOME", "DISTILLERY_HOME"
-"""The environment variable that names the state folder, and what it was called before."""
+HOME = "POTSTILL_HOME"
 _NAME = re.compile(r"\{(\w+)\}")
 
 
@@ -51,10 +49,7 @@ class Located:
 
 @dataclass(frozen=True)
 class Layout:
-    """The folder of all artifacts.
-
-    :ivar data: the folder; relative to the project's root by default.
-    """
+    """The folder of all artifacts."""
 
     data: Path = Path("data")
 
@@ -217,40 +212,18 @@ def state_folder() -> Path:
     ``POTSTILL_HOME`` if set (two machines can share it), else ``.potstill`` in the main workspace:
     DVC sets ``DVC_ROOT`` for every stage, also for experiments in temporary folders.  If the
     workspace has none, the nearest one in a folder above is used, which workspaces can share.
-    Both had other names before; what still has them is used, with a notice.
     """
-    if variable := _home_variable():
-        return Path(os.environ[variable])
+    if home := os.environ.get(HOME):
+        return Path(home)
     root = Path(os.environ.get("DVC_ROOT", "."))
-    folder, former = root / ".potstill", root / ".distillery"
-    if folder.exists():
-        return folder
-    if not former.exists():
-        above = (parent / ".potstill" for parent in root.resolve().parents)
-        return next((shared for shared in above if shared.is_dir()), folder)
-    _notice(f"{former} is used as the state folder. It is now called {folder}: mv {former} {folder}")
-    return former
-
-
-def _home_variable() -> str | None:
-    """Return the name of the environment variable that names the state folder, if one is set."""
-    if os.environ.get(HOME):
-        return HOME
-    if os.environ.get(FORMER_HOME):
-        _notice(f"{FORMER_HOME} is set. It is now called {HOME}: set that instead.")
-        return FORMER_HOME
-    return None
-
-
-@cache
-def _notice(line: str) -> None:
-    """Print a line to stderr, once per process."""
-    print(line, file=sys.stderr)
+    folder = root / ".potstill"
+    above = () if folder.exists() else (parent / ".potstill" for parent in root.resolve().parents)
+    return next((shared for shared in above if shared.is_dir()), folder)
 
 
 def check_state_folder() -> None:
     """Create the state folder, and check that it is writable."""
-    folder, variable = state_folder(), _home_variable()
+    folder, variable = state_folder(), HOME if os.environ.get(HOME) else None
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK | os.X_OK):

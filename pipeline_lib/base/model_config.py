@@ -16,7 +16,6 @@ COUNTS = (
     "n_positions", "num_hidden_layers", "n_layers", "num_attention_heads", "n_heads",
     "hidden_size", "dim",
 )  # fmt: skip
-"""Keys whose value is a whole number."""
 SIGNED = {"pad_token_id", "max_position_embeddings"}
 """Those that are -1 where a model has no padding, or no limit."""
 READ: dict[str, tuple[type, str]] = {
@@ -82,15 +81,15 @@ def check_problem_type(config: dict[str, Any], origin: Path | str, kind: str) ->
     The outputs of a model of several labels per text are no alternatives: their softmax says
     nothing.  A model that does not say what it was trained for is taken for one of alternatives.
     """
-    trained, wanted = config.get("problem_type"), KINDS[kind].problem_type
+    trained, needed = config.get("problem_type"), KINDS[kind].problem_type
     if trained is None and KINDS[kind].has_several:
         trained = "missing"
-    if trained not in (None, wanted):
+    if trained not in (None, needed):
         raise PotstillError(
             f"{origin}: problem_type in config.json is {trained}, and a task of `kind: {kind}` "
-            f"needs {wanted}. Give a teacher of that kind, or have one tuned here (`kind: "
+            f"needs {needed}. Give a teacher of that kind, or have one tuned here (`kind: "
             "single`); if its outputs are meant to be read so, set "
-            f'"problem_type": "{wanted}" in config.json.'
+            f'"problem_type": "{needed}" in config.json.'
         )
 
 
@@ -108,10 +107,7 @@ OFFSET = {
 
 
 def position_count(config: Mapping[str, Any]) -> int | None:
-    """Return how many positions a model with this configuration has, or None if unlimited.
-
-    :param config: the content of config.json.
-    """
+    """Return how many positions a model with this configuration has, or None if unlimited."""
     if config.get("relative_attention") and not config.get("position_biased_input", True):
         # DeBERTa-v3 sees distances alone, and far ones alike.
         return None
@@ -125,10 +121,7 @@ def position_count(config: Mapping[str, Any]) -> int | None:
 
 
 def layer_count(config: Mapping[str, Any]) -> int | None:
-    """Return how many layers a model has, or None if its configuration does not say.
-
-    :param config: the content of config.json.
-    """
+    """Return how many layers a model has, or None if its configuration does not say."""
     return config.get("num_hidden_layers") or config.get("n_layers")
 
 

@@ -1,13 +1,8 @@
 """Which processor computed a result, how many cores there are, and how many threads torch uses.
 
-Floating-point sums differ in their last digits between kinds of processor and between versions of torch.  The
-guarantee is the same bytes on the same kind of processor with the same versions, whatever the number of workers.
+The guarantee is the same bytes on the same kind of processor with the same versions, whatever the number of workers.
 The processor is not part of any key: where two machines share a store, one uses what the other computed as it is.
-Instead it is recorded beside the result: in the manifest, for every shard of teacher outputs, and in the
-``training.json`` of teachers and students. These records are part of DVC's outputs.  They are not part of any key,
-except that a student which starts from another model depends on that model's whole folder.
-
-Nothing here imports torch before it is needed.
+It is recorded beside the result instead.  Nothing here imports torch before it is needed.
 """
 
 import math
@@ -31,10 +26,7 @@ def cpu_name(info: Path = Path("/proc/cpuinfo")) -> str:
 
 @lru_cache(maxsize=1)
 def computed_on(device: str) -> str:
-    """Return what a result was computed on: the processor or accelerator, and torch's version.
-
-    :param device: as torch names it: ``cpu``, ``cuda:0``, ``mps``.
-    """
+    """Return what a result was computed on: the processor or accelerator, and torch's version."""
     import torch
 
     cuda = device.startswith("cuda")
@@ -60,10 +52,8 @@ def used_accelerators() -> list[str]:
 
 
 VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""The variables that torch reads when it is imported."""
 
 CGROUP = Path("/sys/fs/cgroup")
-"""The folder in which Linux says what a container may use."""
 
 
 def usable_cores() -> int:

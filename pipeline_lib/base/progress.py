@@ -20,7 +20,6 @@ from pipeline_lib.base.text import printable
 
 LOG_SECONDS = 20.0
 RECORDS = "POTSTILL_PROGRESS"
-"""The environment variable that asks for records."""
 _RECORD_SECONDS = 0.25
 
 
@@ -33,10 +32,7 @@ class Advance(Protocol):
 
 @contextmanager
 def show_progress(title: str, unit: str, err: bool = False) -> Iterator[Advance]:
-    """Yield the function to report progress to.
-
-    :param err: whether stderr shows it, since stdout has the results.
-    """
+    """Yield the function to report progress to."""
     stream = sys.stderr if err else sys.stdout
     console, start = SafeConsole(file=stream), time.monotonic()
     last, seconds = -math.inf, 0.0

@@ -1,7 +1,4 @@
-"""Digests beside files: what is read of a folder is what was written there.
-
-Shard sets have theirs in a manifest, which says more.
-"""
+"""Digests beside files: what is read of a folder is what was written there; shard sets have theirs in a manifest."""
 
 from pathlib import Path
 from typing import Any
@@ -50,10 +47,7 @@ def check_sealed(path: Path) -> None:
 
 
 def faults_of(record: Path, only: Path | None = None) -> list[str]:
-    """Return one line per file that a record lists and that is missing or altered.
-
-    :param only: the file or folder to check; None: everything.
-    """
+    """Return one line per file that a record lists and that is missing or altered."""
     try:
         files = {record.parent / name: digest for name, digest in sealed_files(record).items()}
     except PotstillError as error:

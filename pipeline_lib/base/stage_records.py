@@ -1,8 +1,6 @@
 """When each stage last ran here, how long it took, and how much of its work was reused.
 
-DVC records no timings and knows nothing about the store.  So every stage leaves a record beside the
-artifacts.  It is not one of DVC's outputs and decides nothing: a stage that DVC skips, because none
-of its inputs has changed, keeps the record of its last run.
+The record is not one of DVC's outputs and decides nothing: a stage that DVC skips keeps that of its last run.
 """
 
 import functools
@@ -45,10 +43,7 @@ def used_in_worker(accelerators: Sequence[str]) -> None:
 
 
 def recorded(main: Callable[..., None], argv: Sequence[str] = sys.argv) -> Callable[..., None]:
-    """Return ``main`` wrapped to leave a record of the stage when it succeeds.
-
-    :param argv: the stage's script and its options.
-    """
+    """Return ``main`` wrapped to leave a record of the stage when it succeeds."""
 
     @functools.wraps(main)
     def run(**options: Any) -> None:
@@ -87,10 +82,8 @@ def read_stage_record(path: Path) -> dict[str, Any] | None:
 
     What those of earlier versions lack is None.
     """
-    later = ("peak_bytes", "processor", "accelerators")
+    later = dict.fromkeys(("peak_bytes", "processor", "accelerators"))
     try:
-        record = read_record(path)
-        known = {key: record[key] for key in ("command", "started", "seconds", "counts")}
-        return known | {key: record.get(key) for key in later}
-    except (PotstillError, KeyError, TypeError):
+        return later | read_record(path, "command", "started", "seconds", "counts")
+    except PotstillError:
         return None

@@ -9,10 +9,7 @@ from pipeline_lib.base.text import escaped_json, printable
 
 
 def say(text: object = "", err: bool = False) -> None:
-    """Print a text and a line end; control characters are escaped.
-
-    :param err: whether to print to stderr.
-    """
+    """Print a text and a line end; control characters are escaped."""
     typer.echo(printable(str(text)), err=err)
 
 

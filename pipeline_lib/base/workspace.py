@@ -1,7 +1,6 @@
 """Workspaces: folders in which `dvc repro` runs, and the files of one that travel with the library.
 
-A workspace holds the pipeline, parameters, and the user's files, but no code: its stages are
-modules of the installed library.
+A workspace holds the pipeline, parameters, and the user's files, but no code.
 """
 
 import shutil
@@ -24,7 +23,6 @@ FILES = {
     Path("data/README.md"): "data.md",
     Path("data/input/README.md"): "input.md",
 }
-"""What is written into a workspace, and what it is called in the library."""
 SETTINGS = {"analytics": "false", "check_update": "false"}
 """DVC's own defaults send statistics and look for updates."""
 
@@ -43,8 +41,6 @@ def make_workspace(folder: Path, scm: bool = True, force: bool = False) -> list[
     """Write what is missing of a workspace into ``folder``, with `git init` and `dvc init`.
 
     :param scm: whether to track it by git; it need not be where git is not installed.
-    :param force: whether to replace a dvc.yaml that is another.
-    :returns: the files that were written.
     """
     check_pipeline(folder, force)
     written = []

@@ -13,7 +13,7 @@ from pipeline_lib.evaluation.heldout import Heldout, System
 from pipeline_lib.evaluation.routing import Routed
 from pipeline_lib.params import Task
 from pipeline_lib.results.schema import Gain, MethodDetails, ParameterCounts, Routing, SeedScores, TeacherDetails
-from pipeline_lib.results.significance import COMPARISON, Difference, compare_samples, holm
+from pipeline_lib.results.significance import Difference, compare_samples, holm
 
 
 class DetailScorer:
@@ -32,10 +32,10 @@ class DetailScorer:
 
     def teacher(self, name: str) -> TeacherDetails:
         """Score a teacher's stored logits."""
-        parts = {split: part.teachers[name] for split, part in self.heldout.items()}
+        outputs = {split: heldout.teachers[name] for split, heldout in self.heldout.items()}
         return TeacherDetails(
-            scores={split: self._details(split, outputs) for split, outputs in parts.items()},
-            recall={split: self._recall(split, outputs) for split, outputs in parts.items()},
+            scores={split: self._details(split, logits) for split, logits in outputs.items()},
+            recall={split: self._recall(split, logits) for split, logits in outputs.items()},
         )
 
     def method(self, name: str) -> MethodDetails:
@@ -43,8 +43,8 @@ class DetailScorer:
         outputs, temperatures = self.outputs[name].items(), self.temperatures[name]
         return MethodDetails(
             temperature={str(s): value for s, value in temperatures.items()} if temperatures else None,
-            scores={split: _by_seed(each, partial(self._details, split)) for split, each in outputs},
-            recall={split: _by_seed(each, partial(self._recall, split)) for split, each in outputs},
+            scores={split: by_seed(each, partial(self._details, split)) for split, each in outputs},
+            recall={split: by_seed(each, partial(self._recall, split)) for split, each in outputs},
             gain={split: gains[name] for split, gains in self.gains.items()},
         )
 
@@ -53,37 +53,28 @@ class DetailScorer:
 
         None for a regression or several labels, if dev has no labels, and if the teacher is not run
         here or left a labelled row without an answer.
-
-        :param teacher: its parameter counts.
         """
         system, outputs, kind = self.systems[name], self.outputs[name], KINDS[self.task.kind]
-        labelled = {s: part for s, part in self.heldout.items() if part.labels is not None}
-        whole = all(answered(part.teachers[system.teacher]).all() for part in labelled.values())
-        if not kind.one_of or teacher is None or "dev" not in labelled or not whole:
+        labels = {split: heldout.labels for split, heldout in self.heldout.items() if heldout.labels is not None}
+        answers = {split: self.heldout[split].teachers[system.teacher] for split in labels}
+        whole = all(answered(logits).all() for logits in answers.values())
+        if not kind.one_of or teacher is None or "dev" not in labels or not whole:
             return None
         routed = Routed(
             {s: {seed: kind.confidence(logits) for seed, logits in each.items()} for s, each in outputs.items()},
-            {
-                split: {seed: kind.decide(logits) == part.labels for seed, logits in outputs[split].items()}
-                for split, part in labelled.items()
-            },
-            {s: kind.decide(part.teachers[system.teacher]) == part.labels for s, part in labelled.items()},
+            {s: {seed: kind.decide(logits) == labels[s] for seed, logits in outputs[s].items()} for s in labels},
+            {split: kind.decide(answers[split]) == labels[split] for split in labels},
             system.parameters.without_embeddings / max(teacher.without_embeddings, 1),
         )
         return routed.routing()
 
     def _details(self, split: str, outputs: np.ndarray) -> dict[str, float] | None:
-        labels, known = self.heldout[split].labels, answered(outputs)
-        if labels is None or not known.any():
-            return None
-        return KINDS[self.task.kind].details(labels[known], outputs[known])
+        scored = self.heldout[split].scored(outputs)
+        return scored and KINDS[self.task.kind].details(*scored)
 
     def _recall(self, split: str, outputs: np.ndarray) -> dict[str, float] | None:
-        labels, known = self.heldout[split].labels, answered(outputs)
-        if labels is None or not known.any():
-            return None
-        shares = KINDS[self.task.kind].recall(labels[known], outputs[known])
-        return {self.task.label_names[number]: share for number, share in shares.items()}
+        scored, names = self.heldout[split].scored(outputs), self.task.label_names
+        return scored and {names[n]: share for n, share in KINDS[self.task.kind].recall(*scored).items()}
 
     def _temperatures(self, system: System) -> dict[int, float] | None:
         if system.method.temperature is None:
@@ -104,29 +95,31 @@ class DetailScorer:
     def _gains(self, split: str) -> dict[str, dict[str, Gain] | None]:
         """Compare every method with its baseline; p values are corrected for the table's rows."""
         differences = {name: self._differences(name, split) for name in self.systems}
-        gains: dict[str, dict[str, Gain] | None] = {
-            name: None if each is None else {} for name, each in differences.items()
-        }
         compared = {name: each for name, each in differences.items() if each is not None}
-        for detail in dict.fromkeys(detail for each in compared.values() for detail in each):
-            corrected = holm({name: each[detail].p for name, each in compared.items()})
-            for name, each in compared.items():
-                gains[name][detail] = Gain(**asdict(each[detail]), p_holm=corrected[name])
-        return gains
+        details = dict.fromkeys(detail for each in compared.values() for detail in each)
+        gains = {detail: corrected({name: each[detail] for name, each in compared.items()}) for detail in details}
+        return {
+            name: {detail: gains[detail][name] for detail in details} if name in compared else None
+            for name in differences
+        }
 
     def _differences(self, name: str, split: str) -> dict[str, Difference] | None:
         labels, baseline = self.heldout[split].labels, self.systems[name].method.baseline
         if labels is None or baseline not in self.outputs:
             return None
-        pair = [list(self.outputs[one][split].values()) for one in (name, baseline)]
-        samples = KINDS[self.task.kind].detail_samples(labels, np.stack([*pair[0], *pair[1]]))
-        return {
-            detail: compare_samples(scores, len(labels), (len(pair[0]), len(pair[1])), **COMPARISON)
-            for detail, scores in samples.items()
-        }
+        first, second = ([*self.outputs[method][split].values()] for method in (name, baseline))
+        samples = KINDS[self.task.kind].detail_samples(labels, np.stack([*first, *second]))
+        seeds = len(first), len(second)
+        return {detail: compare_samples(scores, len(labels), seeds) for detail, scores in samples.items()}
 
 
-def _by_seed(
+def corrected(differences: Mapping[str, Difference | None]) -> dict[str, Gain | None]:
+    """Return differences as gains, whose p values are corrected for their number."""
+    p_values = holm({name: each.p for name, each in differences.items() if each is not None})
+    return {name: each and Gain(**asdict(each), p_holm=p_values[name]) for name, each in differences.items()}
+
+
+def by_seed(
     outputs: Mapping[int, np.ndarray], score: Callable[[np.ndarray], dict[str, float] | None]
 ) -> dict[str, SeedScores] | None:
     """Return each score over a method's seeds, or None if they have none."""

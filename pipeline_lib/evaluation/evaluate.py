@@ -13,6 +13,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_record, sha256_folder, sha256_json
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.model_config import output_names
 from pipeline_lib.base.seals import SEAL
 from pipeline_lib.base.text import Text
 from pipeline_lib.evaluation.heldout import Heldout, System, read_heldout, shared_texts, training_labels
@@ -33,14 +34,8 @@ if TYPE_CHECKING:
 
 
 def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
-    """Write and return the scores of one task, and write its predictions.
-
-    The files are ``results/<task>/scores.json`` and ``predictions.arrow``, in the layout.
-
-    :param layout: of all artifacts.
-    """
-    settings = params.task(task)
-    teachers = params.teachers_of(task)
+    """Write and return the scores of one task, and write its predictions."""
+    settings, teachers = params.task(task), params.teachers_of(task)
     heldout = read_heldout(layout, task, teachers, settings.label_of("dev") is not None)
     systems = run_methods(params, task, heldout, layout.students(task))
     scores = task_scores(
@@ -54,7 +49,11 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
         },
         systems,
         shared_texts(layout, task),
-        [name for name in teachers if _is_by_loss(layout.teacher(task, name))],
+        [
+            name
+            for name in teachers
+            if ModelRecord.read(layout.teacher(task, name) / "training.json").best_dev_loss is not None
+        ],
     )
     table = predictions_table(heldout, systems, KINDS[settings.kind].label_type(len(settings.label_names)))
     # A seal of before is not theirs; the stage seals the folder when it has written all of it.
@@ -62,11 +61,6 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
     write_shard(layout.predictions(task), table)
     scores.write(layout.scores(task))
     return scores
-
-
-def _is_by_loss(teacher: Path) -> bool:
-    """Whether the lowest loss on dev chose a teacher's epoch and learning rate."""
-    return ModelRecord.read(teacher / "training.json").best_dev_loss is not None
 
 
 @dataclass(frozen=True)
@@ -80,13 +74,9 @@ class StudentRun:
 
 
 def run_methods(params: Params, task: str, heldout: dict[str, Heldout], folder: Path) -> dict[str, System]:
-    """Run every seed of every method of the task over the held-out splits, in parallel.
-
-    :param folder: the task's students.
-    """
-    texts = {split: part.texts for split, part in heldout.items()}
-    names = params.task(task).label_names
-    rows = params.scored_methods_of(task)
+    """Run every seed of every method of the task over the held-out splits, in parallel."""
+    texts = {name: split.texts for name, split in heldout.items()}
+    names, rows = params.task(task).label_names, params.scored_methods_of(task)
     devices = {method: answering_device(params, row) for method, row in rows.items()}
     results = {}
     for device in sorted(set(devices.values())):
@@ -136,20 +126,17 @@ def _import_students() -> None:
 
 
 def read_training(folder: Path, seeds: Sequence[int]) -> Training:
-    """Return how one method was trained: its rate and the rates tried, rows, steps.
-
-    :param folder: the method's students, and the search for its learning rate.
-    """
+    """Return how one method was trained: its rate and the rates tried, rows, steps."""
     search = SearchRecord.read(folder / "search.json")
     records = {str(seed): StudentRecord.read(folder / str(seed) / "training.json") for seed in seeds}
-    one = records[str(seeds[0])]
+    first = records[str(seeds[0])]
     return Training(
         learning_rate=search.learning_rate,
         best_dev_by_rate=search.best_dev_by_rate,
         dev_loss_by_rate=search.dev_loss_by_rate,
-        rows=one.rows,
-        steps=one.steps,
-        batch_size=one.settings.batch_size,
+        rows=first.rows,
+        steps=first.steps,
+        batch_size=first.settings.batch_size,
         best_step={seed: record.best_step for seed, record in records.items()},
     )
 
@@ -159,12 +146,14 @@ def run_student(run: StudentRun, report: Report) -> tuple[dict[str, np.ndarray],
 
     Answers to the same texts are found if neither the student nor the code has changed.
     """
+    from pipeline_lib.models.weights import parameter_counts
+
     require_model(run.folder)
     content = [sha256_folder(run.folder), run.device.split(":")[0], run.names]
     made_from = [*content, sha256_json(run.texts), training_code("pipeline_lib.models.students.student")]
     student = cache(partial(_load, run))
     table = kept_table("answers", made_from, lambda: _answers(run, student()))
-    counts = kept_json("parameter_counts", made_from, lambda: _parameters(student()))
+    counts = kept_json("parameter_counts", made_from, lambda: parameter_counts(student()))
     split = table["split"].to_numpy(zero_copy_only=False)
     logits = matrix(table["logits"])
     return {name: logits[split == name] for name in run.texts}, ParameterCounts(**counts)
@@ -176,12 +165,6 @@ def _load(run: StudentRun) -> "Student":
     student = load_student(run.folder, run.device)
     check_names(run.folder, student.label_names, run.names)
     return student
-
-
-def _parameters(student: "Student") -> dict[str, int]:
-    from pipeline_lib.models.weights import parameter_counts
-
-    return parameter_counts(student)
 
 
 def _answers(run: StudentRun, student: "Student") -> pa.Table:
@@ -204,8 +187,7 @@ def teacher_parameters(folder: Path, names: list[str], runs: bool = True) -> Par
         check_names(folder, LabelsRecord.read(record).labels, names)
         return None
     require_model(folder)
-    labels = read_record(folder / "config.json", "id2label")["id2label"]
-    check_names(folder, [labels[str(number)] for number in range(len(labels))], names)
+    check_names(folder, output_names(read_record(folder / "config.json", "id2label"), folder), names)
     return ParameterCounts(**TeacherRecord.read(record).parameters)
 
 
@@ -214,23 +196,19 @@ def predictions_table(heldout: dict[str, Heldout], systems: dict[str, System], l
 
     The columns after ``label`` are named by the teachers, and ``<method>-<seed>`` by the students.
     """
-    return pa.concat_tables(
-        [_split_table(split, part, systems, label) for split, part in heldout.items()]
-    ).combine_chunks()
-
-
-def _split_table(split: str, part: Heldout, systems: dict[str, System], label: pa.DataType) -> pa.Table:
-    rows = len(part.texts)
-    columns = {
-        "split": pa.array([split] * rows, pa.string()),
-        "row": pa.array(np.arange(rows, dtype=np.int32)),
-        "label": pa.nulls(rows, label) if part.labels is None else _label_column(part.labels, label),
-    }
-    columns |= {name: list_column(logits) for name, logits in part.teachers.items()}
-    for name, system in systems.items():
-        for seed, logits in system.logits[split].items():
-            columns[f"{name}-{seed}"] = list_column(logits)
-    return pa.table(columns)
+    tables = []
+    for name, split in heldout.items():
+        rows = len(split.texts)
+        columns = {
+            "split": pa.array([name] * rows, pa.string()),
+            "row": pa.array(np.arange(rows, dtype=np.int32)),
+            "label": pa.nulls(rows, label) if split.labels is None else _label_column(split.labels, label),
+        }
+        columns |= {teacher: list_column(logits) for teacher, logits in split.teachers.items()}
+        for method, system in systems.items():
+            columns |= {f"{method}-{seed}": list_column(logits) for seed, logits in system.logits[name].items()}
+        tables.append(pa.table(columns))
+    return pa.concat_tables(tables).combine_chunks()
 
 
 def _label_column(labels: np.ndarray, label: pa.DataType) -> pa.Array:

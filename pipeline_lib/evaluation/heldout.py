@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import label_array
+from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import Text
 from pipeline_lib.params import Method
@@ -20,8 +20,8 @@ from pipeline_lib.shards.shard_sets import ShardSet, check_answers, read_manifes
 class Heldout:
     """One split in file order.
 
-    ``labels`` int classes or float scores, shape (rows,), or None if hidden; ``teachers`` float32, (rows, outputs),
-    by the teacher's name, NaN where it gave no answer, and the ``precision`` in which they were computed.
+    :ivar labels: as in shards, (rows,) or (rows, labels); None if hidden.
+    :ivar teachers: float32 (rows, outputs) by the teacher's name, NaN where it gave no answer.
     """
 
     texts: list[Text]
@@ -29,16 +29,16 @@ class Heldout:
     teachers: dict[str, np.ndarray]
     precision: dict[str, str]
 
+    def scored(self, outputs: np.ndarray, rows: np.ndarray | bool = True) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return labels and outputs of the rows with an answer; None if there are none, or no labels."""
+        chosen = answered(outputs) & rows
+        return None if self.labels is None or not chosen.any() else (self.labels[chosen], outputs[chosen])
+
 
 def read_heldout(layout: Layout, task: str, teachers: Iterable[str], labelled: bool = True) -> dict[str, Heldout]:
-    """Read the splits that the task has: dev, and test and further ones if there are any.
-
-    :param layout: of all artifacts; :param teachers: the names of the task's.
-    :param labelled: whether dev must have labels.
-    """
+    """Read the splits that the task has: dev, and test and further ones if there are any."""
     # dev is required; a task can do without a test split.
-    splits = dict.fromkeys(["dev", *layout.heldout_splits(task)])
-    names = list(teachers)
+    splits, names = dict.fromkeys(["dev", *layout.heldout_splits(task)]), list(teachers)
     heldout = {split: _read(layout, task, split, names) for split in splits}
     if labelled and heldout["dev"].labels is None:
         raise PotstillError(
@@ -54,9 +54,8 @@ def shared_texts(layout: Layout, task: str) -> dict[str, dict[str, dict[str, int
     Maps split to earlier split to ``rows`` and ``other_label`` (of these, the rows whose text has
     another label there), as ``prepare`` counted them.
     """
-    splits = layout.heldout_splits(task)
-    counts = {split: read_manifest(layout.split(task, split)).counts for split in splits}
-    return {split: split_counts.get("shared_with", {}) for split, split_counts in counts.items()}
+    manifests = {split: read_manifest(layout.split(task, split)) for split in layout.heldout_splits(task)}
+    return {split: manifest.counts.get("shared_with", {}) for split, manifest in manifests.items()}
 
 
 def _read(layout: Layout, task: str, split: str, teachers: list[str]) -> Heldout:
@@ -71,20 +70,13 @@ def _read(layout: Layout, task: str, split: str, teachers: list[str]) -> Heldout
         logits[name] = matrix(outputs.to_table()["logits"])
         precision[name] = str(outputs.manifest.made_from.get("precision", "unknown"))
     table = inputs.to_table()
-    return Heldout(texts(table), read_labels(table["label"]), logits, precision)
-
-
-def read_labels(column: pa.ChunkedArray) -> np.ndarray | None:
-    """Return labels, int64 or float32, shape (rows,); None if any of them is hidden."""
-    if column.null_count or not len(column):
-        return None
-    return label_array(column)
+    hidden = table["label"].null_count or not len(table)
+    return Heldout(texts(table), None if hidden else label_array(table["label"]), logits, precision)
 
 
 def training_labels(layout: Layout, task: str) -> np.ndarray:
-    """Return the training set's labels, int64 or float32, without hidden ones."""
-    column = ShardSet.open(layout.split(task, "train")).to_table()["label"]
-    return label_array(column.drop_null())
+    """Return the training set's labels, without hidden ones."""
+    return label_array(ShardSet.open(layout.split(task, "train")).to_table()["label"].drop_null())
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """Routing: the student answers, and the rows it is unsure of are routed to its teacher.
 
 A row is routed if the student's confidence is at or below a threshold, chosen on dev so that a given share of its
-rows is routed.  So a student that knows when it errs keeps its teacher's accuracy at a fraction of the cost, which
-the curve shows.  Nothing here is timed: cost is counted in parameters.
+rows is routed.  Cost is counted in parameters.
 """
 
 from collections.abc import Mapping
@@ -16,7 +15,6 @@ from pipeline_lib.results.schema import Routing, RoutingPoint, SeedScores
 MAX_LOSS = 0.005
 """The accuracy loss, relative to the teacher, that still counts as the teacher's accuracy."""
 SHARES = tuple(number / 20 for number in range(21))
-"""Of the curve."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +54,11 @@ class Routed:
         lost, variance = np.zeros(rows + 1), np.zeros(rows + 1)
         for seed, confidences in by_seed.items():
             order = np.argsort(confidences, kind="stable")
-            # For rows kept by the student: 1 if only the teacher is right, -1 if only the student.
-            kept = (teacher - self.student_hits["dev"][seed])[order]
-            left = _from_here_on(kept) / rows
+            # For rows that the student answers: 1 if only the teacher is right, -1 if only the student.
+            lead = (teacher - self.student_hits["dev"][seed])[order]
+            left = _from_here_on(lead) / rows
             lost += left / len(by_seed)
-            variance += (_from_here_on(kept**2) / rows - left**2) / len(by_seed)
+            variance += (_from_here_on(lead**2) / rows - left**2) / len(by_seed)
         # The seeds answer the same rows: their mean is hardly less uncertain than any one of them.
         bound = lost + np.sqrt(variance / rows)
         return int((bound <= MAX_LOSS + 1e-9).argmax()) / rows
@@ -78,7 +76,7 @@ class Routed:
             thresholds={str(seed): threshold for seed, threshold in thresholds.items()},
             routed=routed,
             accuracy={split: self._accuracy(split, each) for split, each in taken.items()},
-            cost={split: self.student_cost + part for split, part in routed.items()},
+            cost={split: self.student_cost + share for split, share in routed.items()},
         )
 
     def _accuracy(self, split: str, taken: Mapping[int, np.ndarray]) -> SeedScores | None:

@@ -1,17 +1,14 @@
-"""Computing the scores of one task: teachers, floor and every method.
-
-Pure functions of labels and logits.
-"""
+"""Computing the scores of one task from labels and logits: teachers, floor and every method."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline_lib.base.kinds import KINDS, score
 from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.evaluation.ablation_steps import previous
-from pipeline_lib.evaluation.calibration_scores import DetailScorer
+from pipeline_lib.evaluation.calibration_scores import DetailScorer, by_seed, corrected
 from pipeline_lib.evaluation.heldout import Heldout, System
 from pipeline_lib.params import Task
 from pipeline_lib.results.schema import (
@@ -25,7 +22,7 @@ from pipeline_lib.results.schema import (
     TaskScores,
     TeacherScores,
 )
-from pipeline_lib.results.significance import COMPARISON, Difference, compare, holm
+from pipeline_lib.results.significance import Difference, compare
 
 SELECTION = (
     "Each run's best evaluation, and a teacher's best epoch and learning rate, were chosen on "
@@ -45,10 +42,8 @@ def task_scores(
 ) -> TaskScores:
     """Return all scores of one task.
 
-    :param train_rows: rows of the training set.
     :param train_labels: int classes or float scores, shape (rows,), for computing the floor.
     :param teachers: each one's parameter counts; None if its answers are not from a model run here.
-    :param systems: by method name, in the order of params.yaml.
     :param by_loss: the teachers whose epoch and rate were chosen by the loss on dev.
     """
     scorer = _Scorer(task, heldout, DetailScorer(task, heldout, systems))
@@ -56,7 +51,7 @@ def task_scores(
         metrics=task.metrics,
         f1_label=KINDS[task.kind].f1_label(task),
         labels=task.label_names,
-        rows={"train": train_rows} | {s: len(part.texts) for s, part in heldout.items()},
+        rows={"train": train_rows} | {name: len(split.texts) for name, split in heldout.items()},
         selection=_selection(task, by_loss, systems),
         floor=scorer.floor(train_labels),
         teachers={name: scorer.teacher(name, counts) for name, counts in teachers.items()},
@@ -69,7 +64,7 @@ def task_scores(
 def _selection(task: Task, teachers: Sequence[str], systems: Mapping[str, System]) -> str:
     """Say what was chosen on dev, and for which systems by the loss."""
     names = [f"teacher {name}" for name in teachers]
-    names += [name for name, one in systems.items() if one.training.dev_loss_by_rate is not None]
+    names += [name for name, system in systems.items() if system.training.dev_loss_by_rate is not None]
     if not names:
         return SELECTION
     return (
@@ -80,32 +75,27 @@ def _selection(task: Task, teachers: Sequence[str], systems: Mapping[str, System
 
 @dataclass(frozen=True)
 class _Scorer:
-    """Holds what all scores of the task need."""
-
     task: Task
     heldout: dict[str, Heldout]
     details: DetailScorer
 
     def floor(self, train_labels: np.ndarray) -> Floor:
         """Score the constant answer that fits the training set best."""
-        names = self.task.label_names
         if not len(train_labels):
-            scored = {split: part.labels is not None for split, part in self.heldout.items()}
-            return Floor(answer=None, scores={s: {} if labelled else None for s, labelled in scored.items()})
-        answer, constant = KINDS[self.task.kind].floor(names, train_labels)
-        scores = {
-            split: self._scores(split, np.tile(constant, (len(part.texts), 1))) for split, part in self.heldout.items()
-        }
-        return Floor(answer=answer, scores=scores)
+            scores = {name: None if split.labels is None else {} for name, split in self.heldout.items()}
+            return Floor(answer=None, scores=scores)
+        answer, constant = KINDS[self.task.kind].floor(self.task.label_names, train_labels)
+        constants = {name: np.tile(constant, (len(split.texts), 1)) for name, split in self.heldout.items()}
+        return Floor(answer=answer, scores={name: self._scores(name, each) for name, each in constants.items()})
 
     def teacher(self, name: str, parameters: ParameterCounts | None) -> TeacherScores:
         """Score a teacher's stored logits, on the rows it answered."""
-        parts = self.heldout.items()
-        missing = {split: int((~answered(part.teachers[name])).sum()) for split, part in parts}
+        outputs = {split: heldout.teachers[name] for split, heldout in self.heldout.items()}
+        missing = {split: int((~answered(logits)).sum()) for split, logits in outputs.items()}
         return TeacherScores(
-            scores={split: self._scores(split, part.teachers[name]) for split, part in parts},
+            scores={split: self._scores(split, logits) for split, logits in outputs.items()},
             details=self.details.teacher(name),
-            precision={split: part.precision[name] for split, part in parts},
+            precision={split: heldout.precision[name] for split, heldout in self.heldout.items()},
             parameters=parameters,
             unanswered={split: count for split, count in missing.items() if count},
         )
@@ -114,10 +104,8 @@ class _Scorer:
         self, systems: dict[str, System], teachers: dict[str, ParameterCounts | None]
     ) -> dict[str, MethodScores]:
         """Score every method; each split's p values are corrected for the table's rows."""
-        gains: dict[str, dict[str, Gain | None]] = {name: {} for name in systems}
-        for split in self.heldout:
-            for name, gain in self._gains(systems, split).items():
-                gains[name][split] = gain
+        pairs = {name: (system, systems.get(system.method.baseline or "")) for name, system in systems.items()}
+        gains = self._compared(pairs)
         return {
             name: self._method(name, system, teachers[system.teacher], gains[name]) for name, system in systems.items()
         }
@@ -125,7 +113,6 @@ class _Scorer:
     def _method(
         self, name: str, system: System, teacher_parameters: ParameterCounts | None, gain: dict[str, Gain | None]
     ) -> MethodScores:
-        """Score one method against the labels and the teacher."""
         return MethodScores(
             student=system.method.student,
             data=system.method.data,
@@ -143,31 +130,21 @@ class _Scorer:
             ratio=teacher_parameters and teacher_parameters.ratio_to(system.parameters),
         )
 
-    def _scores(self, split: str, outputs: np.ndarray) -> Scores | None:
+    def _scores(self, split: str, outputs: np.ndarray, rows: np.ndarray | bool = True) -> Scores | None:
         """Return the scores on the rows with an answer; None if there are none, or no labels."""
-        labels, known = self.heldout[split].labels, answered(outputs)
-        if labels is None or not known.any():
-            return None
-        inputs = labels[known], outputs[known], self.task.positive_class
-        return {metric: score(metric, *inputs) for metric in self.task.metrics}
+        scored = self.heldout[split].scored(outputs, rows)
+        return scored and {metric: score(metric, *scored, self.task.positive_class) for metric in self.task.metrics}
 
-    def _by_seed(self, system: System, split: str, rows: np.ndarray | None = None) -> dict[str, SeedScores] | None:
-        """Return each metric's mean over seeds, only on ``rows``, bool (rows,), if given."""
-        kept = slice(None) if rows is None else rows
-        by_seed = {}
-        for seed, outputs in system.logits[split].items():
-            masked = np.full_like(outputs, np.nan)
-            masked[kept] = outputs[kept]
-            by_seed[str(seed)] = self._scores(split, masked)
-        return None if None in by_seed.values() else SeedScores.by_name(by_seed)
+    def _by_seed(self, system: System, split: str, rows: np.ndarray | bool = True) -> dict[str, SeedScores] | None:
+        return by_seed(system.logits[split], lambda outputs: self._scores(split, outputs, rows))
 
     def _agreement(self, system: System, split: str) -> float | None:
         kind, answers = KINDS[self.task.kind], self.heldout[split].teachers[system.teacher]
-        known = answered(answers)
-        if not known.any():
+        rows = answered(answers)
+        if not rows.any():
             return None
-        teacher, outputs = kind.decide(answers[known]), system.logits[split].values()
-        return float(np.mean([kind.agreement(teacher, one[known]) for one in outputs]))
+        teacher = kind.decide(answers[rows])
+        return float(np.mean([kind.agreement(teacher, outputs[rows]) for outputs in system.logits[split].values()]))
 
     def _to_teacher(self, system: System, split: str) -> float | None:
         answers = self.heldout[split].teachers[system.teacher]
@@ -180,30 +157,19 @@ class _Scorer:
     def steps(self, systems: dict[str, System]) -> list[Step]:
         """Compare every row with the row that it is a step from, if any."""
         steps = {name: step for name in systems if (step := previous(name, systems))}
-        pairs = {name: (systems[name], systems[other]) for name, (other, _) in steps.items()}
-        gains = {split: self._compared(pairs, split) for split in self.heldout}
+        gains = self._compared({name: (systems[name], systems[other]) for name, (other, _) in steps.items()})
         return [
-            Step(
-                method=name,
-                previous=other,
-                changed=changed,
-                gain={split: by_name[name] for split, by_name in gains.items()},
-            )
+            Step(method=name, previous=other, changed=changed, gain=gains[name])
             for name, (other, changed) in steps.items()
         ]
 
-    def _gains(self, systems: dict[str, System], split: str) -> dict[str, Gain | None]:
-        baselines = {name: systems.get(system.method.baseline or "") for name, system in systems.items()}
-        pairs = {name: (system, baselines[name]) for name, system in systems.items()}
-        return self._compared(pairs, split)
-
-    def _compared(self, pairs: Mapping[str, tuple[System, System | None]], split: str) -> dict[str, Gain | None]:
-        """Return each pair's gain, of the first over the second; p is corrected for all pairs."""
-        differences = {name: self._difference(*pair, split) for name, pair in pairs.items()}
-        corrected = holm({name: d.p for name, d in differences.items() if d is not None})
-        return {
-            name: None if d is None else Gain(**asdict(d), p_holm=corrected[name]) for name, d in differences.items()
+    def _compared(self, pairs: Mapping[str, tuple[System, System | None]]) -> dict[str, dict[str, Gain | None]]:
+        """Return by split each pair's gain, of the first over the second; p is corrected for all pairs of a split."""
+        gains = {
+            split: corrected({name: self._difference(*pair, split) for name, pair in pairs.items()})
+            for split in self.heldout
         }
+        return {name: {split: by_name[name] for split, by_name in gains.items()} for name in pairs}
 
     def _difference(self, system: System, baseline: System | None, split: str) -> Difference | None:
         labels = self.heldout[split].labels
@@ -216,7 +182,6 @@ class _Scorer:
             self.task.metrics[0],
             len(self.task.label_names),
             self.task.positive_class,
-            **COMPARISON,
         )
 
     def _answers(self, system: System, split: str) -> np.ndarray:

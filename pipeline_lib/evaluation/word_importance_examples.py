@@ -1,12 +1,12 @@
 """Word importance for a few held-out rows of a task: teacher, distilled and undistilled student.
 
-The rows are those where distillation helped most, and where it hurt: for a classification by the
-probability of the label, for a regression by the distance from the label.  Of several labels, each
-row has the one about which the two students differ most.  They are extremes, not a sample.
+The rows are those where distillation helped most, and where it hurt: extremes, not a sample.  Of several labels, each
+row has the one about which the two students differ most.
 """
 
 from collections.abc import Callable
 from functools import cache, partial
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +44,7 @@ WORDS = range(4, 25)
 
 
 def write_importance(params: Params, task: str, layout: Layout, scores: TaskScores) -> int:
-    """Write ``results/<task>/importance.json``, and return how many rows it explains.
-
-    None where no row was distilled.
+    """Write ``results/<task>/importance.json``, and return how many rows it explains: none if no row was distilled.
 
     :param scores: the task's; they and the predictions must have been written.
     """
@@ -81,36 +79,25 @@ def _explain(params: Params, task: str, layout: Layout, scores: TaskScores, meth
         each = np.arange(len(numbers)), numbers
         differences, labels = differences[each], labels[each]
     chosen = extremes(differences, sentences)
-    models = _models(params, task, layout, (method, method_scores.baseline, method_scores.teacher), seed)
+    names = {"method": method, "baseline": method_scores.baseline, "teacher": method_scores.teacher}
+    models = _models(params, task, layout, *names.values(), seed)
     with single_thread():
-        explained = partial(_example, models, scores)
         examples = [
-            {"row": row} | explained(sentences[row], labels[row], effect, numbers and numbers[row])
+            {"row": row, "distillation": effect}
+            | _example(models, scores, sentences[row], labels[row], numbers and numbers[row])
             for row, effect in chosen
         ]
-    return {
-        "method": method,
-        "baseline": method_scores.baseline,
-        "teacher": method_scores.teacher,
-        "seed": seed,
-        "split": split,
-        "examples": examples,
-    }
+    return names | {"seed": seed, "split": split, "examples": examples}
 
 
 def _example(
-    models: "dict[str, _Model]", scores: TaskScores, text: Text, label: Any, effect: str, number: int | None
+    models: "dict[str, _Model]", scores: TaskScores, text: Text, label: Any, number: int | None
 ) -> dict[str, Any]:
-    """Return what is shown of a row.
-
-    :param number: the label that is explained, if the row may have several.
-    """
+    """Return what is shown of a row; of several labels, ``number`` is the one that is explained."""
     names = scores.labels if number is None else label_choice(scores.labels[number])
-    regression = not KINDS[scores.kind].has_probabilities
-    importances = {name: one.importance(text, regression, number) for name, one in models.items()}
-    named = f"{label:.3g}" if regression else names[label]
-    shown = {"label": named, "distillation": effect}
-    return shown | as_json(text, importances, names)
+    regression = not scores.of_kind.has_probabilities
+    importances = {name: model.importance(text, regression, number) for name, model in models.items()}
+    return {"label": f"{label:.3g}" if regression else names[label]} | as_json(text, importances, names)
 
 
 def extremes(differences: np.ndarray, sentences: list[Text]) -> list[tuple[int, str]]:
@@ -123,18 +110,12 @@ def extremes(differences: np.ndarray, sentences: list[Text]) -> list[tuple[int, 
     order = np.argsort(-np.nan_to_num(differences), kind="stable")
     chosen: dict[Text, tuple[int, str]] = {}
     for kind, rows, sign in (("helped", order, 1), ("hurt", order[::-1], -1)):
-        left = EACH
-        for row in map(int, rows):
-            if not left or not sign * differences[row] > 0:
-                break
-            if sentences[row] not in chosen and _is_short(sentences[row]):
-                chosen[sentences[row]] = row, kind
-                left -= 1
+        moved = takewhile(lambda row, sign=sign: sign * differences[row] > 0, map(int, rows))
+        short = (row for row in moved if all(count in WORDS for count in word_counts(sentences[row])))
+        new = (row for row in short if sentences[row] not in chosen)
+        for row in islice(new, EACH):
+            chosen[sentences[row]] = row, kind
     return list(chosen.values())
-
-
-def _is_short(text: Text) -> bool:
-    return all(count in WORDS for count in word_counts(text))
 
 
 def _labels(column: Any, teacher: np.ndarray, kind: str) -> np.ndarray:
@@ -148,8 +129,8 @@ def _labels(column: Any, teacher: np.ndarray, kind: str) -> np.ndarray:
     if not of_kind.has_probabilities:
         return of_kind.decide(teacher)
     answers = of_kind.decide(np.nan_to_num(teacher))
-    known = answered(teacher) if answers.ndim == 1 else answered(teacher)[:, None]
-    return np.where(known, answers.astype(np.int64), -1)
+    rows = answered(teacher) if answers.ndim == 1 else answered(teacher)[:, None]
+    return np.where(rows, answers.astype(np.int64), -1)
 
 
 def _merit(outputs: np.ndarray, labels: np.ndarray, temperature: float, kind: str) -> np.ndarray:
@@ -157,10 +138,11 @@ def _merit(outputs: np.ndarray, labels: np.ndarray, temperature: float, kind: st
 
     Without a label, it is NaN.  Of several labels, it is that of each one's yes or no, (rows, labels).
     """
-    if not KINDS[kind].has_probabilities:
+    of_kind = KINDS[kind]
+    if not of_kind.has_probabilities:
         return -np.abs(outputs[:, 0] - labels)
-    shares = KINDS[kind].probabilities(outputs / temperature)
-    if KINDS[kind].has_several:
+    shares = of_kind.probabilities(outputs / temperature)
+    if of_kind.has_several:
         right = np.where(labels == 1, shares, 1.0 - shares)
     else:
         right = shares[np.arange(len(labels)), labels]
@@ -182,27 +164,22 @@ class _Model:
         self._loaded = cache(load)
 
     def importance(self, text: Text, regression: bool, number: int | None) -> Importance:
-        """Return how much each word of a text matters to the model.
-
-        :param number: of several labels, the one that is explained.
-        """
+        """Return how much each word of a text matters to the model."""
 
         def compute() -> dict[str, Any]:
             predict, sign = self._loaded()
             asked = predict if number is None else of_label(predict, number)
             computed = word_importance(text, asked, sign, regression)
-            arrays = {"answer": computed.answer.tolist(), "masked": computed.masked.tolist()}
-            return {"words": computed.words, **arrays}
+            return {"words": computed.words, "answer": computed.answer.tolist(), "masked": computed.masked.tolist()}
 
         label = [] if number is None else [number]
         values = kept_json("importance", [*self._made_from, text, *label], compute)
-        answer, masked = (np.array(values[name]) for name in ("answer", "masked"))
-        return Importance(tuple(values["words"]), answer, masked, regression)
+        return Importance(tuple(values["words"]), np.array(values["answer"]), np.array(values["masked"]), regression)
 
 
-def _models(params: Params, task: str, layout: Layout, names: tuple[str, str, str], seed: int) -> dict[str, _Model]:
-    """Return teacher, student and baseline."""
-    method, baseline, teacher = names
+def _models(
+    params: Params, task: str, layout: Layout, method: str, baseline: str, teacher: str, seed: int
+) -> dict[str, _Model]:
     models = {}
     if params.teachers[teacher].runs:
         folder, length = layout.teacher(task, teacher), params.teachers[teacher].max_length

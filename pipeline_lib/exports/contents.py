@@ -74,9 +74,9 @@ def content_of(folder: Path) -> Content | None:
 def _described(config: dict[str, Any]) -> Content | None:
     if FORM in config:
         return Content.exported_student if config.get("id2label") else Content.exported_encoder
-    known = {MODEL_TYPE: Content.student, ENCODER_TYPE: Content.encoder}
-    if config.get("model_type") in known:
-        return known[config["model_type"]]
+    trained = {MODEL_TYPE: Content.student, ENCODER_TYPE: Content.encoder}
+    if config.get("model_type") in trained:
+        return trained[config["model_type"]]
     classes = config.get("architectures") or []
     if any(name.endswith("ForSequenceClassification") for name in classes):
         return Content.teacher

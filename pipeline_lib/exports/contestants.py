@@ -1,7 +1,7 @@
 """The teachers and students of a task to be timed, in the forms in which they may be fastest.
 
-The best student on dev is exported to ONNX int8, which is kept.  Of the other architectures, one
-student each is timed in torch.  A teacher is timed in torch and in ONNX.
+The best student on dev is exported to ONNX int8, which stays.  Of the other architectures, one student each is timed
+in torch.  A teacher is timed in torch and in ONNX.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,11 @@ from pipeline_lib.base.kinds import KINDS, Classes
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.seals import write_seal
 from pipeline_lib.base.text import Text
-from pipeline_lib.evaluation.timing import Predict
 from pipeline_lib.exports.onnx.exporter import export_onnx_int8
 from pipeline_lib.exports.onnx.student import require_packages
-from pipeline_lib.exports.onnx.teacher import OnnxTeacher, export_teacher
+from pipeline_lib.exports.onnx.teacher import export_teacher, load_onnx_teacher
 from pipeline_lib.exports.opening import load_student as open_student
-from pipeline_lib.models.folders import require_model
+from pipeline_lib.models.folders import Predict, require_model
 from pipeline_lib.models.serving import open_teacher
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.params import Params
@@ -37,7 +36,6 @@ class Contestant:
     :ivar form: ``torch`` with its number format, or what ``distill export --to`` calls it.
     :ivar names: class names, or the name of a regression's score.
     :ivar max_length: a teacher's limit of word pieces; None for a student.
-    :ivar kind: what its outputs are.
     """
 
     form: str
@@ -54,16 +52,14 @@ class Contestant:
             return student.logits
         if in_torch:
             return open_teacher(self.folder, [*self.names], self.max_length, device)[1]
-        return OnnxTeacher.load(self.folder, self.form, self.max_length).predict
+        return load_onnx_teacher(self.folder, self.form, self.max_length)
 
 
 @dataclass
 class System:
     """A teacher, or the student that represents an architecture.
 
-    :ivar method: the student's; None for a teacher.
     :ivar forms: on the processor, the one in torch first.
-    :ivar accelerated: on the accelerator, if there is one.
     :ivar not_timed: form to the reason why it is not among them.
     """
 
@@ -74,7 +70,7 @@ class System:
 
     def digest(self) -> str:
         """Return the digest of what is timed: the model, and the forms that it has."""
-        forms = [[one.form, one.names, one.max_length] for one in [*self.forms, *self.accelerated]]
+        forms = [[each.form, each.names, each.max_length] for each in [*self.forms, *self.accelerated]]
         return sha256_json([self.method, sha256_folder(self.forms[0].folder), forms, self.not_timed])
 
 
@@ -119,7 +115,7 @@ def teachers_of(params: Params, task: str, layout: Layout, device: str) -> dict[
         require_model(folder)
         in_torch, accelerated = (
             Contestant(f"torch {precision}", folder, names, row.max_length, settings.kind)
-            for precision in (_precision("cpu"), _precision(device))
+            for precision in (resolve_precision("auto", resolve_device(where)) for where in ("cpu", device))
         )
         systems[name] = System(None, [in_torch], [accelerated] if device != "cpu" else [])
     return systems
@@ -134,8 +130,7 @@ def add_onnx(teacher: System, pair: bool, out: Path) -> None:
     except Exception as error:  # torch's exporter raises anything for a model that it cannot write
         teacher.not_timed["onnx"] = reason_of(error)
     else:
-        forms = (replace(in_torch, form=form, folder=one) for form, one in folders.items())
-        teacher.forms.extend(forms)
+        teacher.forms += [replace(in_torch, form=form, folder=folder) for form, folder in folders.items()]
 
 
 def leave_out_deviating(system: System, texts: Sequence[Text]) -> None:
@@ -147,7 +142,3 @@ def leave_out_deviating(system: System, texts: Sequence[Text]) -> None:
         if agreement < MIN_AGREEMENT:
             system.forms.remove(other)
             system.not_timed[other.form] = f"answers as in torch only by {agreement:.1%} on {len(texts)} texts"
-
-
-def _precision(device: str) -> str:
-    return resolve_precision("auto", resolve_device(device))

@@ -16,7 +16,6 @@ from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences
 
 MADE_UP, FROM_DEV = 256, 2048
-"""Numbers of texts on which answers are compared."""
 Outputs = Callable[[Sentences], np.ndarray]
 
 

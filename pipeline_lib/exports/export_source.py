@@ -25,10 +25,8 @@ CPU = torch.device("cpu")
 class Subject:
     """The student or sentence encoder to export.
 
-    :ivar config: the folder's config.json.
     :ivar network: a :class:`~pipeline_lib.models.networks.student.StudentNetwork`, or a sentence encoder's module.
     :ivar labels: class names, or the name of a regression's score; None for a sentence encoder.
-    :ivar temperature: what logits are divided by.
     """
 
     folder: Path

@@ -83,7 +83,6 @@ def write_tokenizer(out: Path, tokenizer: Tokenizer | Pieces, limit: int) -> Non
 def exported_reader(folder: Path, config: Mapping[str, Any]) -> Reader:
     """Return how an exported student reads texts: by what :func:`write_tokenizer` wrote.
 
-    :param config: the folder's configuration.
     :raises ValueError: if there is no tokenizer, or it is damaged.
     """
     tokenizer = read_tokenizer(folder, config[READS])

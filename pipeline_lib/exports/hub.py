@@ -1,8 +1,7 @@
 """A student as a folder for the Hugging Face hub, which transformers loads without this library.
 
-``AutoModelForSequenceClassification.from_pretrained(folder, trust_remote_code=True)`` gives the
-logits of ``distill predict``.  The folder is the student's own with more keys in ``config.json``,
-the code of its network and a model card, so that this library can read it too.
+The folder is the student's own with more keys in ``config.json``, the code of its network and a model card, so that
+this library can read it too.
 """
 
 from pathlib import Path
@@ -115,7 +114,7 @@ def _apart(tokenizer: Tokenizer) -> Tokenizer:
     single = [*opening, "$A", *closing]
     copied.post_processor = TemplateProcessing(
         single=single,
-        pair=[f"{part}:0" for part in single] + [f"{part.replace('$A', '$B')}:1" for part in single],
+        pair=[f"{sign}:0" for sign in single] + [f"{sign.replace('$A', '$B')}:1" for sign in single],
         special_tokens=[(sign, tokenizer.token_to_id(sign)) for sign in {*opening, *closing}],
     )
     return copied

@@ -17,7 +17,6 @@ import numpy as np
 from tokenizers import Tokenizer
 
 BATCH = 64
-"""Texts per batch."""
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 """The multiplier that hashes the ids of an n-gram's words."""
 Text = str | tuple[str, str]
@@ -173,15 +172,15 @@ class Student:
 
     def _read_linear(self, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         table = self.weights["encoder.table.weight"]
-        keys, places, counted = ids.astype(np.uint64), [], []
+        keys, rows, counted = ids.astype(np.uint64), [], []
         for size in range(1, min(self.own["ngrams"], ids.shape[1]) + 1):
             if size > 1:
                 following = ids[:, size - 1 :].astype(np.uint64)
                 keys = keys[:, :-1] * MULTIPLIER + following + np.uint64(size)
             signed = keys.view(np.int64)
-            places.append((signed ^ (signed >> 29)) % len(table))
+            rows.append((signed ^ (signed >> 29)) % len(table))
             counted.append(inside(keys, lengths - size + 1))
-        return mean(table[np.hstack(places)], np.hstack(counted))
+        return mean(table[np.hstack(rows)], np.hstack(counted))
 
     def _read_biattentive(self, first: tuple, second: tuple | None = None) -> np.ndarray:
         sides = [self._once(*side) for side in (first, second or first)]
@@ -201,21 +200,20 @@ class Student:
         return self._both_ways("encoder.first.", vectors, lengths)
 
     def _pools(self, states: np.ndarray, mask: np.ndarray, side: int) -> list[np.ndarray]:
-        kept = mask[:, :, None]
-        scores = f"encoder.scores.{side}"
-        pools = {
-            "max": lambda: np.where(kept, states, -np.inf).max(axis=1),
-            "min": lambda: np.where(kept, states, np.inf).min(axis=1),
-            "mean": lambda: mean(states, mask),
-            "self": lambda: (states * softmax(np.where(kept, self._linear(scores, states), -np.inf), axis=1)).sum(
-                axis=1
-            ),
-        }
-        return [pools[name]() for name in self.own["pools"]]
+        words, pooled = mask[:, :, None], []
+        for pool in self.own["pools"]:
+            if pool == "mean":
+                pooled.append(mean(states, mask))
+            elif pool == "self":
+                scores = np.where(words, self._linear(f"encoder.scores.{side}", states), -np.inf)
+                pooled.append((states * softmax(scores, axis=1)).sum(axis=1))
+            else:
+                sign = 1 if pool == "max" else -1
+                pooled.append(sign * np.where(words, sign * states, -np.inf).max(axis=1))
+        return pooled
 
 
 ARCHITECTURES = ("bilstm", "bilstm_sra", "cnn", "static", "linear", "biattentive")
-"""The architectures that this file supports."""
 
 
 def read_safetensors(path: Path) -> dict[str, np.ndarray]:

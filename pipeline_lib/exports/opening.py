@@ -1,7 +1,6 @@
 """Opens students, teachers and sentence encoders for use, whatever format their folder has.
 
-``pipeline_lib`` offers these functions under its own name.  What was exported to ONNX or numpy is
-opened without torch and transformers.
+What was exported to ONNX or numpy is opened without torch and transformers.
 """
 
 from collections.abc import Sequence
@@ -33,7 +32,6 @@ class Predictor:
 
     :ivar labels: class names, in the order of the columns of probabilities and logits; for a
         regression, the name of its score.
-    :ivar kind: the kind of its task, as in params.yaml.
     :ivar is_pair: whether it compares two sentences; None for a teacher, whose folder doesn't say.
     :ivar logits: maps texts or pairs, unchecked, to logits divided by the temperature, or to
         scores, float32 (texts, classes).
@@ -64,7 +62,6 @@ class Predictor:
 class Encoder:
     """A sentence encoder, ready for use.
 
-    :ivar width: values per vector.
     :ivar vectors: maps sentences, unchecked, to vectors, float32 (texts, width).
     """
 
@@ -73,10 +70,7 @@ class Encoder:
     vectors: Predict = field(repr=False)
 
     def encode(self, texts: Sequence[str], batch_size: int | None = None) -> np.ndarray:
-        """Return each sentence's vector, float32 (texts, width), in their order.
-
-        :param batch_size: see :meth:`Predictor.predict`.
-        """
+        """Return each sentence's vector, float32 (texts, width), in their order."""
         rows = _checked(texts, False, self.folder)
         return _in_batches(self.vectors, rows, batch_size, self.width)
 

@@ -1,10 +1,7 @@
 """A sentence encoder, or a siamese student's, as a folder that sentence-transformers loads.
 
-``SentenceTransformer(folder).encode(texts)`` gives the vectors of
-:meth:`~pipeline_lib.models.students.sentence_encoder.SentenceEncoder.encode` without this library.
-A mean of word vectors uses that library's own modules.  Every other encoder comes with the code of
-its network, :mod:`pipeline_lib.models.networks.distilled_encoder` and what that imports, and is
-loaded with ``trust_remote_code=True``, which release 6 requires for a local folder, too.
+A mean of word vectors uses that library's own modules.  Every other encoder comes with the code of its network,
+:mod:`pipeline_lib.models.networks.distilled_encoder` and what that imports.
 """
 
 from pathlib import Path
@@ -24,7 +21,6 @@ from pipeline_lib.params import student_settings
 from pipeline_lib.text.pieces import Pieces
 
 Modules = list[tuple[str, str]]
-"""Class and folder of each module, in order of computation."""
 
 
 def export_sentence_transformers(folder: Path, out: Path) -> int:

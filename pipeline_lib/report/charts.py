@@ -6,20 +6,20 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pipeline_lib.report.svg import WIDTH, Axis, Plot, image, mark, tag
+from pipeline_lib.report.svg import WIDTH, Axis, Plot, colour, image, line, mark, tag, text
 
 SMALL = (256, 205)
-"""Size of the charts shown side by side, one per system."""
-GAIN_HEADS = ("Difference", "Interval", "p (Holm)")
 ROW, NAMES = 30, 150
 """Height of a row in a chart of intervals, and width of the names."""
+BOX, GAP = (154, 46), (26, 14)
+"""Size of a stage's box in the flow, and the space between boxes."""
 
 
 @dataclass(frozen=True)
 class Figure:
     """A chart, and its numbers as a table.
 
-    :ivar legend: number, swatch and name of each series, if the chart itself does not name them.
+    :ivar legend: swatch and name of each series, if the chart itself does not name them.
     """
 
     title: str
@@ -27,17 +27,16 @@ class Figure:
     head: list[str]
     rows: list[list[str]]
     note: str = ""
-    legend: list[tuple[int, Markup, str]] = field(default_factory=list)
+    legend: list[tuple[Markup, str]] = field(default_factory=list)
 
 
-def legend(names: Sequence[str], first: int = 0) -> list[tuple[int, Markup, str]]:
-    """Return the number, swatch and name of each series."""
-    return [(n, _swatch(n), name) for n, name in enumerate(names, first)]
+def _legend(systems: Sequence[Mapping[str, Any]]) -> list[tuple[Markup, str]]:
+    return [(_swatch(system["series"]), system["system"]) for system in systems]
 
 
 def _swatch(series: int) -> Markup:
-    line = tag("line", x1=1, x2=27, y1=8, y2=8, class_=f"line s{series % 8}")
-    return tag("svg", line, mark(14.0, 8.0, series), width=28, height=16, aria_hidden="true", viewBox="0 0 28 16")
+    drawn = line(1, 27, 8, 8, f"line {colour(series)}"), mark(14.0, 8.0, series)
+    return tag("svg", *drawn, width=28, height=16, aria_hidden="true", viewBox="0 0 28 16")
 
 
 def intervals(name: str, title: str, unit: str, gains: list[dict[str, Any]], scale: float) -> Figure:
@@ -45,55 +44,46 @@ def intervals(name: str, title: str, unit: str, gains: list[dict[str, Any]], sca
 
     :param gains: method, baseline, difference, low and high (or None), p_holm (or None), and
         optionally ``changed``, what differs in the method.
-    :param scale: factor that converts differences to ``unit``.
     """
-    ends = [
-        value * scale
-        for gain in gains
-        for value in (gain["low"], gain["difference"], gain["high"])
-        if value is not None
-    ]
+    ends = [gain[end] * scale for gain in gains for end in ("low", "difference", "high") if gain[end] is not None]
     axis = Axis.of(unit, [0.0, *ends], (NAMES, WIDTH - 14))
     bottom = 10 + ROW * len(gains)
-    parts = []
+    drawn = []
     for value in axis.ticks:
-        x, kind = axis(value), "zero" if value == 0 else "grid"
-        parts.append(tag("line", x1=x, x2=x, y1=6, y2=bottom, class_=kind))
-        parts.append(tag("text", axis.text(value), x=x, y=bottom + 16, class_="tick mid"))
-    parts.append(tag("text", unit, x=(NAMES + WIDTH) / 2, y=bottom + 34, class_="label mid"))
-    for number, gain in enumerate(gains):
-        y = 10 + ROW * (number + 0.5)
-        changed = gain.get("changed")
-        parts.append(tag("text", gain["method"], x=NAMES - 10, y=y + (0 if changed else 4), class_="name end"))
+        x = axis(value)
+        drawn.append(line(x, x, 6, bottom, "zero" if value == 0 else "grid"))
+        drawn.append(text(axis.text(value), x, bottom + 16, "tick mid"))
+    drawn.append(text(unit, (NAMES + WIDTH) / 2, bottom + 34, "label mid"))
+    cells, hints = [_gain_cells(gain, scale) for gain in gains], []
+    for number, (gain, (difference, between, _)) in enumerate(zip(gains, cells, strict=True)):
+        y, changed = 10 + ROW * (number + 0.5), gain.get("changed")
+        drawn.append(text(gain["method"], NAMES - 10, y + (0 if changed else 4), "name end"))
         if changed:
-            parts.append(tag("text", changed, x=NAMES - 10, y=y + 12, class_="tick end"))
+            drawn.append(text(changed, NAMES - 10, y + 12, "tick end"))
         if gain["low"] is not None:
-            x1, x2 = (axis(gain[end] * scale) for end in ("low", "high"))
-            parts.append(tag("line", x1=x1, x2=x2, y1=y, y2=y, class_=f"bar s{gain['series'] % 8}"))
-        text = _gain_text(gain, scale)
-        parts.append(mark(axis(gain["difference"] * scale), y, gain["series"], text))
-    described = "; ".join(_gain_text(gain, scale) for gain in gains)
-    named = [[gain["changed"]] for gain in gains if "changed" in gain]
+            drawn.append(line(axis(gain["low"] * scale), axis(gain["high"] * scale), y, y, _bar(gain["series"])))
+        hints.append(f"{gain['method']} over {gain['baseline']}: {difference} ({between})")
+        drawn.append(mark(axis(gain["difference"] * scale), y, gain["series"], hints[-1]))
+    differs = ["What differs"] if any("changed" in gain for gain in gains) else []
     return Figure(
         title,
-        image(name, title, described, WIDTH, bottom + 44, *parts),
-        ["Method", *(["What differs"] if named else []), "Over", *GAIN_HEADS],
+        image(name, title, "; ".join(hints), WIDTH, bottom + 44, *drawn),
+        ["Method", *differs, "Over", "Difference", "Interval", "p (Holm)"],
         [
-            [gain["method"], *changed, gain["baseline"], *_gain_cells(gain, scale)]
-            for gain, changed in zip(gains, named or [[]] * len(gains), strict=True)
+            [gain["method"], *([gain["changed"]] if differs else []), gain["baseline"], *numbers]
+            for gain, numbers in zip(gains, cells, strict=True)
         ],
     )
+
+
+def _bar(series: int) -> str:
+    return f"bar {colour(series)}"
 
 
 def _gain_cells(gain: Mapping[str, Any], scale: float) -> list[str]:
     low, high, p = gain["low"], gain["high"], gain["p_holm"]
     between = "–" if low is None else f"{low * scale:+.3g} to {high * scale:+.3g}"
     return [f"{gain['difference'] * scale:+.3g}", between, "–" if p is None else f"{p:.3f}"]
-
-
-def _gain_text(gain: Mapping[str, Any], scale: float) -> str:
-    difference, between, _ = _gain_cells(gain, scale)
-    return f"{gain['method']} over {gain['baseline']}: {difference} ({between})"
 
 
 def scatter(name: str, title: str, x: str, metric: str, points: list[dict[str, Any]]) -> Figure:
@@ -105,17 +95,13 @@ def scatter(name: str, title: str, x: str, metric: str, points: list[dict[str, A
     plot = Plot.of((x, [p["x"] for p in points]), (f"{metric} (%)", spread), log_x=True, percent="y")
     for p in points:
         if p["std"]:
-            plot.bar(p["x"], p["score"] - p["std"], p["score"] + p["std"], p["series"])
-        plot.mark(p["x"], p["score"], p["series"], f"{p['system']}: {100 * p['score']:.1f}")
-    rows = [[p["system"], f"{p['x']:,.0f}", f"{100 * p['score']:.1f}", _percent(p["std"])] for p in points]
+            low, high = plot.y(p["score"] - p["std"]), plot.y(p["score"] + p["std"])
+            plot.drawings.append(line(plot.x(p["x"]), plot.x(p["x"]), low, high, _bar(p["series"])))
+        plot.mark(p["x"], p["score"], p["series"], f"{p['system']}: {_percent(p['score'])}")
+    rows = [[p["system"], f"{p['x']:,.0f}", _percent(p["score"]), _percent(p["std"])] for p in points]
     described = "; ".join(f"{row[0]}: {row[1]}, {row[2]} %" for row in rows)
-    return Figure(
-        title,
-        plot.drawn(name, title, described),
-        ["System", x, f"{metric} (%)", "± (%)"],
-        rows,
-        legend=[(p["series"], _swatch(p["series"]), p["system"]) for p in points],
-    )
+    head = ["System", x, f"{metric} (%)", "± (%)"]
+    return Figure(title, plot.drawn(name, title, described), head, rows, legend=_legend(points))
 
 
 def _percent(value: float | None) -> str:
@@ -125,23 +111,19 @@ def _percent(value: float | None) -> str:
 def reliability_chart(name: str, system: str, series: int, bins: Mapping[str, list[float]], regression: bool) -> Figure:
     """Draw what a system predicts against what is observed, with the diagonal."""
     predicted, observed = bins["predicted"], bins["observed"]
-    both, percent = [*predicted, *observed], "" if regression else "xy"
     labels = ("answer", "label") if regression else ("confidence (%)", "accuracy (%)")
-    span = both if regression else [*both, 1.0]
-    plot = Plot.of((labels[0], span), (labels[1], span), SMALL, percent=percent)
+    span = [*predicted, *observed] if regression else [*predicted, *observed, 1.0]
+    plot = Plot.of((labels[0], span), (labels[1], span), SMALL, percent="" if regression else "xy")
     ends = min(span), max(span)
-    plot.parts.append(
-        tag("line", x1=plot.x(ends[0]), y1=plot.y(ends[0]), x2=plot.x(ends[1]), y2=plot.y(ends[1]), class_="even")
-    )
+    plot.drawings.append(line(*map(plot.x, ends), *map(plot.y, ends), "even"))
     pairs = list(zip(predicted, observed, strict=True))
     plot.line(pairs, series)
-    show: Callable[[float], str] = (lambda v: f"{v:.3f}") if regression else _percent
+    show: Callable[[float], str] = "{:.3f}".format if regression else _percent
     for a, b in pairs:
         plot.mark(a, b, series, f"{labels[0]} {show(a)}, {labels[1]} {show(b)}")
-    kind = "mean label" if regression else "accuracy"
-    described = f"{kind.capitalize()} in {len(pairs)} bins of equal mass: " + ", ".join(
-        f"{show(a)}: {show(b)}" for a, b in pairs
-    )
+    kind = "Mean label" if regression else "Accuracy"
+    listed = ", ".join(f"{show(a)}: {show(b)}" for a, b in pairs)
+    described = f"{kind} in {len(pairs)} bins of equal mass: {listed}"
     rows = [[str(n), show(a), show(b), show(b - a)] for n, (a, b) in enumerate(pairs, 1)]
     head = ["Bin", labels[0].capitalize(), labels[1].capitalize(), "Difference"]
     return Figure(system, plot.drawn(name, system, described), head, rows)
@@ -154,35 +136,27 @@ def routing_chart(name: str, routes: list[dict[str, Any]], split: str, cost: str
     """
     title = f"Accuracy on {split} against cost"
     points = [point for route in routes for point in [*route["curve"], route["best"]]]
-    scores = [p["accuracy"] for p in points] + [route["teacher_accuracy"] for route in routes]
-    x = f"cost ({cost}, teacher alone = 1)"
-    plot = Plot.of((x, [0.0, *(p["cost"] for p in points)]), ("accuracy (%)", scores), percent="y")
-    for level in sorted({route["teacher_accuracy"] for route in routes}):
-        y = plot.y(level)
-        plot.parts.append(tag("line", x1=plot.x.span[0], x2=plot.x.span[1], y1=y, y2=y, class_="even"))
+    levels = sorted({route["teacher_accuracy"] for route in routes})
+    costs, scores = [0.0, *(p["cost"] for p in points)], [*(p["accuracy"] for p in points), *levels]
+    plot = Plot.of((f"cost ({cost}, teacher alone = 1)", costs), ("accuracy (%)", scores), percent="y")
+    plot.drawings += [line(*plot.x.span, plot.y(level), plot.y(level), "even") for level in levels]
+    rows, described = [], []
     for route in routes:
+        system, best = route["system"], route["best"]
         plot.line([(p["cost"], p["accuracy"]) for p in route["curve"]], route["series"])
-        best = route["best"]
-        text = f"{route['system']}: {_percent(best['accuracy'])} at cost {best['cost']:.2f}"
-        plot.mark(best["cost"], best["accuracy"], route["series"], text)
-    rows = [
-        [
-            r["system"] + (" (smallest share)" if p is r["best"] else ""),
-            _percent(p["routed"]),
-            f"{p['cost']:.2f}",
-            _percent(p["accuracy"]),
-        ]
-        for r in routes
-        for p in [r["best"], *r["curve"]]
-    ]
-    described = "; ".join(f"{row[0]} {row[3]} % at {row[2]}" for row in rows if "smallest" in row[0])
+        hint = f"{system}: {_percent(best['accuracy'])} at cost {best['cost']:.2f}"
+        plot.mark(best["cost"], best["accuracy"], route["series"], hint)
+        names = [f"{system} (smallest share)", *[system] * len(route["curve"])]
+        for label, p in zip(names, [best, *route["curve"]], strict=True):
+            rows.append([label, _percent(p["routed"]), f"{p['cost']:.2f}", _percent(p["accuracy"])])
+        described.append(f"{names[0]} {_percent(best['accuracy'])} % at {best['cost']:.2f}")
     return Figure(
         title,
-        plot.drawn(name, title, described),
+        plot.drawn(name, title, "; ".join(described)),
         ["Method", "Routed (%)", f"Cost ({cost})", "Accuracy (%)"],
         rows,
         "Mark: the smallest share of dev that keeps the teacher's accuracy. Dashed: the teacher.",
-        [(r["series"], _swatch(r["series"]), r["system"]) for r in routes],
+        _legend(routes),
     )
 
 
@@ -196,37 +170,23 @@ def learning_chart(name: str, system: str, series: int, curves: list[dict[str, A
     label = f"{measure} (%)" if percent else measure
     show: Callable[[float | None], str] = _percent if percent else _decimals
     # A score is None where it is undefined, such as a correlation of constants.
-    known = [[one for one in curve["history"] if one[key] is not None] for curve in curves]
-    steps = [0.0, *(float(one["step"]) for history in known for one in history)]
-    values = [one[key] for history in known for one in history] or [0.0]
-    plot = Plot.of(("step", steps), (label, values), SMALL, percent="y" if percent else "")
-    for curve, history in zip(curves, known, strict=True):
-        plot.line([(one["step"], one[key]) for one in history], series, "thin")
-        for one in history:
-            if one["step"] == curve["best_step"]:
-                text = f"seed {curve['seed']}, step {one['step']}: {show(one[key])}, {_kept(one)}"
-                plot.mark(one["step"], one[key], series, text)
-    described = "; ".join(
-        f"seed {curve['seed']}: {show(history[0][key])} to {show(history[-1][key])}"
-        for curve, history in zip(curves, known, strict=True)
-        if history
-    )
+    histories = [[(e["step"], e[key]) for e in curve["history"] if e[key] is not None] for curve in curves]
+    steps, values = zip((0.0, 0.0), *(point for points in histories for point in points), strict=True)
+    plot = Plot.of(("step", steps), (label, values[1:] or [0.0]), SMALL, percent="y" if percent else "")
+    rows, described = [], []
+    for curve, points in zip(curves, histories, strict=True):
+        seed = curve["seed"]
+        plot.line(points, series, "thin")
+        if points:
+            described.append(f"seed {seed}: {show(points[0][1])} to {show(points[-1][1])}")
+        for evaluation in curve["history"]:
+            step, value = evaluation["step"], evaluation[key]
+            weights = _kept(evaluation) if step == curve["best_step"] else ""
+            rows.append([str(seed), f"{step:,}", f"{evaluation['epoch']:.2f}", show(value), weights])
+            if weights and value is not None:
+                plot.mark(step, value, series, f"seed {seed}, step {step}: {show(value)}, {weights}")
     head = ["Seed", "Step", "Epoch", label.capitalize(), "Weights"]
-    rows = [row for curve in curves for row in _learning_rows(curve, key, show)]
-    return Figure(system, plot.drawn(name, f"{system}: {measure}", described), head, rows)
-
-
-def _learning_rows(curve: Mapping[str, Any], key: str, show: Callable[[float | None], str]) -> list[list[str]]:
-    return [
-        [
-            str(curve["seed"]),
-            f"{one['step']:,}",
-            f"{one['epoch']:.2f}",
-            show(one[key]),
-            _kept(one) if one["step"] == curve["best_step"] else "",
-        ]
-        for one in curve["history"]
-    ]
+    return Figure(system, plot.drawn(name, f"{system}: {measure}", "; ".join(described)), head, rows)
 
 
 def _kept(evaluation: Mapping[str, Any]) -> str:
@@ -239,42 +199,33 @@ def _decimals(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
 
 
-BOX, GAP = (154, 46), (26, 14)
-"""Size of a stage's box in the flow, and the space between boxes."""
-
-
 def flow_chart(name: str, stages: list[dict[str, Any]]) -> Markup:
     """Draw the stages in columns, each after those it depends on, with time and work reused.
 
     :param stages: see :func:`pipeline_lib.base.flow.read_flow`; each with a ``line`` of text.
     """
-    columns = _columns({stage["name"]: stage["after"] for stage in stages})
     rows: dict[int, int] = {}
-    places = {}
-    for name_of_stage, column in columns.items():
+    corners = {}
+    for stage, column in _columns({stage["name"]: stage["after"] for stage in stages}).items():
         row = rows.setdefault(column, 0)
         rows[column] += 1
-        places[name_of_stage] = 1 + column * (BOX[0] + GAP[0]), 1 + row * (BOX[1] + GAP[1])
-    parts = []
+        corners[stage] = 1 + column * (BOX[0] + GAP[0]), 1 + row * (BOX[1] + GAP[1])
+    edges, boxes, described = [], [], []
     for stage in stages:
+        x, y = corners[stage["name"]]
         for other in stage["after"]:
-            (x1, y1), (x2, y2) = places[other], places[stage["name"]]
-            a, b = (x1 + BOX[0], y1 + BOX[1] / 2), (x2, y2 + BOX[1] / 2)
-            bend = max(18.0, (b[0] - a[0]) / 2)
-            path = f"M{a[0]} {a[1]} C{a[0] + bend} {a[1]} {b[0] - bend} {b[1]} {b[0]} {b[1]}"
-            parts.append(tag("path", d=path, class_="edge"))
-    for stage in stages:
-        x, y = places[stage["name"]]
+            x1, y1, y2 = corners[other][0] + BOX[0], corners[other][1] + BOX[1] / 2, y + BOX[1] / 2
+            bend = max(18.0, (x - x1) / 2)
+            path = f"M{x1} {y1} C{x1 + bend} {y1} {x - bend} {y2} {x} {y2}"
+            edges.append(tag("path", d=path, class_="edge"))
         kind = "box" if stage["runs"] else "box idle"
-        parts.append(tag("rect", x=x, y=y, width=BOX[0], height=BOX[1], rx=6, class_=kind))
-        parts.append(tag("text", stage["name"], x=x + 9, y=y + 20, class_="name"))
-        parts.append(tag("text", stage["line"], x=x + 9, y=y + 38, class_="tick"))
+        boxes.append(tag("rect", x=x, y=y, width=BOX[0], height=BOX[1], rx=6, class_=kind))
+        boxes += [text(stage["name"], x + 9, y + 20, "name"), text(stage["line"], x + 9, y + 38, "tick")]
+        after = f" after {', '.join(stage['after'])}" if stage["after"] else ""
+        described.append(f"{stage['name']} ({stage['line']}){after}")
     width = 2 + len(rows) * (BOX[0] + GAP[0]) - GAP[0]
     height = 2 + max(rows.values(), default=1) * (BOX[1] + GAP[1]) - GAP[1]
-    described = "; ".join(
-        f"{s['name']} ({s['line']})" + (f" after {', '.join(s['after'])}" if s["after"] else "") for s in stages
-    )
-    return image(name, "The stages", described, width, height, *parts)
+    return image(name, "The stages", "; ".join(described), width, height, *edges, *boxes)
 
 
 def _columns(after: Mapping[str, Sequence[str]]) -> dict[str, int]:

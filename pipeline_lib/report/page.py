@@ -1,7 +1,6 @@
 """The report as one self-contained HTML file, which loads nothing from the network.
 
-Texts come from data, and the template engine escapes them.  In addition, the page's content
-security policy allows only its own script and style, by their digests.
+The template engine escapes texts from data; the content security policy allows only the page's own script and style.
 """
 
 import base64
@@ -9,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,10 @@ from pipeline_lib.results.tables import HEADS, IN_PERCENT
 
 HERE = Path(__file__).parent
 MAX_CHARACTERS = 600
-"""The most characters shown of a sentence in a work list."""
 
 
 def write_page(path: Path, content: Mapping[str, Any]) -> None:
-    """Write the page from what :func:`pipeline_lib.report.content.page_content` gathered."""
+    """Write the page from what :func:`pipeline_lib.results.content.page_content` gathered, and the provenance."""
     style, script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     html = _template().render(
         content=content,
@@ -61,34 +60,23 @@ def _template() -> Any:
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {
-        "heat": heat,
-        "shade": shade,
-        "seconds": seconds,
-        "rows": rows,
-        "pieces": pieces,
-        "leads": leads,
-        "ordered": ordered,
-    }
+    environment.filters |= {f.__name__: f for f in (heat, shade, seconds, rows, pieces, leads, ordered)}
     return environment.get_template("page.html")
 
 
 def _policy(style: str, script: str) -> str:
     """Return the page's content security policy: nothing is loaded, and only its own code runs."""
-    of_style, of_script = (
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)
-    )
-    return (
-        f"default-src 'none'; style-src 'sha256-{of_style}'; script-src 'sha256-{of_script}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
+    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script))
+    allowed = "; ".join(f"{kind}-src 'sha256-{d}'" for kind, d in zip(("style", "script"), digests, strict=True))
+    return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
 
 
 def _task(task: Mapping[str, Any]) -> dict[str, Any]:
     """Return a task's content with its figures."""
     name, scores = f"task-{task['task']}", task["scores"]
     series = {system["system"]: number for number, system in enumerate(task["systems"])}
-    regression, split = task["is_score"], task["split"]
+    routing = task["routing"]
+    routes = [{**route, "series": series[route["system"]]} for route in routing["methods"]] if routing else []
     return {
         **task,
         "id": name,
@@ -97,19 +85,13 @@ def _task(task: Mapping[str, Any]) -> dict[str, Any]:
         "gain_figures": list(_gain_figures(task, series)),
         "cost_figures": list(_cost_figures(task, series)),
         "reliability_figures": [
-            reliability_chart(f"{name}-reliability-{series[s]}", s, series[s], bins, regression)
+            reliability_chart(f"{name}-reliability-{series[s]}", s, series[s], bins, task["is_score"])
             for s, bins in task["reliability"].items()
         ],
-        "routing_figure": task["routing"]
-        and routing_chart(
-            f"{name}-routing",
-            [{**one, "series": series[one["system"]]} for one in task["routing"]["methods"]],
-            split,
-            task["routing"]["cost"],
-        ),
+        "routing_figure": routing and routing_chart(f"{name}-routing", routes, task["split"], routing["cost"]),
         "learning_figures": _curves(name, task["curves"], series),
         "examples": _examples(task["importance"]),
-        "listed": [_listed(one, row) for one in task["work_lists"] for row in one["rows"]],
+        "listed": [_listed(ranked, row) for ranked in task["work_lists"] for row in ranked["rows"]],
     }
 
 
@@ -148,16 +130,11 @@ def leads(task: Mapping[str, Any], system: str, label: str, answer: str) -> str:
 
     Empty if no such row is listed, or if the lists lack the system's answers.
     """
-    students = {one["student"] for one in task["work_lists"] if one["student"]}
-    if system.startswith("teacher "):
-        kind = "teacher"
-    elif any(name.rpartition("-")[0] == system for name in students):
-        kind = "student"
-    else:
-        return ""
+    students = {(ranked["student"] or "").rpartition("-")[0] for ranked in task["work_lists"]}
+    kind = "teacher" if system.startswith("teacher ") else "student"
     words = [_word("label", label), _word(kind, answer)]
     listed = any(set(words) <= set(row["words"]) for row in task["listed"])
-    return " ".join(words) if listed else ""
+    return " ".join(words) if listed and (kind == "teacher" or system in students) else ""
 
 
 def pieces(sentence: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -165,20 +142,15 @@ def pieces(sentence: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     Text beyond :data:`MAX_CHARACTERS` is cut.
     """
-    text, end, parts = sentence["text"], 0, []
-    for span in sentence["spans"]:
-        if span["end"] > MAX_CHARACTERS:
-            break
-        parts.append({"text": text[end : span["start"]], "rule": None, "was": None})
-        piece = {"text": text[span["start"] : span["end"]], "rule": span["rule"], "was": span["was"]}
-        parts.append(piece)
+    text, end, cut = sentence["text"], 0, []
+    for span in takewhile(lambda span: span["end"] <= MAX_CHARACTERS, sentence["spans"]):
+        cut.append((text[end : span["start"]], None, None))
+        cut.append((text[span["start"] : span["end"]], span["rule"], span["was"]))
         end = span["end"]
-    rest = text[end : max(end, MAX_CHARACTERS)]
-    left = len(text) - end - len(rest)
-    parts.append({"text": rest, "rule": None, "was": None})
-    if left:
-        parts.append({"text": f" … ({left:,} more characters)", "rule": "cut", "was": None})
-    return [piece for piece in parts if piece["text"]]
+    cut.append((text[end:MAX_CHARACTERS], None, None))
+    if (left := len(text) - MAX_CHARACTERS) > 0:
+        cut.append((f" … ({left:,} more characters)", "cut", None))
+    return [dict(zip(("text", "rule", "was"), piece, strict=True)) for piece in cut if piece[0]]
 
 
 def _gain_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Iterator[Figure]:
@@ -207,17 +179,14 @@ def _cost_figures(task: Mapping[str, Any], series: Mapping[str, int]) -> Iterato
     }
     for key, (title, label) in axes.items():
         points = [
-            {**system, "x": system[key], "series": series[system["system"]], "system": _named(system, key)}
-            for system in task["systems"]
-            if system[key] and system["score"] is not None
+            # With the form that was timed.
+            {**s, "x": s[key], "series": series[s["system"]]}
+            | ({"system": f"{s['system']}, {s['form']}"} if key == "rate" else {})
+            for s in task["systems"]
+            if s[key] and s["score"] is not None
         ]
         if points:
             yield scatter(f"task-{task['task']}-{key}", title, label, metric, points)
-
-
-def _named(system: Mapping[str, Any], key: str) -> str:
-    """Return a system's name, with its form if that is what was timed."""
-    return f"{system['system']}, {system['form']}" if key == "rate" else system["system"]
 
 
 def _curves(name: str, curves: list[dict[str, Any]], series: Mapping[str, int]) -> list[tuple[Figure, Figure]]:
@@ -239,8 +208,7 @@ def _curves(name: str, curves: list[dict[str, Any]], series: Mapping[str, int]) 
 def _flow(flow: Mapping[str, Any]) -> dict[str, Any]:
     """Return the flow's chart, with a line of text for each stage, and the total time."""
     stages = [{**stage, "line": _line(stage["runs"])} for stage in flow["stages"]]
-    chart = flow_chart("flow-chart", stages) if stages else ""
-    return {"chart": chart, "seconds": flow["seconds"]}
+    return {"chart": stages and flow_chart("flow-chart", stages), "seconds": flow["seconds"]}
 
 
 def _line(runs: list[dict[str, Any]]) -> str:
@@ -253,11 +221,10 @@ def _line(runs: list[dict[str, Any]]) -> str:
 
 def _examples(importance: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Return the explained rows, each with its largest change, which scales the colours."""
-    examples = []
-    for example in importance["examples"] if importance else []:
-        changes = [abs(change) for model in example["models"].values() for change in model["changes"]]
-        examples.append({**example, "most": max(changes, default=0.0) or 1.0})
-    return examples
+    examples = importance["examples"] if importance else []
+    changes = [[c for model in example["models"].values() for c in model["changes"]] for example in examples]
+    largest = (max(map(abs, each), default=0.0) for each in changes)
+    return [{**example, "most": most or 1.0} for example, most in zip(examples, largest, strict=True)]
 
 
 def ordered(models: Mapping[str, Any], importance: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -52,31 +52,23 @@ def write_curves(folder: Path, tasks: Iterable[dict[str, Any]]) -> None:
         for curve in task["curves"]:
             first.setdefault(curve["system"], curve)
         for system, curve in first.items():
-            rows = [(one["step"], one["loss"], one["dev"]) for one in curve["history"]]
-            write_csv(folder / f"{task['task']}_{system}.csv", ("step", "loss", "dev"), rows)
+            columns = ("step", "loss", "dev")
+            rows = [[evaluation[column] for column in columns] for evaluation in curve["history"]]
+            write_csv(folder / f"{task['task']}_{system}.csv", columns, rows)
 
 
-def write_accuracy_speed(path: Path, results: Sequence[TaskResult]) -> None:
-    """Write a line per teacher and student that was timed: its score, sentences per second."""
-    rows = []
-    for result in results:
-        scores, speed = result.scores, result.speed
-        split = scores.decisive_split
-        for name, teacher in scores.teachers.items():
-            fastest = speed and speed.fastest("teachers", name)
-            if fastest and teacher.scores[split]:
-                rows.append((result.task, name, teacher.scores[split][scores.metric], *_rate(fastest)))
-        for name, method in scores.methods.items():
-            fastest = speed and speed.fastest("students", method.student)
-            if fastest and method.scores[split]:
-                mean = method.scores[split][scores.metric].mean
-                rows.append((result.task, name, round(mean, 6), *_rate(fastest)))
+def write_accuracy_speed(path: Path, tasks: Iterable[dict[str, Any]]) -> None:
+    """Write a line per teacher and student that was timed: its score, sentences per second.
+
+    :param tasks: of the page's content.
+    """
+    rows = [
+        (task["task"], row["system"].removeprefix("teacher "), row["score"], row["form"], row["rate"])
+        for task in tasks
+        for row in task["systems"]
+        if row["form"] and row["score"] is not None
+    ]
     write_csv(path, ("task", "system", "score", "form", "sentences_per_second"), rows)
-
-
-def _rate(fastest: tuple[str, Any]) -> tuple[str, float]:
-    form, timed = fastest
-    return form, timed.rates["one_core"].median
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

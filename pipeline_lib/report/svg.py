@@ -9,6 +9,13 @@ from markupsafe import Markup, escape
 
 WIDTH, HEIGHT = 428, 285
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 44
+RADIUS = 5.0
+CORNERS = (
+    [(-1, -1), (1, -1), (1, 1), (-1, 1)],
+    [(0, -1.2), (1.1, 0.9), (-1.1, 0.9)],
+    [(0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)],
+)
+"""Of a series' mark, in radii; every fourth series has a circle instead."""
 
 
 def tag(name: str, *children: Any, **attributes: Any) -> Markup:
@@ -17,29 +24,28 @@ def tag(name: str, *children: Any, **attributes: Any) -> Markup:
     In attribute names, a trailing underscore is dropped and others become hyphens; numbers are
     rounded to a tenth of a pixel.
     """
-    rendered = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(_number(value))}"'
-        for key, value in attributes.items()
-        if value is not None
-    )
-    inner = Markup("").join(escape(child) for child in children)
-    return Markup(f"<{name}{rendered}>{inner}</{name}>")
+    rounded = {key: f"{round(v, 1):g}" if isinstance(v, float) else v for key, v in attributes.items()}
+    rendered = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(v)}"' for key, v in rounded.items())
+    return Markup(f"<{name}{rendered}>{Markup('').join(map(escape, children))}</{name}>")
 
 
-def _number(value: Any) -> Any:
-    return f"{round(value, 1):g}" if isinstance(value, float) else value
+def line(x1: float, x2: float, y1: float, y2: float, kind: str) -> Markup:
+    """Return a straight line."""
+    return tag("line", x1=x1, x2=x2, y1=y1, y2=y2, class_=kind)
 
 
-def image(name: str, title: str, description: str, width: float, height: float, *parts: Any) -> Markup:
-    """Return an image with a title and a description for those who cannot see it.
+def text(content: str, x: float, y: float, kind: str) -> Markup:
+    """Return a line of text."""
+    return tag("text", content, x=x, y=y, class_=kind)
 
-    :param name: a name unique in the page.
-    """
+
+def image(name: str, title: str, description: str, width: float, height: float, *drawn: Any) -> Markup:
+    """Return an image with a title and a description for those who cannot see it."""
     return tag(
         "svg",
         tag("title", title, id=f"{name}-title"),
         tag("desc", description, id=f"{name}-desc"),
-        *parts,
+        *drawn,
         viewBox=f"0 0 {width:g} {height:g}",
         width=width,
         height=height,
@@ -73,24 +79,22 @@ class Axis:
 
     def __call__(self, value: float) -> float:
         """Return the position of a value, in pixels."""
-        low, high, value = (
-            (math.log(self.low), math.log(self.high), math.log(value)) if self.log else (self.low, self.high, value)
-        )
-        return self.span[0] + (value - low) / (high - low) * (self.span[1] - self.span[0])
+        scale = math.log if self.log else float
+        low, high = scale(self.low), scale(self.high)
+        return self.span[0] + (scale(value) - low) / (high - low) * (self.span[1] - self.span[0])
 
     @property
     def ticks(self) -> list[float]:
         """Round values within the axis: 1, 2 or 5 times a power of ten apart."""
         if self.log:
             powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-            several = [m * 10.0**power for power in powers for m in (1, 2, 5)]
-            ticks = [tick for tick in several if self.low <= tick <= self.high]
-            return ticks if len(ticks) <= 6 else [t for t in ticks if _is_power_of_ten(t)]
+            several = [(m, m * 10.0**power) for power in powers for m in (1, 2, 5)]
+            ticks = [(m, tick) for m, tick in several if self.low <= tick <= self.high]
+            return [tick for m, tick in ticks if m == 1 or len(ticks) <= 6]
         rough = (self.high - self.low) / 5
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough)
-        first = math.ceil(self.low / step - 1e-9)
-        last = math.floor(self.high / step + 1e-9)
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         return [number * step for number in range(first, last + 1)]
 
     def text(self, value: float) -> str:
@@ -102,10 +106,6 @@ class Axis:
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{round(value, 6) + 0.0:g}"
 
 
-def _is_power_of_ten(value: float) -> bool:
-    return math.isclose(math.log10(value) % 1, 0, abs_tol=1e-9)
-
-
 @dataclass
 class Plot:
     """Two axes, and what is drawn between them."""
@@ -113,7 +113,7 @@ class Plot:
     size: tuple[int, int]
     x: Axis
     y: Axis
-    parts: list[Markup] = field(default_factory=list)
+    drawings: list[Markup] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -134,57 +134,41 @@ class Plot:
 
     def frame(self) -> list[Markup]:
         """Return grid, ticks and labels of the axes."""
-        x0, x1 = self.x.span
-        y0, y1 = self.y.span
-        parts = []
+        (x0, x1), (y0, y1) = self.x.span, self.y.span
+        drawn = []
         for value in self.y.ticks:
             y = self.y(value)
-            parts.append(tag("line", x1=x0, x2=x1, y1=y, y2=y, class_="grid"))
-            parts.append(tag("text", self.y.text(value), x=x0 - 6, y=y + 4, class_="tick end"))
+            drawn += [line(x0, x1, y, y, "grid"), text(self.y.text(value), x0 - 6, y + 4, "tick end")]
         for value in self.x.ticks:
             x = self.x(value)
-            parts.append(tag("line", x1=x, x2=x, y1=y0, y2=y1, class_="grid"))
-            parts.append(tag("text", self.x.text(value), x=x, y=y0 + 16, class_="tick mid"))
-        middle = (y0 + y1) / 2
-        parts.append(tag("text", self.x.label, x=(x0 + x1) / 2, y=y0 + 35, class_="label mid"))
-        turned = f"translate(13 {middle:.1f}) rotate(-90)"
-        return [*parts, tag("text", self.y.label, transform=turned, class_="label mid")]
+            drawn += [line(x, x, y0, y1, "grid"), text(self.x.text(value), x, y0 + 16, "tick mid")]
+        turned = f"translate(13 {(y0 + y1) / 2:.1f}) rotate(-90)"
+        label = tag("text", self.y.label, transform=turned, class_="label mid")
+        return [*drawn, text(self.x.label, (x0 + x1) / 2, y0 + 35, "label mid"), label]
 
     def line(self, points: Sequence[tuple[float, float]], series: int, extra: str = "") -> None:
         """Draw a line in a series' colour and dash."""
-        places = " ".join(f"{self.x(a):.1f},{self.y(b):.1f}" for a, b in points)
-        self.parts.append(tag("polyline", points=places, class_=f"line {_series(series)} {extra}"))
+        positions = " ".join(f"{self.x(a):.1f},{self.y(b):.1f}" for a, b in points)
+        self.drawings.append(tag("polyline", points=positions, class_=f"line {colour(series)} {extra}"))
 
-    def mark(self, a: float, b: float, series: int, text: str) -> None:
+    def mark(self, a: float, b: float, series: int, hint: str) -> None:
         """Draw a series' mark, with a text shown on hover."""
-        self.parts.append(mark(self.x(a), self.y(b), series, text))
-
-    def bar(self, a: float, low: float, high: float, series: int) -> None:
-        """Draw an error bar."""
-        x = self.x(a)
-        line = {"x1": x, "x2": x, "y1": self.y(low), "y2": self.y(high)}
-        self.parts.append(tag("line", **line, class_=f"bar {_series(series)}"))
+        self.drawings.append(mark(self.x(a), self.y(b), series, hint))
 
     def drawn(self, name: str, title: str, description: str) -> Markup:
         """Return the finished image."""
-        return image(name, title, description, *self.size, *self.frame(), *self.parts)
+        return image(name, title, description, *self.size, *self.frame(), *self.drawings)
 
 
-def _series(number: int) -> str:
-    return f"s{number % 8}"
+def colour(series: int) -> str:
+    """Return the class of a series' colour."""
+    return f"s{series % 8}"
 
 
-def mark(x: float, y: float, series: int, text: str | None = None) -> Markup:
+def mark(x: float, y: float, series: int, hint: str | None = None) -> Markup:
     """Return a series' mark: the shape distinguishes it if the colour does not."""
-    r, kind = 5.0, _series(series)
-    inner = [] if text is None else [tag("title", text)]
-    shape = series % 4
-    if shape == 0:
-        return tag("circle", *inner, cx=x, cy=y, r=r, class_=f"mark {kind}")
-    corners = {
-        1: [(-1, -1), (1, -1), (1, 1), (-1, 1)],
-        2: [(0, -1.2), (1.1, 0.9), (-1.1, 0.9)],
-        3: [(0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)],
-    }[shape]
-    points = " ".join(f"{x + r * a:.1f},{y + r * b:.1f}" for a, b in corners)
-    return tag("polygon", *inner, points=points, class_=f"mark {kind}")
+    inner, kind = [] if hint is None else [tag("title", hint)], f"mark {colour(series)}"
+    if series % 4 == 0:
+        return tag("circle", *inner, cx=x, cy=y, r=RADIUS, class_=kind)
+    points = " ".join(f"{x + RADIUS * a:.1f},{y + RADIUS * b:.1f}" for a, b in CORNERS[series % 4 - 1])
+    return tag("polygon", *inner, points=points, class_=kind)

@@ -1,6 +1,6 @@
-"""What the stages took when they last ran here, as a table: time, work, memory."""
+"""What the stages took when they last ran here: time, work, memory."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline_lib.results.table import Table
@@ -8,15 +8,11 @@ from pipeline_lib.results.table import Table
 Run = Mapping[str, Any]
 """A stage's last run: its record, with ``stage`` and ``item`` (of its task or row, or None)."""
 PIECES = ("shards", "trainings")
-"""What is counted as one piece of work."""
 CAPTION = "Rows and tokens are those computed. Found: the part of shards and trainings reused."
 
 
 def stage_runs(flow: Mapping[str, Any]) -> list[Run]:
-    """Return the runs of all stages, in the order of the flow.
-
-    :param flow: see :func:`pipeline_lib.base.flow.read_flow`.
-    """
+    """Return the runs of all stages of :func:`~pipeline_lib.base.flow.read_flow`, in its order."""
     return [
         {"stage": stage["name"] + (f"@{run['item']}" if run["item"] else ""), **run}
         for stage in flow["stages"]
@@ -25,10 +21,7 @@ def stage_runs(flow: Mapping[str, Any]) -> list[Run]:
 
 
 def account_table(runs: Sequence[Run], started: bool = False) -> Table:
-    """Return a line per run; columns without a figure are left out.
-
-    :param started: whether to show when each began.
-    """
+    """Return a line per run; columns without a figure are left out."""
     columns = {
         "Started": [run["started"][:19].replace("T", " ") if started else "" for run in runs],
         "Seconds": [f"{run['seconds']:,.0f}" for run in runs],
@@ -41,28 +34,23 @@ def account_table(runs: Sequence[Run], started: bool = False) -> Table:
         "MiB": [_number((run["peak_bytes"] or 0) / 2**20) for run in runs],
         "Accelerator": [", ".join(run["accelerators"] or ()) for run in runs],
     }
-    shown = {head: cells for head, cells in columns.items() if any(cells)}
-    stages = [run["stage"] for run in runs]
-    lines = [list(line) for line in zip(stages, *shown.values(), strict=True)]
-    header = ["Stage", *shown]
-    breaks = tuple(header.index(head) for head in ("MiB",) if head in shown)
-    return Table("Last runs of the stages", header, lines, [CAPTION], breaks)
+    shown = {"Stage": [run["stage"] for run in runs]} | {head: cells for head, cells in columns.items() if any(cells)}
+    lines = [list(line) for line in zip(*shown.values(), strict=True)]
+    breaks = ([*shown].index("MiB"),) if "MiB" in shown else ()
+    return Table("Last runs of the stages", [*shown], lines, [CAPTION], breaks)
 
 
 def totals(runs: Sequence[Run]) -> str:
     """Return what all runs took together, in a line."""
-    return ", ".join(_totals(runs))
-
-
-def _totals(runs: Sequence[Run]) -> Iterator[str]:
-    yield f"{duration(sum(run['seconds'] for run in runs))} in all"
+    phrases = [f"{duration(sum(run['seconds'] for run in runs))} in all"]
     work = {kind: sum(computed(run, kind) for run in runs) for kind in ("rows", "tokens")}
     if any(work.values()):
         new = " and ".join(f"{amount:,} {kind}" for kind, amount in work.items() if amount)
-        yield f"{new} computed"
+        phrases.append(f"{new} computed")
     machines = {name for run in runs for name in (run["processor"], *(run["accelerators"] or ()))}
     if names := sorted(machines - {None}):
-        yield f"on {', '.join(names)}"
+        phrases.append(f"on {', '.join(names)}")
+    return ", ".join(phrases)
 
 
 def duration(seconds: float) -> str:
@@ -83,7 +71,7 @@ def computed(run: Run, kind: str) -> int:
 def reused(runs: Sequence[Run]) -> tuple[int, int]:
     """Return how many shards and trainings of these runs were found, and how many there were."""
     counts = [run["counts"].get(kind, {}) for run in runs for kind in PIECES]
-    stored, new = (sum(one.get(key, 0) for one in counts) for key in ("reused", "computed"))
+    stored, new = (sum(count.get(key, 0) for count in counts) for key in ("reused", "computed"))
     return stored, stored + new
 
 
@@ -95,5 +83,5 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value else ""
 
 
-def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.0%}".replace("%", " %") if whole else ""
+def _share(stored: int, whole: int) -> str:
+    return f"{stored / whole:.0%}".replace("%", " %") if whole else ""

@@ -1,11 +1,12 @@
 """Reads the tasks' results, and flattens them into the plain numbers of ``metrics.json``."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.results.schema import MethodScores, TaskScores
+from pipeline_lib.results.schema import MethodScores, SeedScores, TaskScores
 from pipeline_lib.results.speed import TaskSpeed
 
 
@@ -19,10 +20,7 @@ class TaskResult:
 
 
 def read_results(layout: Layout, tasks: list[str]) -> list[TaskResult]:
-    """Read the scores of every task.
-
-    :param layout: where all artifacts are.
-    """
+    """Read the scores of every task."""
     return [TaskResult(task, TaskScores.read(layout.scores(task))) for task in tasks]
 
 
@@ -46,17 +44,15 @@ def metrics(results: list[TaskResult]) -> dict[str, Any]:
 
 def _task_metrics(scores: TaskScores) -> dict[str, Any]:
     splits = scores.scored_splits
-    return {
-        "teachers": {
-            name: {
-                split: teacher.scores[split] | teacher.details.scores[split]
-                for split in splits
-                if teacher.scores[split] is not None
-            }
-            for name, teacher in scores.teachers.items()
-        },
-        "methods": {name: _method_metrics(method, splits) for name, method in scores.methods.items()},
+    teachers = {
+        name: {
+            split: teacher.scores[split] | teacher.details.scores[split]
+            for split in splits
+            if teacher.scores[split] is not None
+        }
+        for name, teacher in scores.teachers.items()
     }
+    return {"teachers": teachers, "methods": {n: _method_metrics(m, splits) for n, m in scores.methods.items()}}
 
 
 def _method_metrics(method: MethodScores, splits: list[str]) -> dict[str, Any]:
@@ -65,18 +61,19 @@ def _method_metrics(method: MethodScores, splits: list[str]) -> dict[str, Any]:
         return {split: {"agreement": v} for split, v in method.agreement.items() if v is not None}
     by_split: dict[str, Any] = {}
     for split in splits:
-        by_split[split] = {
-            metric: {"mean": value.mean, "std": value.std} for metric, value in method.scores[split].items()
-        }
+        scored = _without_seeds(method.scores[split])
         if method.agreement[split] is not None:
-            by_split[split]["agreement"] = method.agreement[split]
-        for detail, value in method.details.scores[split].items():
-            by_split[split][detail] = {"mean": value.mean, "std": value.std}
+            scored["agreement"] = method.agreement[split]
+        scored |= _without_seeds(method.details.scores[split])
         if gain := method.gain[split]:
             # With one seed there is neither p.
-            kept = gain.model_dump(include={"difference", "p", "p_holm"}, exclude_none=True)
-            by_split[split]["gain"] = kept
+            scored["gain"] = gain.model_dump(include={"difference", "p", "p_holm"}, exclude_none=True)
+        by_split[split] = scored
     return by_split
+
+
+def _without_seeds(scores: Mapping[str, SeedScores]) -> dict[str, Any]:
+    return {name: {"mean": value.mean, "std": value.std} for name, value in scores.items()}
 
 
 def read_speed(layout: Layout, task: str) -> TaskSpeed | None:

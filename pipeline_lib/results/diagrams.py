@@ -1,7 +1,4 @@
-"""Data for diagrams of a task's held-out predictions: reliability, and confusion matrices.
-
-Read from ``predictions.arrow``.  Figures are computed for each seed and averaged.
-"""
+"""Data for diagrams of a task's held-out predictions, averaged over seeds: reliability, and confusion matrices."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -49,26 +46,24 @@ def read_outputs(
         outputs[name] = [
             matrix(table[f"{name}-{seed}"]) / temperatures.get(seed, 1.0) for seed in method.training.best_step
         ]
-    known = {n: parts for n, parts in outputs.items() if all(answered(p).any() for p in parts)}
-    return label_array(table["label"]), known
+    answering = {name: seeds for name, seeds in outputs.items() if all(answered(seed).any() for seed in seeds)}
+    return label_array(table["label"]), answering
+
+
+def _answered(labels: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    rows = answered(outputs)
+    return labels[rows], outputs[rows]
 
 
 def reliability_of(
     labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], kind: str
 ) -> dict[str, dict[str, list[float]]]:
     """Return, by system, its predictions against the truth: see :meth:`~pipeline_lib.base.kinds.kind.TaskKind.bins`."""
-    bins = KINDS[kind].bins
-    return {system: _mean_bins([_kept(labels, output, bins) for output in parts]) for system, parts in outputs.items()}
-
-
-def _kept(labels: np.ndarray, outputs: np.ndarray, bins: Any) -> Any:
-    known = answered(outputs)
-    return bins(labels[known], outputs[known])
-
-
-def _mean_bins(bins: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, list[float]]:
-    means = [np.mean(side, axis=0).round(6).tolist() for side in zip(*bins, strict=True)]
-    return dict(zip(("predicted", "observed"), means, strict=True))
+    means = {
+        system: np.mean([KINDS[kind].bins(*_answered(labels, seed)) for seed in seeds], axis=0).round(6)
+        for system, seeds in outputs.items()
+    }
+    return {system: {"predicted": p.tolist(), "observed": o.tolist()} for system, (p, o) in means.items()}
 
 
 def label_table(title: str, labels: np.ndarray, outputs: Mapping[str, list[np.ndarray]], names: list[str]) -> Table:
@@ -77,15 +72,13 @@ def label_table(title: str, labels: np.ndarray, outputs: Mapping[str, list[np.nd
     :param labels: 0 or 1, (rows, labels).
     """
     counts = [f"{int(count):,}" for count in labels.sum(axis=0, dtype=np.int64)]
-    scored = [np.mean([_f1_by_label(labels, one) for one in parts], axis=0) for parts in outputs.values()]
-    cells = [[percent(value) for value in values] for values in scored]
-    lines = [list(line) for line in zip(names, counts, *cells, strict=True)]
+    scored = [np.mean([_f1_by_label(*_answered(labels, seed)) for seed in seeds], axis=0) for seeds in outputs.values()]
+    lines = [list(line) for line in zip(names, counts, *(map(percent, values) for values in scored), strict=True)]
     return Table(title, ["Label", "Rows", *outputs], lines)
 
 
 def _f1_by_label(labels: np.ndarray, outputs: np.ndarray) -> list[float]:
-    known = answered(outputs)
-    pairs = zip(labels[known].T, outputs[known].T, strict=True)
+    pairs = zip(labels.T, outputs.T, strict=True)
     return [score("f1_macro", marks[:, None], values[:, None]) for marks, values in pairs]
 
 
@@ -101,30 +94,28 @@ def confusion_of(
     counts = {
         system: np.mean(
             [
-                _counted(actual, answers, answered(output), len(names))
-                for answers, output in zip(parts, outputs[system], strict=True)
+                _counted(actual[rows], answers[rows], len(names))
+                for answers, rows in zip(seeds, map(answered, outputs[system]), strict=True)
             ],
             axis=0,
         )
-        for system, parts in predicted.items()
+        for system, seeds in predicted.items()
     }
-    kept = _kept_classes(list(counts.values()), len(names))
-    left_out = len(names) - len(kept)
-    merged = {system: _merged(confusion, kept) for system, confusion in counts.items()}
-    shown = [names[number] for number in kept] + ([OTHERS] if left_out else [])
+    shown = _most_mistaken(list(counts.values()), len(names))
+    left_out = len(names) - len(shown)
     return {
-        "names": shown,
+        "names": [names[number] for number in shown] + ([OTHERS] if left_out else []),
         "left_out": left_out,
-        "counts": {system: confusion.round(2).tolist() for system, confusion in merged.items()},
+        "counts": {system: _merged(confusion, shown).round(2).tolist() for system, confusion in counts.items()},
     }
 
 
-def _counted(actual: np.ndarray, answers: np.ndarray, known: np.ndarray, classes: int) -> np.ndarray:
-    flat = np.bincount(actual[known] * classes + answers[known], minlength=classes * classes)
+def _counted(actual: np.ndarray, answers: np.ndarray, classes: int) -> np.ndarray:
+    flat = np.bincount(actual * classes + answers, minlength=classes * classes)
     return flat.reshape(classes, classes).astype(np.float64)
 
 
-def _kept_classes(counts: list[np.ndarray], classes: int) -> list[int]:
+def _most_mistaken(counts: list[np.ndarray], classes: int) -> list[int]:
     if classes <= MAX_CLASSES:
         return list(range(classes))
     total = np.sum(counts, axis=0)
@@ -132,12 +123,11 @@ def _kept_classes(counts: list[np.ndarray], classes: int) -> list[int]:
     return sorted(np.argsort(-mistaken, kind="stable")[: MAX_CLASSES - 1].tolist())
 
 
-def _merged(counts: np.ndarray, kept: list[int]) -> np.ndarray:
-    """Return the counts of the kept classes, with the others summed as the last."""
-    if len(kept) == len(counts):
-        return counts
-    positions = np.full(len(counts), len(kept))
-    positions[kept] = np.arange(len(kept))
-    merged = np.zeros((len(kept) + 1, len(kept) + 1))
+def _merged(counts: np.ndarray, shown: list[int]) -> np.ndarray:
+    """Return the counts of the classes that are shown, with the others, if any, summed as the last."""
+    positions = np.full(len(counts), len(shown))
+    positions[shown] = np.arange(len(shown))
+    size = min(len(shown) + 1, len(counts))
+    merged = np.zeros((size, size))
     np.add.at(merged, (positions[:, None], positions[None, :]), counts)
     return merged

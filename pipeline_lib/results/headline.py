@@ -10,10 +10,7 @@ from pipeline_lib.results.table import megabytes, percent, significant
 
 
 def headline(result: TaskResult, timed: bool = True) -> str:
-    """Return what the task's best student on dev is worth beside its teacher, in a few sentences.
-
-    :param timed: whether timings may be told, which differ from run to run.
-    """
+    """Return what the task's best student on dev is worth beside its teacher, in a few sentences."""
     scores = result.scores
     best = scores.best_on_dev()
     if best is None:

@@ -35,17 +35,9 @@ def fenced(text: str, language: str) -> list[str]:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: bool = True) -> list[str]:
-    """Return the lines of a table whose cells are Markdown.
-
-    :param numbers: whether all columns but the first are right-aligned.
-    """
+    """Return the lines of a table whose cells are Markdown."""
     rule = ["---"] + ["---:" if numbers else "---"] * (len(header) - 1)
     return [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]
-
-
-def bullets(lines: Iterable[str]) -> list[str]:
-    """Return the lines of a list."""
-    return [f"- {line}" for line in lines]
 
 
 def _longest_ticks(text: str) -> int:

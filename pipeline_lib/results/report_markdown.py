@@ -14,12 +14,12 @@ from pipeline_lib.results.tables import all_tables
 
 def write_report(path: Path, results: list[TaskResult], params: Params, measured: Sequence[Table] = ()) -> None:
     """Write the report of all tasks and other measurements; equal scores give equal bytes."""
-    parts = ["# Results", ""]
-    parts += [line for result in results for line in (escape(headline(result, timed=False)), "")]
+    lines = ["# Results", ""]
+    lines += [line for result in results for line in (escape(headline(result, timed=False)), "")]
     for result in results:
         scores, *others = all_tables(result, params, timed=False)
-        parts += scores.section("##")
-        parts += [line for table in others for line in table.section("###")]
-    parts += [line for table in measured for line in table.section("##")]
+        lines += scores.section("##")
+        lines += [line for table in others for line in table.section("###")]
+    lines += [line for table in measured for line in table.section("##")]
     with atomic_path(path) as temporary:
-        temporary.write_text("\n".join(parts), encoding="utf-8")
+        temporary.write_text("\n".join(lines), encoding="utf-8")

@@ -12,10 +12,7 @@ from pipeline_lib.results.tables import spread
 
 
 def read_measured(params: Params, layout: Layout, finished: bool = False) -> list[Table]:
-    """Return the tables of every row of ``retrieval`` and of ``similarity``.
-
-    :param finished: leave out those that have not been measured yet.
-    """
+    """Return the tables of every row of ``retrieval`` and of ``similarity``."""
     rows = [(_retrieval, name, layout.retrieval(name)) for name in params.retrieval]
     rows += [(_similarity, name, layout.similarity(name)) for name in params.similarity]
     return [table for read, name, path in rows if path.exists() or not finished for table in read(name, path)]

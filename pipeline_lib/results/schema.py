@@ -1,10 +1,7 @@
-"""The schema of ``scores.json``: one task's scores, written by ``evaluate``, read by the report.
+"""The schemas of ``scores.json``: a task's scores, and those of a row of ``retrieval`` and of ``similarity``.
 
-And that of the files written by ``retrieve`` and ``similarity``.
-
-Scores are by split and metric.  A split whose labels are hidden has null instead of scores, and a
-split that the task does not have has no key.  Numbers are rounded to six decimals, so that the file
-is reproducible to the byte; it contains no timings.
+Scores are by split and metric.  A split whose labels are hidden has null instead of scores, and one that the task does
+not have has no key.  Numbers are rounded to six decimals, so that the file is reproducible to the byte.
 """
 
 from collections.abc import Iterable, Mapping
@@ -183,11 +180,9 @@ class Training(Record):
 class MethodScores(Record):
     """One method against the labels, its teacher and its baseline, by split.
 
-    :ivar learned_from: whose answers its objective compares with.
     :ivar teacher: the row's own, or else the task's first.
     :ivar agreement: with the teacher: share of equal answers (of several labels, in all of them), or correlation for
         a regression; over the rows that the teacher answered, and None if there are none.
-    :ivar against_teacher: the mean of the first metric minus the teacher's, on the same rows.
     :ivar gain: over the baseline; None if there is none, or the labels are hidden.
     :ivar routing: together with the teacher; None for a regression and for several labels.
     """
@@ -275,7 +270,6 @@ class TaskScores(RecordFile):
 
         Where nothing is labelled, agreement with the teacher takes the place of the score.
 
-        :param methods: those to compare; by default all.
         :returns: None if there are none.
         """
 
@@ -284,8 +278,8 @@ class TaskScores(RecordFile):
             scored = method.scores["dev"]
             value = scored[self.metric].mean if scored else method.agreement["dev"]
             # A student that diverged has no correlation.
-            known = value is not None and np.isfinite(value)
-            return value if known else -np.inf, -method.parameters.with_embeddings
+            is_number = value is not None and np.isfinite(value)
+            return value if is_number else -np.inf, -method.parameters.with_embeddings
 
         return max(self.methods if methods is None else methods, key=merit, default=None)
 

@@ -18,12 +18,8 @@ from pipeline_lib.base.kinds.kind import ScoreSamples, check_labels
 
 CHUNK = 4_000_000
 """Resampled rows to count at a time: limits memory to some tens of megabytes."""
-
-
-CONFIDENCE = 0.95
-"""The confidence level of the intervals in pages and tables."""
-COMPARISON = {"resamples": 1000, "confidence": CONFIDENCE, "seed": 1}
-"""How rows are compared with the undistilled one; see :func:`compare`."""
+RESAMPLES, CONFIDENCE, SEED = 1000, 0.95, 1
+"""Samples of the examples, with replacement, for the covariances; the level of the intervals in pages and tables."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +42,7 @@ def compare(
     metric: str,
     classes: int,
     positive: int = 1,
-    *,
-    resamples: int,
-    confidence: float,
-    seed: int,
+    **sampling: float,
 ) -> Difference:
     """Return the mean score of ``a``'s seeds minus that of ``b``'s, with interval and p value.
 
@@ -57,36 +50,32 @@ def compare(
         0 or 1, (rows, labels).
     :param a: answers, shape (seeds, rows), or of several labels logits, (seeds, rows, labels);
         ``b`` may have another number of seeds.
-    :param b: the other system's, on the same rows in the same order.
     :param classes: how many the task has; 1 for a regression.
     :param positive: the class whose F1 is computed if there are two.
-    :param resamples: samples of ``rows`` examples, with replacement, for the covariances.
-    :param confidence: the confidence level of the interval, e.g. 0.95.
     """
     answers = np.concatenate([a, b])
-    for one in answers:
-        labels = check_labels(labels, one)
-    return compare_samples(
-        partial(KINDS[kind_of(metric)].resampled, metric, labels, answers, classes, positive),
-        len(labels),
-        (len(a), len(b)),
-        resamples=resamples,
-        confidence=confidence,
-        seed=seed,
-    )
+    for of_seed in answers:
+        labels = check_labels(labels, of_seed)
+    score_samples = partial(KINDS[kind_of(metric)].resampled, metric, labels, answers, classes, positive)
+    return compare_samples(score_samples, len(labels), (len(a), len(b)), **sampling)
 
 
 def compare_samples(
-    score_samples: ScoreSamples, rows: int, seeds: tuple[int, int], *, resamples: int, confidence: float, seed: int
+    score_samples: ScoreSamples,
+    rows: int,
+    seeds: tuple[int, int],
+    *,
+    resamples: int = RESAMPLES,
+    confidence: float = CONFIDENCE,
+    seed: int = SEED,
 ) -> Difference:
     """Return the mean of the first system's scores minus that of the second's; see :func:`compare`.
 
     :param score_samples: scores the seeds of both systems, the first system's before the second's.
     :param rows: how many examples there are; :param seeds: how many each system has.
     """
-    everything = np.arange(rows)[None]
-    scores = score_samples(everything)[0]
-    first, second = scores[: seeds[0]], scores[seeds[0] :]
+    scores = score_samples(np.arange(rows)[None])[0]
+    first, second = np.split(scores, [seeds[0]])
     # Equal means of different seeds may differ in the last bit; that is a tie, not a win.
     observed = round(float(first.mean() - second.mean()), 12)
     if min(seeds) < 2:
@@ -97,11 +86,11 @@ def compare_samples(
 
 def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
     """Return the p values corrected for their number (Holm 1979); None stays None."""
-    known = sorted((p, name) for name, p in p_values.items() if p is not None)
+    rising = sorted((p, name) for name, p in p_values.items() if p is not None)
     corrected: dict[str, float | None] = dict.fromkeys(p_values)
     highest = 0.0
-    for rank, (p, name) in enumerate(known):
-        highest = max(highest, min(1.0, p * (len(known) - rank)))
+    for rank, (p, name) in enumerate(rising):
+        highest = max(highest, min(1.0, p * (len(rising) - rank)))
         corrected[name] = highest
     return corrected
 
@@ -111,14 +100,14 @@ def _test(observed: float, scores: np.ndarray, covariance: np.ndarray, seeds: in
     import scipy.stats
 
     first, other = slice(None, seeds), slice(seeds, None)
-    parts = [scores[side].var(ddof=1) / len(scores[side]) for side in (first, other)]
+    variances = [scores[side].var(ddof=1) / len(scores[side]) for side in (first, other)]
     freedom = [len(scores[side]) - 1 for side in (first, other)]
     shared = _off_diagonal(covariance[first, first]) + _off_diagonal(covariance[other, other])
     examples = max(0.0, shared - 2 * float(covariance[first, other].mean()))
-    variance = sum(parts) + examples
+    variance = sum(variances) + examples
     if variance <= 0.0:
         return Difference(observed, observed, observed, 1.0 if observed == 0.0 else 0.0)
-    spread = sum(part**2 / free for part, free in zip(parts, freedom, strict=True))
+    spread = sum(v**2 / free for v, free in zip(variances, freedom, strict=True))
     degrees = variance**2 / spread if spread > 0 else np.inf
     half = float(scipy.stats.t.ppf((1 + confidence) / 2, degrees)) * variance**0.5
     p = float(2 * scipy.stats.t.sf(abs(observed) / variance**0.5, degrees))
@@ -135,8 +124,5 @@ def _resampled(score_samples: ScoreSamples, seeds: int, rows: int, resamples: in
     """Return every seed's score on every resample of the rows, (resamples, seeds)."""
     rng = np.random.default_rng(seed)
     size = max(1, CHUNK // (rows * seeds))
-    scores = []
-    for start in range(0, resamples, size):
-        chosen = rng.integers(0, rows, (min(size, resamples - start), rows))
-        scores.append(score_samples(chosen))
-    return np.concatenate(scores)
+    sizes = (min(size, resamples - start) for start in range(0, resamples, size))
+    return np.concatenate([score_samples(rng.integers(0, rows, (count, rows))) for count in sizes])

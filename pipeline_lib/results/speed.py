@@ -1,6 +1,6 @@
 """The schema of ``speed/<task>.json``: timings, written by ``measure_speed``, read by the report.
 
-Timings are not reproducible, so they are kept apart from the scores and no result depends on them.
+Timings are not reproducible, so they are apart from the scores, and no result depends on them.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,6 @@ class Timed(Record):
     """A teacher, or the students of one architecture.
 
     :ivar method: whose student was timed; None for a teacher.
-    :ivar not_timed: form to the reason why it has no timings.
     """
 
     method: str | None
@@ -69,11 +68,9 @@ class TaskSpeed(RecordFile):
     """The timings of one task's teachers and students, from raw text to logits.
 
     :ivar accelerator: its name; None if there is none, or params.yaml asks for the processor.
-    :ivar onnxruntime: its version; None if it is not installed.
     :ivar sentences: how many different ones were read, or pairs; :ivar split: theirs.
     :ivar seconds: the least duration of a turn; :ivar repeats: turns of each system.
     :ivar exported: the method whose student was exported, the best on dev; None if none was.
-    :ivar students: by architecture.
     """
 
     cpu: str

@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from pipeline_lib.shards.shard_sets import Manifest
 
 REASONS = {"outside_label_ranges": "outside the label ranges", "empty_text": "with empty text"}
-"""Reasons for leaving rows out, in words, in the order of the line."""
 _SHOWN = 20
 
 
@@ -19,24 +18,20 @@ def prepared_line(task: str, manifests: "Mapping[str, Manifest]") -> str:
     for counts in manifests["train"].counts["dropped"].values():
         total.update({name: counts.get(name, 0) for name in (*REASONS, "hidden_label")})
     left_out = [f"{total[reason]:,} {words}" for reason, words in REASONS.items() if total[reason]]
-    parts = [f"{task}: {rows} rows", f"left out: {', '.join(left_out) or 'none'}"]
+    facts = [f"{task}: {rows} rows", f"left out: {', '.join(left_out) or 'none'}"]
     if total["hidden_label"]:
-        parts.append(f"{total['hidden_label']:,} with a hidden label")
-    shared = {name: part.counts.get("shared_with", {}) for name, part in manifests.items()}
-    parts.append(shared_line(shared) or "no text is in two splits")
+        facts.append(f"{total['hidden_label']:,} with a hidden label")
+    shared = {name: manifest.counts.get("shared_with", {}) for name, manifest in manifests.items()}
+    facts.append(shared_line(shared) or "no text is in two splits")
     if "unlabelled" in manifests:
         counts = manifests["unlabelled"].counts
-        parts.append(
-            f"unlabelled texts left out: {counts['in_a_split']:,} that are in a split, {counts['repeated']:,} repeated"
-        )
-    return "; ".join(parts)
+        twice = f"{counts['in_a_split']:,} that are in a split, {counts['repeated']:,} repeated"
+        facts.append(f"unlabelled texts left out: {twice}")
+    return "; ".join(facts)
 
 
 def empty_texts_line(task: str, dropped: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """Return a warning that names the held-out rows with an empty text, or None if there are none.
-
-    :param dropped: the counts of rows by split, as a manifest has them.
-    """
+    """Return a warning that names the held-out rows with an empty text, or None if there are none."""
     named = []
     for split, counts in dropped.items():
         if rows := counts.get("kept_empty_text"):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from pipeline_lib.results.markdown import bullets, escape, one_line
+from pipeline_lib.results.markdown import escape, one_line
 from pipeline_lib.results.markdown import table as markdown_table
 from pipeline_lib.results.schema import Gain
 
@@ -18,9 +18,7 @@ NONE = "–"
 class Column:
     """A column of a table.
 
-    :ivar head: may have two lines.
     :ivar value: the cell of a line's subject, ready to print; None if it has none.
-    :ivar when: whether the table has the column.
     :ivar breaks: whether a narrow terminal begins another table with it.
     """
 
@@ -36,7 +34,6 @@ class Table:
 
     :ivar header: the head of each column; heads and cells may have two lines of text.
     :ivar lines: the cells; the first one names what the line is about.
-    :ivar caption: sentences.
     :ivar breaks: the columns before which a narrow terminal begins another table.
     """
 
@@ -55,10 +52,7 @@ class Table:
         columns: Sequence[Column],
         caption: Sequence[str] = (),
     ) -> Self:
-        """Return a line per subject; a column in which none has a value is left out.
-
-        :param names: of the subjects.
-        """
+        """Return a line per subject; a column in which none has a value is left out."""
         cells = [[column.value(subject) for subject in subjects] if column.when else [] for column in columns]
         shown = [(column, values) for column, values in zip(columns, cells, strict=True) if any(values)]
         lines = [[name, *(values[i] or NONE for _, values in shown)] for i, name in enumerate(names)]
@@ -69,7 +63,7 @@ class Table:
         """Return its lines in Markdown; what comes from data is no markup."""
         header = [escape(head) for head in self.header]
         lines = [[escape(first), *map(_cell, cells)] for first, *cells in self.lines]
-        captioned = ["", *bullets(map(escape, self.caption))] if self.caption else []
+        captioned = ["", *(f"- {escape(line)}" for line in self.caption)] if self.caption else []
         return [*markdown_table(header, lines), *captioned]
 
     def section(self, marks: str) -> list[str]:

@@ -34,32 +34,28 @@ def print_table(console: Console, table: Table) -> None:
     starts, ends = ([1], [whole]) if fits else ([1, *table.breaks], [*table.breaks, whole])
     for start, end in zip(starts, ends, strict=True):
         if table.lines and start < end:
-            console.print(_part(table, slice(start, end), None if start > 1 else table.title))
+            console.print(_columns(table, slice(start, end), None if start > 1 else table.title))
+    for line in table.caption:
+        console.print(Text(line, "dim"), highlight=False)
     if table.caption:
-        _print_lines(console, table.caption)
+        console.print()
 
 
-def _part(table: Table, columns: slice, title: str | None) -> RichTable:
+def _columns(table: Table, columns: slice, title: str | None) -> RichTable:
     # A title has names of tasks and rows only, so it contains no markup.
-    part = RichTable(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    shown = RichTable(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     longest = max(len(cells[0]) for cells in table.lines)
-    part.add_column(table.header[0], overflow="fold", min_width=min(24, longest))
+    shown.add_column(table.header[0], overflow="fold", min_width=min(24, longest))
     for head in table.header[columns]:
-        part.add_column(head, justify="right", overflow="fold")
+        shown.add_column(head, justify="right", overflow="fold")
     for cells in table.lines:
         # Text is never parsed as markup: a label may contain brackets.
-        shown = map(Text, [cells[0], *cells[columns]])
-        part.add_row(*shown, style="bold" if cells[0].startswith("teacher ") else None)
-    return part
+        texts = map(Text, [cells[0], *cells[columns]])
+        shown.add_row(*texts, style="bold" if cells[0].startswith("teacher ") else None)
+    return shown
 
 
 def _width(table: Table) -> int:
     """Return a table's width in characters, with two between columns."""
     columns = zip(table.header, *table.lines, strict=True)
     return sum(2 + max(len(line) for cell in c for line in cell.split("\n")) for c in columns)
-
-
-def _print_lines(console: Console, lines: list[str]) -> None:
-    for line in lines:
-        console.print(Text(line, "dim"), highlight=False)
-    console.print()

@@ -1,6 +1,7 @@
 """What the records in the models' folders say of all trainings: learning curves, processors."""
 
-from collections.abc import Iterator
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,11 @@ def task_curves(params: Params, task: str, layout: Layout) -> list[Curve]:
         for name, teacher in params.teachers_of(task).items()
         if isinstance(teacher.tuning, Tuning)
     ]
-    for name in params.methods_of(task):
-        for seed in params.seeds:
-            curves.append(_curve(layout.student(task, name, seed), name, "method", seed, metric))
-    curves += _joint(params, task, layout, metric)
+    for name, seed in product(params.methods_of(task), params.seeds):
+        curves.append(_curve(layout.student(task, name, seed), name, "method", seed, metric))
+    joint = (name for name, row in params.joint.items() if task in row.tasks)
+    for name, seed in product(joint, params.seeds):
+        curves.append(_curve(layout.joint_students(name, seed), name, "joint", seed, metric, task))
     return [curve for curve in curves if curve is not None]
 
 
@@ -35,54 +37,29 @@ def encoder_curves(params: Params, layout: Layout) -> list[Curve]:
     return [curve for curve in curves if curve is not None]
 
 
-def _joint(params: Params, task: str, layout: Layout, metric: str) -> Iterator[Curve | None]:
-    for name, joint in params.joint.items():
-        if task in joint.tasks:
-            for seed in params.seeds:
-                folder = layout.joint_students(name, seed)
-                yield _curve(folder, name, "joint", seed, metric, task)
-
-
 def _curve(folder: Path, system: str, kind: str, seed: int, measure: str, task: str | None = None) -> Curve | None:
-    """Return the curve of one run, or None if its folder has none.
-
-    :param task: for joint training, the task whose score is used.
-    """
+    """Return the curve of one run, or None if its folder has none; of a joint training, that of a task."""
     try:
         record = TrainingRecord.read(folder / "training.json")
     except PotstillError:
         # The teacher's answers are in files, or it was fine-tuned elsewhere.
         return None
-    evaluations = [one if task is None else one.of_task(task) for one in record.history]
-    history = [
-        {
-            "step": one.step,
-            "epoch": one.epoch,
-            "loss": round(one.loss, 6),
-            "dev": round(one.dev, 6),
-            **({} if one.dev_loss is None else {"dev_loss": round(one.dev_loss, 6)}),
-        }
-        for one in evaluations
-    ]
-    rate = record.settings.learning_rate
-    names = {"system": system, "kind": kind, "seed": seed, "measure": measure}
-    return names | {"best_step": record.best_step, "learning_rate": rate, "history": history}
+    history = []
+    for look in record.history if task is None else [look.of_task(task) for look in record.history]:
+        numbers = {"loss": look.loss, "dev": look.dev} | ({} if look.dev_loss is None else {"dev_loss": look.dev_loss})
+        history.append({"step": look.step, "epoch": look.epoch} | {n: round(value, 6) for n, value in numbers.items()})
+    names = {"system": system, "kind": kind, "seed": seed, "measure": measure, "best_step": record.best_step}
+    return names | {"learning_rate": record.settings.learning_rate, "history": history}
 
 
 def computed_on(params: Params, layout: Layout) -> list[str]:
     """Return the processors and torch versions that the records of trained models name."""
-    folders = [layout.teacher(t, name) for t in params.tasks for name in params.teachers_of(t)]
-    folders += [
-        layout.student(task, method, seed)
-        for task in params.tasks
-        for method in params.methods_of(task)
-        for seed in params.seeds
-    ]
+    folders = [layout.teacher(task, name) for task in params.tasks for name in params.teachers_of(task)]
+    for task in params.tasks:
+        folders += [layout.student(task, *key) for key in product(params.methods_of(task), params.seeds)]
     folders += [layout.encoder(name) for name in params.encoders]
     machines = set()
     for folder in folders:
-        try:
+        with suppress(PotstillError):
             machines.add(ModelRecord.read(folder / "training.json").computed_on)
-        except PotstillError:
-            continue
     return sorted(machines - {None})

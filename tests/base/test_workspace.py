@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from pipeline_lib.base import layout
 from pipeline_lib.base.errors import DISTRIBUTION, PotstillError, install_extra
 from pipeline_lib.base.layout import check_state_folder, state_folder
 from pipeline_lib.base.workspace import FILES, make_workspace, shipped, shipped_profiles
@@ -103,48 +102,20 @@ def test_the_name_is_that_of_the_project() -> None:
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return an empty current folder, with no variable set and no notice printed yet."""
-    for variable in ("POTSTILL_HOME", "DISTILLERY_HOME", "DVC_ROOT"):
+    for variable in ("POTSTILL_HOME", "DVC_ROOT"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.chdir(tmp_path)
-    layout._notice.cache_clear()
     return tmp_path
 
 
-def test_it_follows_the_environment(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_follows_the_environment(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert state_folder() == Path(".potstill")
     monkeypatch.setenv("DVC_ROOT", "/repo")
     assert state_folder() == Path("/repo/.potstill")
-    monkeypatch.setenv("POTSTILL_HOME", "/shared")
-    monkeypatch.setenv("DISTILLERY_HOME", "/former")
-    assert state_folder() == Path("/shared")
-    assert capsys.readouterr().err == ""
-
-
-def test_variables_of_the_state_folder(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("DISTILLERY_HOME", str(project / "former"))
+    monkeypatch.setenv("POTSTILL_HOME", str(project / "shared"))
     check_state_folder()
-    assert state_folder() == project / "former" and state_folder().is_dir()
-    expected = "DISTILLERY_HOME is set. It is now called POTSTILL_HOME: set that instead.\n"
-    assert capsys.readouterr().err == expected
-
-
-def test_an_error_names_the_variable_that_is_set(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert state_folder() == project / "shared" and state_folder().is_dir()
     (project / "file").write_text("")
-    monkeypatch.setenv("DISTILLERY_HOME", "file")
-    with pytest.raises(PotstillError, match="DISTILLERY_HOME: file cannot be used as a folder"):
+    monkeypatch.setenv("POTSTILL_HOME", "file")
+    with pytest.raises(PotstillError, match="POTSTILL_HOME: file cannot be used as a folder"):
         check_state_folder()
-
-
-def test_former_folders(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / ".distillery").mkdir()
-    check_state_folder()
-    assert state_folder() == Path(".distillery")
-    assert [path.name for path in project.iterdir()] == [".distillery"]
-    notice = capsys.readouterr().err
-    assert notice.count("\n") == 1 and notice.endswith(": mv .distillery .potstill\n")
-    # The former folder is not used beside a new one.
-    (project / ".potstill").mkdir()
-    assert state_folder() == Path(".potstill")
-    assert capsys.readouterr().err == ""

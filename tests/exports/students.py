@@ -1,5 +1,7 @@
-"""Tiny students of every architecture with random weights, for the tests of their exports."""
+"""Tiny students of every architecture with random weights, and texts, for the tests of their exports."""
 
+import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -41,17 +43,25 @@ VALUES: dict[str, dict[str, Any]] = {
     | {"dropout": 0.1, "pool": "last", "classifier": 5},
     "dse": COMMON | {"architecture": "dse", "model": "mini", "layers": None, "last": 2, "frozen": False},
 }
+VALUES["transformer-last"] = VALUES["transformer"] | {"pool": "last", "classifier": 5}
 VALUES["dse-cls"] = VALUES["dse"] | {"pooling": "cls"}
 
 
 def write_student(
-    folder: Path, name: str, pair: bool, labels: list[str], family: str = "bert", kind: str | None = None
+    folder: Path,
+    name: str,
+    pair: bool,
+    labels: list[str],
+    family: str = "bert",
+    kind: str | None = None,
+    **changes: Any,
 ) -> Path:
     """Write a student with random weights.
 
     :param family: of the model that its layers or word pieces are of, if it has any.
+    :param changes: of its settings.
     """
-    settings = student_settings(VALUES[name])
+    settings = student_settings(VALUES[name] | changes)
     torch.manual_seed(3)
     if settings.source_model is None:
         words = OPEN if name.endswith("-open") else WORDS
@@ -67,3 +77,11 @@ def write_student(
         start = start_from_sizes(model, settings)
     save_student(folder, start.build(settings, pair, labels, kind), start.tokenizer)
     return folder
+
+
+def sample(pair: bool, more: Iterable[str] = ()) -> list[Any]:
+    """Return texts of all lengths up to beyond the cut, without a word and with unknown ones, or pairs of them."""
+    drawn, words = random.Random(5), [*WORDS, "unheard", "3.14", "Ω"]
+    lengths = [*range(MAX_WORDS + 4), 0, 5, 2]
+    made = [*(" ".join(drawn.choices(words, k=length)) for length in lengths), *more]
+    return list(zip(made, made[::-1], strict=True)) if pair else made

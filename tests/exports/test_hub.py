@@ -1,17 +1,16 @@
 """Students exported for the hub give the logits of the originals, without this library."""
 
 import json
-import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from transformers import CONFIG_MAPPING, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 from transformers.dynamic_module_utils import get_imports, get_relative_imports
 
 from pipeline_lib.base.errors import PotstillError
@@ -20,79 +19,23 @@ from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.exports.hub import export_hub
 from pipeline_lib.exports.sentence_transformers import export_sentence_transformers
 from pipeline_lib.models import networks
-from pipeline_lib.models.folders import MODEL_TYPE, temperature_of
+from pipeline_lib.models.folders import temperature_of
 from pipeline_lib.models.networks.encoders import NgramEncoder
-from pipeline_lib.models.networks.student import StudentConfig
-from pipeline_lib.models.networks.transformer import bert_configuration
-from pipeline_lib.models.students.student import build_student, load_student, save_student
-from pipeline_lib.models.students.vocabulary import build_tokenizer
-from pipeline_lib.params import ARCHITECTURES, student_settings
-from pipeline_lib.text.pieces import load_pieces
-from pipeline_lib.training.distillation.initialisation import start_from_layers, start_from_pieces
+from pipeline_lib.models.students.student import load_student
+from pipeline_lib.params import ARCHITECTURES
 from tests.commands.running import distill
 from tests.kit.made_up import made_up_method, made_up_scores
-from tests.kit.pretrained import write_model
 
-WORDS = ["a", "film", "good", "dull", "n't", "is", ".", "plot", "café", "the"]
-OPEN = [*WORDS, "un", "##he", "##ard"]
-"""A vocabulary in which ``unheard`` is read by its pieces."""
-WIDTH, MAX_WORDS = 6, 10
-COMMON = {"classifier": 5, "dropout": 0.1, "max_words": MAX_WORDS}
-LSTM = COMMON | {"hidden": 5, "embeddings": "trained"}
-TWO = COMMON | {"feedforward": 6, "hidden": 4, "pools": ["max", "mean", "self", "min"], "shared": 7}
-CUT = COMMON | {"model": "mini", "layers": [0, 2], "pool": "mean"}
-VALUES: dict[str, dict[str, Any]] = {
-    "bilstm": LSTM | {"embeddings": "multichannel"},
-    "bilstm_sra": LSTM | {"width": 7},
-    "cnn": COMMON | {"widths": [1, 2, 4], "filters": 3, "embeddings": "trained"},
-    "static": COMMON | {"embeddings": "static"},
-    "static open": COMMON | {"embeddings": "static"},
-    "linear": {"ngrams": 3, "buckets": 97, "dimensions": 4, "dropout": 0.1, "max_words": MAX_WORDS},
-    "biattentive": TWO | {"tokens": "words", "model": None, "embedding_size": None},
-    "biattentive pieces": TWO | {"tokens": "pieces", "model": "mini", "embedding_size": 5},
-    "dse": COMMON | {"model": "mini", "layers": None, "last": 2, "frozen": False},
-    "dse cls": COMMON | {"model": "mini", "layers": None, "last": 2, "frozen": False, "pooling": "cls"},
-    "transformer": CUT,
-    "transformer last": CUT | {"pool": "last", "classifier": None},
-    "bert": COMMON | {"model": "mini", "depth": 2, "width": 8, "heads": 2, "feedforward": 9, "pool": "mean"},
-}
-FAMILIES = {"dse": "mpnet", "transformer last": "roberta"}
+from .students import VALUES, sample, write_student
+
+FAMILIES = {"dse": "mpnet", "transformer-last": "roberta"}
+pytestmark = pytest.mark.usefixtures("own_modules")
 NETWORKS = Path(networks.__file__).parent
 NAMES = {True: ["no", "yes"], False: ["score"]}
 
 
-def write_student(folder: Path, kind: str, pair: bool, names: list[str]) -> Path:
-    """Write a student with random weights."""
-    settings = student_settings({"architecture": kind.split()[0]} | VALUES[kind])
-    torch.manual_seed(3)
-    if settings.reads == "words":
-        words = OPEN if kind.endswith("open") else WORDS
-        config = StudentConfig(len(words) + 2, WIDTH, settings, pair, names)
-        model, tokenizer = build_student(config, None), build_tokenizer(words, lowercase=True)
-    else:
-        own = write_model(folder.with_name(f"{folder.name}_model"), FAMILIES.get(kind, "bert"))
-        if settings.name() == "bert":
-            tokenizer = load_pieces(own, settings.reads)
-            config = bert_configuration(settings, tokenizer.size, tokenizer.pad_id, 2)
-            # With the usual range random weights hardly tell texts apart.
-            config["initializer_range"] = 0.3
-            sizes = tokenizer.size, settings.width
-            model = build_student(StudentConfig(*sizes, settings, pair, names, config), None)
-        else:
-            pieces = settings.reads == "pieces"
-            start = start_from_pieces(own, settings, True) if pieces else start_from_layers(own, settings)
-            model, tokenizer = start.build(settings, pair, names), start.tokenizer
-    save_student(folder, model, tokenizer)
-    return folder
-
-
-def sample(pair: bool, texts: list[str]) -> list[Any]:
-    """Return texts or pairs of all lengths, with unknown words and empty texts among them."""
-    drawn = random.Random(5)
-    words = [*WORDS, "unheard", "3.14", "Ω"]
-    made = [" ".join(drawn.choices(words, k=length)) for length in (0, 1, 2, 5, 8, 11, 25) * 2]
-    given = ["", "  \t", "film " * 30, *texts, *made]
-    return list(zip(given, drawn.sample(given, len(given)), strict=True)) if pair else given
+def texts_of(pair: bool, texts: Iterable[str] = ()) -> list[Any]:
+    return sample(pair, ["  \t", "film " * 30, *texts])
 
 
 def loaded(folder: Path) -> tuple[Any, Any]:
@@ -116,26 +59,12 @@ def outputs(tokenizer: Any, model: Any, given: list[Any], size: int) -> np.ndarr
     return np.concatenate(found)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _own_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    # Where transformers keeps the module files that it has loaded.
-    cache = str(tmp_path_factory.mktemp("modules"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", cache)
-        patch.setattr(sys, "path", [*sys.path])
-        # Other tests register the library's own classes, which would come before the folder's.
-        patch.delitem(CONFIG_MAPPING._extra_content, MODEL_TYPE, raising=False)
-        yield
-    for name in [name for name in sys.modules if name.startswith("transformers_modules")]:
-        del sys.modules[name]
-
-
 @pytest.mark.parametrize("pair", [False, True], ids=["sentences", "pairs"])
 @pytest.mark.parametrize("kind", VALUES)
 def test_logits_are_those_of_the_student(kind: str, pair: bool, texts: list[str], tmp_path: Path) -> None:
     # A regression of sentences, classes of pairs: what differs is the same for all students.
-    folder = write_student(tmp_path / "student", kind, pair, NAMES[pair])
-    given = sample(pair, texts)
+    folder = write_student(tmp_path / "student", kind, pair, NAMES[pair], FAMILIES.get(kind, "bert"))
+    given = texts_of(pair, texts)
     wanted = load_student(folder).logits(given)
     outs = "2 outputs" if pair else "1 output"
     assert export_hub(folder, tmp_path / "out") == f"{outs}; read its README.md"
@@ -144,14 +73,14 @@ def test_logits_are_those_of_the_student(kind: str, pair: bool, texts: list[str]
         found = outputs(*own, given[:count], size)
         np.testing.assert_allclose(found, wanted[:count], atol=2e-5)
     # The comparison can fail.
-    assert np.abs(wanted - wanted[0]).max() > 1e-3
+    assert np.abs(wanted - wanted[0]).max() > 2e-4
     np.testing.assert_array_equal(load_student(tmp_path / "out").logits(given), wanted)
 
 
 @pytest.mark.parametrize(("kind", "pair"), [("cnn", False), ("dse", True), ("transformer", True)])
 def test_what_transformers_saves_it_loads_again(kind: str, pair: bool, tmp_path: Path) -> None:
     export_hub(write_student(tmp_path / "s", kind, pair, NAMES[pair]), tmp_path / "out")
-    own, given = loaded(tmp_path / "out"), sample(pair, [])
+    own, given = loaded(tmp_path / "out"), texts_of(pair)
     for part in own:
         part.save_pretrained(tmp_path / "again")
     again = loaded(tmp_path / "again")
@@ -219,7 +148,7 @@ def test_what_a_pair_lacks_or_has_too_much_of_is_told(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"compares two sentences: call tokenizer\(first, second"):
         tokenizer(["a film", "dull"])
     long = tokenizer("film " * 9, "a " * 9, truncation=False, return_tensors="pt")
-    with pytest.raises(ValueError, match="21 tokens, but only 10 are read"):
+    with pytest.raises(ValueError, match="21 tokens, but only 9 are read"):
         model(**long)
     export_hub(write_student(tmp_path / "cnn", "cnn", True, ["no", "yes"]), tmp_path / "other")
     _, model = loaded(tmp_path / "other")
@@ -231,7 +160,7 @@ def test_what_a_pair_lacks_or_has_too_much_of_is_told(tmp_path: Path) -> None:
 def test_it_can_be_converted_to_bfloat16(kind: str, tmp_path: Path) -> None:
     export_hub(write_student(tmp_path / "s", kind, True, ["no", "yes"]), tmp_path / "out")
     tokenizer, model = loaded(tmp_path / "out")
-    pairs = sample(True, [])
+    pairs = texts_of(True)
     exact = outputs(tokenizer, model, pairs, len(pairs))
     batch = tokenizer(*map(list, zip(*pairs, strict=True)), padding=True, return_tensors="pt")
     with torch.inference_mode():
@@ -241,7 +170,7 @@ def test_it_can_be_converted_to_bfloat16(kind: str, tmp_path: Path) -> None:
 
 
 def test_every_architecture_has_a_form() -> None:
-    assert {kind.split()[0] for kind in VALUES} == set(ARCHITECTURES)
+    assert {values["architecture"] for values in VALUES.values()} == set(ARCHITECTURES)
 
 
 def test_the_code_is_the_librarys_own(tmp_path: Path) -> None:

@@ -18,8 +18,7 @@ from pipeline_lib.text.ragged import to_device
 from pipeline_lib.training.distillation.initialisation import Start, start_from_sizes
 from tests.kit.pretrained import write_model
 
-from .students import VALUES, WIDTH, WORDS
-from .test_onnx import sample
+from .students import VALUES, WIDTH, WORDS, sample
 
 TASKS = {"movies": (False, ["no", "yes"]), "nli": (True, ["a", "b", "c"]), "sick": (True, ["s"])}
 """Whether a task is of pairs, and its classes, or the name of its score."""

@@ -19,8 +19,7 @@ from pipeline_lib.exports.opening import load_student
 from pipeline_lib.models.students.student import load_student as load_trained
 from pipeline_lib.tables.answer_writer import AnsweredBatch, json_lines, text_lines
 
-from .students import write_student
-from .test_onnx import sample
+from .students import sample, write_student
 
 NAMES = ["toxic", "threat", "spam"]
 EXPORTS = {"onnx": export_onnx, "onnx-int8": export_onnx_int8, "numpy": export_numpy}

@@ -18,8 +18,7 @@ from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import student_settings
 
-from .students import VALUES, WIDTH, WORDS, write_student
-from .test_onnx import sample
+from .students import VALUES, WIDTH, WORDS, sample, write_student
 
 NAMES = [name for name, own in VALUES.items() if own["architecture"] in ARCHITECTURES]
 

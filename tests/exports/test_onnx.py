@@ -1,7 +1,6 @@
 """Students in ONNX answer as they do in torch, whatever the lengths, the batch and the padding."""
 
 import json
-import random
 import sys
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import ARCHITECTURES, student_settings
 from pipeline_lib.text.ragged import Sentences
 
-from .students import MAX_WORDS, VALUES, WIDTH, WORDS, write_student
+from .students import MAX_WORDS, VALUES, WIDTH, WORDS, sample, write_student
 
 CASES = [
     ("bilstm", False, "bert"),
@@ -43,14 +42,6 @@ CASES = [
     ("dse-cls", True, "bert"),
 ]
 """Architecture, whether it compares pairs, and the family that its layers or word pieces are of."""
-
-
-def sample(pair: bool) -> list[Text]:
-    """Return texts of all lengths up to beyond the cut, without a word and with unknown ones."""
-    drawn, words = random.Random(5), [*WORDS, "unheard", "Ω"]
-    lengths = [*range(MAX_WORDS + 4), 0, 5, 2]
-    made = [" ".join(drawn.choices(words, k=length)) for length in lengths]
-    return list(zip(made, made[::-1], strict=True)) if pair else made
 
 
 def by_file(session: object, folder: Path, texts: list[Text]) -> np.ndarray:

@@ -18,8 +18,7 @@ from pipeline_lib.exports.onnx.exporter import export_onnx, export_onnx_int8
 from pipeline_lib.models.students.student import load_student as load_trained
 from tests.kit.readable import write_workspace
 
-from .students import write_student
-from .test_onnx import sample
+from .students import sample, write_student
 
 EXPORTS = {
     "onnx": export_onnx, "onnx-int8": export_onnx_int8, "numpy": export_numpy, "hub": export_hub,

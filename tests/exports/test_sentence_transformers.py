@@ -1,10 +1,9 @@
 """Exported encoders give the vectors of the originals, without this library."""
 
 import json
-import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.exports.sentence_transformers import export_sentence_transformers
 from pipeline_lib.models.networks import distilled_encoder
 from pipeline_lib.models.networks.encoders import build_encoder
-from pipeline_lib.models.networks.student import StudentConfig
 from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
-from pipeline_lib.models.students.student import build_student, save_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import ARCHITECTURES, student_settings
 from pipeline_lib.shards.columns import list_column
@@ -31,64 +28,25 @@ from tests.commands.running import distill
 from tests.inspection.made_up import write_set
 from tests.kit.pretrained import write_model
 
-WORDS = ["a", "film", "good", "dull", "n't", "is", ".", "plot", "café", "the"]
-WIDTH, MAX_WORDS = 6, 8
-COMMON = {"classifier": 5, "dropout": 0.1, "max_words": MAX_WORDS}
-VALUES: dict[str, dict[str, Any]] = {
-    "bilstm": COMMON | {"hidden": 5},
-    "bilstm_sra": COMMON | {"hidden": 5, "width": 7},
-    "cnn": COMMON | {"widths": [1, 2, 4], "filters": 3},
-    "static": COMMON,
-    "static open": COMMON,
-    "dse": COMMON | {"model": "mini", "layers": None, "last": 2, "frozen": False},
-    "dse cls": COMMON | {"model": "mini", "layers": None, "last": 2, "frozen": False, "pooling": "cls"},
-    "linear": {"ngrams": 3, "buckets": 97, "dimensions": 4, "dropout": 0.1, "max_words": MAX_WORDS},
-}
-CHANNELS = {name: ["trained", "static", "multichannel"] for name in VALUES}
-CHANNELS |= {"linear": ["trained"], "dse": ["bert", "mpnet", "distilbert"], "dse cls": ["bert"]}
-ENCODERS = [(name, channels) for name in VALUES for channels in CHANNELS[name]]
+from .students import MAX_WORDS, VALUES, WIDTH, WORDS, sample, write_student
+
+NAMES = ("bilstm", "bilstm_sra", "cnn", "static", "static-open", "linear", "dse", "dse-cls")
+CHANNELS = {name: ["trained", "static", "multichannel"] for name in NAMES}
+CHANNELS |= {"linear": ["trained"], "dse": ["bert", "mpnet", "distilbert"], "dse-cls": ["bert"]}
+ENCODERS = [(name, channels) for name in NAMES for channels in CHANNELS[name]]
+pytestmark = pytest.mark.usefixtures("own_modules")
 
 
-def write_student(folder: Path, name: str, channels: str) -> Path:
+def write_siamese(folder: Path, name: str, channels: str) -> Path:
     """Write a siamese student with random weights; of a transformer, ``channels`` is a family."""
     if name.startswith("dse"):
-        return write_transformer(folder, channels, name)
-    own = {} if name == "linear" else {"embeddings": channels}
-    settings = student_settings({"architecture": name.split()[0]} | VALUES[name] | own)
-    torch.manual_seed(3)
-    # In an open vocabulary `unheard` is read by its pieces.
-    words = [*WORDS, "un", "##he", "##ard"] if name.endswith("open") else WORDS
-    config = StudentConfig(len(words) + 2, WIDTH, settings, True, ["no", "yes"])
-    model = build_student(config, None)
-    save_student(folder, model, build_tokenizer(words, lowercase=True))
-    return folder
+        return write_student(folder, name, True, ["no", "yes"], channels)
+    changes = {} if name == "linear" else {"embeddings": channels}
+    return write_student(folder, name, True, ["no", "yes"], **changes)
 
 
-def write_transformer(folder: Path, family: str, name: str) -> Path:
-    settings = student_settings({"architecture": "dse"} | VALUES[name])
-    start = start_from_layers(write_model(folder.with_name("model"), family), settings)
-    save_student(folder, start.build(settings, True, ["no", "yes"]), start.tokenizer)
-    return folder
-
-
-def sample(texts: list[str]) -> list[str]:
-    """Return texts of all lengths, with unknown words, empty ones and long ones among them."""
-    drawn = random.Random(5)
-    words = [*WORDS, "unheard", "3.14", "Ω"]
-    made = [" ".join(drawn.choices(words, k=length)) for length in range(12) for _ in range(3)]
-    return ["", "  \t", *texts, *made]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _own_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    # Where transformers keeps the module files that it has loaded.
-    cache = str(tmp_path_factory.mktemp("modules"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", cache)
-        patch.setattr(sys, "path", [*sys.path])
-        yield
-    for name in [name for name in sys.modules if name.startswith("transformers_modules")]:
-        del sys.modules[name]
+def texts_of(texts: list[str]) -> list[str]:
+    return ["", "  \t", *texts, *sample(False)]
 
 
 def load_module(out: Path) -> Any:
@@ -123,8 +81,8 @@ def load_alone(out: Path) -> Callable[[list[str]], np.ndarray]:
 @pytest.mark.parametrize(("name", "channels"), ENCODERS)
 @torch.inference_mode()
 def test_vectors_are_those_of_the_student(name: str, channels: str, texts: list[str], tmp_path: Path) -> None:
-    folder = write_student(tmp_path / "student", name, channels)
-    given, encoder = sample(texts), load_encoder(folder)
+    folder = write_siamese(tmp_path / "student", name, channels)
+    given, encoder = texts_of(texts), load_encoder(folder)
     wanted = encoder.encode(given)
     assert export_sentence_transformers(folder, tmp_path / "out") == encoder.width
     encode = load_alone(tmp_path / "out")
@@ -137,16 +95,16 @@ def test_vectors_are_those_of_the_student(name: str, channels: str, texts: list[
     np.testing.assert_allclose(*encode(long), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", sorted(VALUES))
+@pytest.mark.parametrize("name", sorted(NAMES))
 def test_sentence_transformers_loads_the_folder(name: str, texts: list[str], tmp_path: Path) -> None:
     pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
     from sentence_transformers import SentenceTransformer
 
-    folder = write_student(tmp_path / "student", name, CHANNELS[name][0])
+    folder = write_siamese(tmp_path / "student", name, CHANNELS[name][0])
     export_sentence_transformers(folder, tmp_path / "out")
     trusted = {"trust_remote_code": not name.startswith("static"), "device": "cpu"}
     model = SentenceTransformer(str(tmp_path / "out"), **trusted)
-    given, encoder = sample(texts), load_encoder(folder)
+    given, encoder = texts_of(texts), load_encoder(folder)
     for size in (1, 32):
         found = model.encode(given, batch_size=size)
         np.testing.assert_allclose(found, encoder.encode(given), atol=1e-5)
@@ -161,8 +119,7 @@ def test_sentence_transformers_loads_the_folder(name: str, texts: list[str], tmp
 
 
 def test_a_sentence_encoder_is_exported_too(tmp_path: Path) -> None:
-    values = {"architecture": "bilstm_sra", "embeddings": "trained"}
-    settings = student_settings(values | VALUES["bilstm_sra"])
+    settings = student_settings(VALUES["bilstm_sra"])
     model = build_encoder(settings, len(WORDS) + 2, WIDTH)
     save_encoder(tmp_path / "encoder", model, build_tokenizer(WORDS, True), settings)
     export_sentence_transformers(tmp_path / "encoder", tmp_path / "out")
@@ -173,12 +130,12 @@ def test_a_sentence_encoder_is_exported_too(tmp_path: Path) -> None:
 
 
 def test_an_encoder_of_a_models_layers_is_exported_with_its_map(tmp_path: Path) -> None:
-    settings = student_settings({"architecture": "dse", "width": 5} | VALUES["dse"])
+    settings = student_settings(VALUES["dse"] | {"width": 5})
     start = start_from_layers(write_model(tmp_path / "model", "mpnet"), settings)
     encoder = start.encoder(settings)
     save_encoder(tmp_path / "encoder", encoder, start.tokenizer, settings, start.pretrained)
     assert export_sentence_transformers(tmp_path / "encoder", tmp_path / "out") == 5
-    encode, given = load_alone(tmp_path / "out"), sample(["A good film."])
+    encode, given = load_alone(tmp_path / "out"), texts_of(["A good film."])
     with torch.inference_mode():
         found = encode(given)
     np.testing.assert_allclose(found, load_encoder(tmp_path / "encoder").encode(given), atol=1e-5)
@@ -191,7 +148,7 @@ def test_an_encoder_of_a_models_layers_is_exported_with_its_map(tmp_path: Path) 
 
 
 def test_texts_can_be_cut_earlier(tmp_path: Path) -> None:
-    export_sentence_transformers(write_student(tmp_path / "student", "cnn", "trained"), tmp_path / "out")
+    export_sentence_transformers(write_siamese(tmp_path / "student", "cnn", "trained"), tmp_path / "out")
     module = load_module(tmp_path / "out")
     assert module.max_seq_length == MAX_WORDS
     module.max_seq_length = 2
@@ -202,7 +159,7 @@ def test_texts_can_be_cut_earlier(tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    folder, out = write_student(tmp_path / "student", "cnn", "trained"), tmp_path / "out"
+    folder, out = write_siamese(tmp_path / "student", "cnn", "trained"), tmp_path / "out"
     told = distill("export", str(folder), str(out), "--to", "sentence-transformers")
     assert told == f"{out}: sentence-transformers, vectors of 9 values\n"
     assert {path.name for path in out.iterdir()} == {
@@ -221,7 +178,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def test_nothing_of_this_library_is_needed_nor_transformers(tmp_path: Path) -> None:
-    folder = write_student(tmp_path / "student", "cnn", "trained")
+    folder = write_siamese(tmp_path / "student", "cnn", "trained")
     export_sentence_transformers(folder, tmp_path / "out")
     code = """
 import json, sys
@@ -238,7 +195,7 @@ print(json.dumps(module(module.tokenize(["a good film", ""]))["sentence_embeddin
 
 
 def test_the_code_is_the_librarys_own(tmp_path: Path) -> None:
-    folder = write_student(tmp_path / "student", "cnn", "trained")
+    folder = write_siamese(tmp_path / "student", "cnn", "trained")
     export_sentence_transformers(folder, tmp_path / "out")
     files = sorted((tmp_path / "out").glob("*.py"))
     own = Path(distilled_encoder.__file__).parent
@@ -251,11 +208,12 @@ def test_the_code_is_the_librarys_own(tmp_path: Path) -> None:
 
 
 def test_every_architecture_with_a_sentence_vector_has_a_form() -> None:
-    assert {name for name, own in ARCHITECTURES.items() if not own.joint} == {name.split()[0] for name in VALUES}
+    named = {VALUES[name]["architecture"] for name in NAMES}
+    assert {name for name, settings in ARCHITECTURES.items() if not settings.joint} == named
 
 
 def test_what_lies_there_is_not_overwritten(tmp_path: Path) -> None:
-    folder = write_student(tmp_path / "student", "static", "trained")
+    folder = write_siamese(tmp_path / "student", "static", "trained")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")
     with pytest.raises(PotstillError, match=r"out: not empty\. Name a new"):

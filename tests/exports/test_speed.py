@@ -13,9 +13,9 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import Text
 from pipeline_lib.exports import speed as timing
 from pipeline_lib.exports.contestants import Contestant, System, add_onnx, leave_out_deviating, students_of, teachers_of
-from pipeline_lib.exports.onnx.teacher import OnnxTeacher, export_teacher
+from pipeline_lib.exports.onnx.teacher import export_teacher, load_onnx_teacher
 from pipeline_lib.exports.opening import load_student as open_student
-from pipeline_lib.exports.speed import Job, measure, measure_task, sample_texts
+from pipeline_lib.exports.speed import measure, measure_task, sample_texts
 from pipeline_lib.models.serving import open_teacher
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.models.teacher import load_classifier
@@ -101,9 +101,9 @@ def scores(**methods: float) -> TaskScores:
 
 def timed_here(
     params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> tuple[TaskSpeed, list[tuple[int, Job]]]:
-    """Time the task in this process; return the jobs that processes would have had, too."""
-    jobs: list[tuple[int, Job]] = []
+) -> tuple[TaskSpeed, list[tuple[int, int, bool]]]:
+    """Time the task in this process; return each process's cores, how many models it has timed, and if with latency."""
+    jobs: list[tuple[int, int, bool]] = []
 
     class Pool:
         """What stands in for a pool of one process."""
@@ -117,9 +117,9 @@ def timed_here(
         def __exit__(self, *_: object) -> None:
             """Nothing is to be ended."""
 
-        def submit(self, run: Any, job: Job) -> "Pool":
-            jobs.append((self.cores, job))
-            self.found = run(job)
+        def submit(self, run: Any, *job: Any) -> "Pool":
+            jobs.append((self.cores, len({contestant.folder for contestant in job[0]}), job[-1]))
+            self.found = run(*job)
             return self
 
         def result(self) -> Any:
@@ -136,7 +136,7 @@ def test_the_best_student_on_dev_is_exported_and_every_form_is_timed(
     params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     speed, jobs = timed_here(params, layout, monkeypatch)
-    assert [(cores, job.latency) for cores, job in jobs] == [(1, True), (2, False)]
+    assert [(cores, with_latency) for cores, _, with_latency in jobs] == [(1, True), (2, False)]
     assert (speed.exported, speed.split, speed.sentences, speed.pair) == (BEST, "test", 40, False)
     students = {name: (one.method, [*one.forms]) for name, one in speed.students.items()}
     assert students == {"bilstm": (BEST, ["torch float32", "onnx-int8"]), "bilstm_sra": ("other", ["torch float32"])}
@@ -159,13 +159,14 @@ def test_only_a_system_that_changed_is_timed_again(
     assert open_student(layout.exported("movies")).labels == LABELS
     (layout.student("movies", "other", 1) / "training.json").write_text("{}")
     changed, jobs = timed_here(params, layout, monkeypatch)
-    assert [len(job.systems) for _, job in jobs] == [1, 1]
+    assert [count for _, count, _ in jobs] == [1, 1]
     assert changed.teachers == first.teachers
     assert changed.students["bilstm"] == first.students["bilstm"]
     monkeypatch.setattr(timing, "version", lambda name: f"another {name}")
-    assert len(timed_here(params, layout, monkeypatch)[1][0][1].systems) == 3
+    # Of three systems, the best student has two folders, and the teacher three.
+    assert timed_here(params, layout, monkeypatch)[1][0][1] == 6
     monkeypatch.setattr("pipeline_lib.exports.speed.REPEATS", 1)
-    assert len(timed_here(params, layout, monkeypatch)[1][0][1].systems) == 3
+    assert timed_here(params, layout, monkeypatch)[1][0][1] == 6
 
 
 def test_the_export_is_kept_and_answers_as_the_student(
@@ -245,9 +246,8 @@ def test_on_an_accelerator_only_the_form_in_torch_runs(
     assert [one.form for one in teacher.accelerated] == ["torch bfloat16"]
     student = students_of(params, "movies", layout, "cuda", None)["bilstm"]
     assert student.accelerated == student.forms
-    found = measure(Job([student.accelerated], "cpu", TEXTS))
-    (own,) = found.values()
-    assert own.latency_ms is None and own.rate.median > 0
+    [(rate, duration)] = measure(student.accelerated, "cpu", TEXTS, False).values()
+    assert duration is None and rate.median > 0
 
 
 def test_texts_are_those_of_test_by_length_or_else_of_dev(layout: Layout) -> None:
@@ -283,7 +283,7 @@ def test_a_teacher_in_onnx_answers_as_in_torch(tmp_path: Path, family: str, pair
         texts = list(zip(texts, texts[::-1], strict=True))
     _, predict = open_teacher(folder, labels, 16, "cpu", "float32")
     wanted = predict(texts)
-    found = OnnxTeacher.load(forms["onnx"], "onnx", 16).predict(texts)
+    found = load_onnx_teacher(forms["onnx"], "onnx", 16)(texts)
     np.testing.assert_allclose(found, wanted, atol=1e-4)
-    small = OnnxTeacher.load(forms["onnx-int8"], "onnx-int8", 16).predict(texts)
+    small = load_onnx_teacher(forms["onnx-int8"], "onnx-int8", 16)(texts)
     assert small.shape == wanted.shape and np.isfinite(small).all()

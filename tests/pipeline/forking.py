@@ -118,8 +118,8 @@ class _Here:
     def __exit__(self, *_: object) -> None:
         """Nothing is to be ended."""
 
-    def submit(self, run: Any, job: Any) -> "_Here":
-        self.measured = run(job)
+    def submit(self, run: Any, *job: Any) -> "_Here":
+        self.measured = run(*job)
         return self
 
     def result(self) -> Any:

@@ -49,7 +49,7 @@ SINGLE = (
     "report",
 )
 """Stages without a matrix."""
-UNSET = ("POTSTILL_HOME", "DISTILLERY_HOME", "DVC_ROOT", "PYTHONDONTWRITEBYTECODE")
+UNSET = ("POTSTILL_HOME", "DVC_ROOT", "PYTHONDONTWRITEBYTECODE")
 """Variables of the environment that a workspace does not take over."""
 
 

@@ -1,5 +1,6 @@
 """A small project to make a report of, with hostile text wherever text may stand."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -7,12 +8,16 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.files import write_json
+from pipeline_lib.base.flow import read_flow
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.inspection.work_lists import work_lists
 from pipeline_lib.params import Params
-from pipeline_lib.report.content import page_content
 from pipeline_lib.results.collect import TaskResult
+from pipeline_lib.results.content import page_content
+from pipeline_lib.results.provenance import provenance
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.shard_sets import write_shard
+from pipeline_lib.sources.run_sources import source_rows
 from tests.inspection.made_up import TASK, TEACHER, made_up_transfer, odds, params, write_set
 from tests.kit.made_up import made_up_method, made_up_scores, made_up_speed, made_up_training
 
@@ -53,7 +58,10 @@ def made_up_content(folder: Path, **changes: Any) -> dict[str, Any]:
     write_json(layout.stage_record(f"train@{TASK}"), record)
     (folder / "dvc.yaml").write_text(PIPELINE)
     result = TaskResult(TASK, scores, made_up_speed())
-    return page_content(settings, layout, [result], [], folder / "dvc.yaml")
+    lists = {TASK: [*map(asdict, work_lists(layout, settings, TASK, 30))]}
+    content = page_content(settings, layout, [result], [], lists)
+    flow = read_flow(folder / "dvc.yaml", layout)
+    return content | {"provenance": provenance(settings, layout, flow, source_rows(settings, layout))}
 
 
 def made_up_params() -> Params:

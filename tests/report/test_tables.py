@@ -11,7 +11,7 @@ from rich.console import Console
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import Params, load_params
-from pipeline_lib.report.checks import task_checks
+from pipeline_lib.results.checks import task_checks
 from pipeline_lib.results.collect import TaskResult, metrics, read_finished, read_results
 from pipeline_lib.results.report_markdown import write_report
 from pipeline_lib.results.schema import TaskScores

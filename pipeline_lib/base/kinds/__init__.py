@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 KINDS: dict[str, TaskKind] = {kind.name: kind for kind in (Classes(), Scores(), LabelSets())}
-"""By their names in params.yaml."""
 
 TASK_KIND = "task_kind"
 """The key of a config.json with the name of a kind that nothing else tells."""
@@ -60,8 +59,6 @@ def kind_of_model(outputs: Sequence[str], config: Mapping[str, Any]) -> str:
     """Return the kind of task that a model answers.
 
     Unless its configuration says it, a single output is a score, and several are alternatives.
-
-    :param outputs: their names; :param config: its config.json.
     """
     if (name := config.get(TASK_KIND)) is not None:
         if name not in KINDS:
@@ -86,6 +83,5 @@ def score(metric: str, labels: np.ndarray | None, outputs: np.ndarray, positive:
     """Return a metric of outputs, as a fraction.
 
     :param labels: None or negative where hidden; :param outputs: float (rows, outputs).
-    :param positive: the class whose F1 is computed if there are two.
     """
     return KINDS[kind_of(metric)].score(metric, check_labels(labels, outputs), outputs, positive)

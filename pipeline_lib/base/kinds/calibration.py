@@ -1,8 +1,7 @@
 """Calibration: how far a model's probabilities can be trusted, besides how often it is right.
 
-Soft labels improve calibration and ranking before they improve accuracy, so the benefit of
-distillation shows here first.  A classifier's confidence is the probability of its answer.  All
-scores are functions of samples of the rows, so that the bootstrap uses the same code as the score.
+A classifier's confidence is the probability of its answer.  Scores are functions of samples of the rows, so that the
+bootstrap uses the same code as the score.
 """
 
 from collections.abc import Mapping
@@ -22,10 +21,7 @@ BIAS_PRIOR, MAX_SCALE = 0.05, 50.0
 
 
 def log_losses(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
-    """Return the negative log-likelihood of each row's label, in nats, float64 (rows,).
-
-    :param labels: int classes, (rows,); :param logits: float, (rows, classes).
-    """
+    """Return the negative log-likelihood of each row's label, in nats, float64 (rows,)."""
     shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
     label_logits = np.take_along_axis(shifted, labels[:, None], axis=1)[:, 0]
     return np.log(np.exp(shifted).sum(axis=1)) - label_logits
@@ -41,7 +37,7 @@ def calibration_errors(labels: np.ndarray, outputs: np.ndarray) -> ScoreSamples:
 
     :param labels: int classes, (rows,); :param outputs: logits, (seeds, rows, classes).
     """
-    rankings = [_ranked(labels, one) for one in outputs]
+    rankings = [_ranked(labels, logits) for logits in outputs]
 
     def scores(chosen: np.ndarray) -> np.ndarray:
         counts = row_counts(chosen, len(labels))
@@ -59,9 +55,8 @@ def _binned_error(counts: np.ndarray, excess: np.ndarray) -> np.ndarray:
     """
     total = counts[0].sum()
     borders = np.linspace(0.0, total, BINS + 1)
-    mass = np.cumsum(counts, axis=1)
-    sums = np.cumsum(counts * excess, axis=1)
-    cut = np.stack([_upto(borders, *one) for one in zip(mass, sums, strict=True)])
+    sums = zip(np.cumsum(counts, axis=1), np.cumsum(counts * excess, axis=1), strict=True)
+    cut = np.stack([_upto(borders, *of_sample) for of_sample in sums])
     return np.abs(np.diff(cut, axis=1)).sum(axis=1) / total
 
 
@@ -74,15 +69,12 @@ def reliability(labels: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.
     """Return each bin's mean confidence and its accuracy, float64 (:data:`BINS`,), by confidence.
 
     The bins are those of :func:`calibration_errors`, which averages the distance between the two.
-
-    :param labels: int classes, (rows,); :param logits: float, (rows, classes).
     """
     _, confidences, shared = _ranked(labels, logits)
     rows = len(labels)
     borders, mass = np.linspace(0.0, rows, BINS + 1), np.arange(1.0, rows + 1)
     each = (np.diff(_upto(borders, mass, np.cumsum(values))) for values in (confidences, shared))
-    confidence_of_bin, accuracy_of_bin = (sums * BINS / rows for sums in each)
-    return confidence_of_bin, accuracy_of_bin
+    return tuple(sums * BINS / rows for sums in each)
 
 
 def selective_accuracy(labels: np.ndarray, logits: np.ndarray, coverage: float) -> float:
@@ -133,7 +125,6 @@ def likeliest_shifts(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
     bias-corrected temperature scaling); here the temperature is left out again, so that logits keep their unit.  A
     weak prior keeps a class in play that no row has. Zeros, if the logits say nothing about the labels.
 
-    :param labels: int classes, (rows,); :param logits: float, (rows, classes).
     :returns: float64 (classes,), of mean 0.
     """
     import scipy.optimize

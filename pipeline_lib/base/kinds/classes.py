@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     import torch
 
 _CONTROLS = {"Cc", "Zl", "Zp"}
-"""Unicode's categories of control characters and line separators."""
 
 
 def check_classes(labels: dict[str, list[str] | Range]) -> dict[str, list[str] | Range]:
@@ -58,7 +57,7 @@ def check_classes(labels: dict[str, list[str] | Range]) -> dict[str, list[str] |
             if raw in classes:
                 raise ValueError(f"{raw!r} is listed under {classes[raw]} and {name}. Keep one.")
             classes[raw] = name
-    _check_ranges({name: one for name, one in labels.items() if isinstance(one, Range)})
+    _check_ranges({name: meaning for name, meaning in labels.items() if isinstance(meaning, Range)})
     return labels
 
 
@@ -263,7 +262,6 @@ def from_confusion(metric: str, confusion: np.ndarray, positive: int = 1) -> np.
     """Return ``metric`` of every confusion matrix, float64.
 
     :param confusion: counts, shape (..., classes, classes): label first, prediction second.
-    :param positive: the class whose ``f1`` is computed for two classes.
     """
     counts = confusion.astype(np.float64)
     hits = np.diagonal(counts, axis1=-2, axis2=-1)
@@ -287,7 +285,6 @@ def best_threshold(values: np.ndarray, labels: np.ndarray, metric: str, positive
     It may be above or below all values.
 
     :param values: float (rows,); :param labels: 0 or 1, (rows,).
-    :param positive: the class whose F1 is computed.
     """
     order = np.argsort(-values, kind="stable")
     ordered, rows = values[order], len(labels)

@@ -25,7 +25,6 @@ DEVIATIONS = 4.0
 TOLERANCE = 0.03
 """A further shortfall allowed in a shard's agreement: its rows can be harder."""
 LABEL, LABELS, PROBABILITY = "label", "labels", "probability"
-"""Names of answers in files."""
 DIGITS = 6
 Raw = str | tuple[str, ...]
 """A row's label as it is in the file: one cell, or one for each of several labels."""
@@ -220,10 +219,7 @@ class TaskKind(ABC):
 
     @abstractmethod
     def detail_samples(self, labels: np.ndarray, outputs: np.ndarray) -> dict[str, ScoreSamples]:
-        """Return the scores besides the metrics by which systems are compared, on samples of rows.
-
-        :param outputs: float (seeds, rows, outputs).
-        """
+        """Return the scores besides the metrics by which systems are compared, on samples of rows."""
 
     def details(self, labels: np.ndarray, outputs: np.ndarray) -> dict[str, float]:
         """Return the scores besides the metrics."""
@@ -270,8 +266,8 @@ class TaskKind(ABC):
         # Each set of labels is a class of its own.
         both = np.concatenate([labels, self.decide(outputs)])
         classes, numbers = np.unique(both, axis=0, return_inverse=True)
-        shares = [np.bincount(part, minlength=len(classes)) / rows for part in np.split(numbers, 2)]
-        expected = float(shares[0] @ shares[1])
+        actual, predicted = (np.bincount(half, minlength=len(classes)) / rows for half in np.split(numbers, 2))
+        expected = float(actual @ predicted)
         return expected + DEVIATIONS * math.sqrt(expected * (1.0 - expected) / rows)
 
     def wrong(self, labels: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, str]:

@@ -34,18 +34,16 @@ def split_at(separator: str, cell: str) -> list[str]:
     return [part for part in map(str.strip, cell.split(separator)) if part]
 
 
-def entries_of(cell: str, known: Collection[str]) -> list[str] | None:
+def entries_of(cell: str, labels: Collection[str]) -> list[str] | None:
     """Return the labels of a cell; None if it is no list of known ones.
 
     An empty cell and ``[]`` have none.
 
-    :param known: all values that are labels, which tell whether a comma separates or belongs to one.
+    :param labels: all values that are labels, which tell whether a comma separates or belongs to one.
     """
     entries = bracketed(cell)
-    choices = [[cell]] if entries is None else [entries]
-    if entries is None:
-        choices += [split_at(separator, cell) for separator in SEPARATORS]
-    return next((one for one in choices if all(entry in known for entry in one)), None)
+    choices = [entries] if entries is not None else [[cell], *(split_at(separator, cell) for separator in SEPARATORS)]
+    return next((choice for choice in choices if all(entry in labels for entry in choice)), None)
 
 
 def separator_of(cells: Sequence[str]) -> str | None:
@@ -56,8 +54,8 @@ def separator_of(cells: Sequence[str]) -> str | None:
     filled = [cell for cell in cells if cell and bracketed(cell) is None]
     for separator in SEPARATORS:
         lists = [split_at(separator, cell) for cell in filled]
-        names = [name for one in lists for name in one]
-        several = sum(len(one) > 1 for one in lists)
+        names = [name for entries in lists for name in entries]
+        several = sum(len(entries) > 1 for entries in lists)
         if several and 2 <= len({*names}) <= len(names) / 2 and _are_names(names, lists):
             return separator
     return None

@@ -287,10 +287,10 @@ def from_labels(metric: str, labels: np.ndarray, outputs: np.ndarray, counts: np
     :param counts: how often each row is in each sample, float (samples, rows).
     """
     if metric == "average_precision":
-        return np.stack([_average_precision(labels, one, counts) for one in outputs], axis=1)
+        return np.stack([_average_precision(labels, logits, counts) for logits in outputs], axis=1)
     decided = outputs > 0
     actual = (counts @ labels)[:, None]
-    predicted, hits = (np.stack([counts @ one for one in each], axis=1) for each in (decided, decided * labels))
+    predicted, hits = (np.stack([counts @ marks for marks in each], axis=1) for each in (decided, decided * labels))
     if metric == "f1_micro":
         return ratio(2 * hits.sum(-1), (actual + predicted).sum(-1))
     if metric == "f1_macro":

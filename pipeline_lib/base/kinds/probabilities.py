@@ -49,8 +49,6 @@ def threshold_at(confidences: np.ndarray, share: float) -> float:
 
     It is halfway between the last row below and the first above; rows of equal confidence cannot be
     separated, so more rows may fall below.
-
-    :param confidences: probabilities, float (rows,).
     """
     count = round(share * len(confidences))
     if count == 0:

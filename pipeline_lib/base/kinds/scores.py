@@ -225,10 +225,7 @@ class Scores(TaskKind):
 
 
 def from_scores(metric: str, labels: np.ndarray, answers: np.ndarray) -> np.ndarray:
-    """Return the correlation of every row of ``answers`` with the labels, float64.
-
-    :param labels: float, shape (rows,); :param answers: float, shape (..., rows).
-    """
+    """Return the correlation of every row of ``answers`` with the labels, float64."""
     if metric == "spearman":
         import scipy.stats
 

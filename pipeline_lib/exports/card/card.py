@@ -1,7 +1,6 @@
 """The model card of a student: what it is, its scores, its limits, and how to reproduce it.
 
-The text is in card.md.  Whatever is unknown is stated as unknown.  Everything that may come from data, including the
-names of classes and files, is escaped.
+The text is in card.md.  What is unknown is stated as unknown, and what may come from data is escaped.
 """
 
 import platform
@@ -11,15 +10,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from huggingface_hub import EvalResult, ModelCardData
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pipeline_lib import __version__
 from pipeline_lib.base.files import read_record, sha256_file
 from pipeline_lib.base.kinds import KINDS
-from pipeline_lib.exports.card.card_data import Facts, read_facts
-from pipeline_lib.exports.card.front_matter import front_matter
-from pipeline_lib.exports.card.origins import origins
-from pipeline_lib.exports.card.settings import settings_of
+from pipeline_lib.exports.card.card_data import Facts, read_facts, settings_of
+from pipeline_lib.exports.card.origins import Origin, origins
 from pipeline_lib.models.folders import TEMPERATURE
 from pipeline_lib.models.students.student import Student
 from pipeline_lib.params import STARTS
@@ -28,6 +26,11 @@ from pipeline_lib.results.table import NONE, Column, Table, percent, signed, sig
 from pipeline_lib.results.tables import captioned, rate, scores_table, spread, task_tables
 
 TEMPLATE = "card.md"
+FILES = ("model.safetensors", "tokenizer.json")
+METRICS = {"pearson": "pearsonr", "spearman": "spearmanr", "f1_micro": "f1", "f1_macro": "f1"}
+"""The hub's names of metrics, where they differ."""
+HUB_TASK = "text-classification"
+"""For regressions too, as the hub has no separate task for them."""
 LIBRARIES = ("torch", "transformers", "tokenizers")
 MAX_CLASSES = 30
 """With more classes, only those in which student and teacher differ most are shown."""
@@ -59,11 +62,9 @@ def _of_student(facts: Facts) -> dict[str, Any]:
     student, location = facts.student, facts.place
     settings = student.model.config.settings
     start = None if facts.row is None else facts.row.method.start
-    if location is None:
-        title = f"A distilled {escape(settings.name())} student"
-    else:
+    title = f"A distilled {escape(settings.name())} student"
+    if location is not None:
         title = f"{escape(location.task)}: {escape(location.method)}, seed {location.seed}"
-    files = ("model.safetensors", "tokenizer.json")
     return {
         "title": title,
         "name": settings.name(),
@@ -78,7 +79,7 @@ def _of_student(facts: Facts) -> dict[str, Any]:
         "start": None if start in STARTS else start,
         "temperature": facts.temperature,
         "temperature_key": TEMPERATURE,
-        "sizes": ", ".join(f"{name} {(facts.folder / name).stat().st_size / 1e6:.2f} MB" for name in files),
+        "sizes": ", ".join(f"{name} {(facts.folder / name).stat().st_size / 1e6:.2f} MB" for name in FILES),
     }
 
 
@@ -140,12 +141,11 @@ def _of_run(facts: Facts) -> dict[str, Any]:
     location, training, sources = facts.place, facts.training, origins(facts)
     settings = sorted(asdict(training.settings).items()) if training else []
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
-    shown = {"rows": None, "commands": None} if facts.row is None else {"rows": settings_of(facts)}
-    if facts.row is not None:
-        student = f"data/students/{location.task}/{location.method}/{location.seed}"
-        shown["commands"] = f"dvc repro\ndistill export {student} FOLDER --to hub"
-    return shown | {
-        "front": front_matter(facts, sources),
+    path = location and f"data/students/{location.task}/{location.method}/{location.seed}"
+    return {
+        "rows": facts.row and settings_of(facts),
+        "commands": f"dvc repro\ndistill export {path} FOLDER --to hub",
+        "front": _front_matter(facts, sources),
         "origins": sources,
         "is_placed": location is not None,
         "training": training,
@@ -157,7 +157,7 @@ def _of_run(facts: Facts) -> dict[str, Any]:
 
 def _digests(facts: Facts) -> Iterator[tuple[str, str]]:
     """Yield digests by which a reproduced student, and what it was made from, can be compared."""
-    for name in ("model.safetensors", "tokenizer.json"):
+    for name in FILES:
         yield code(name), sha256_file(facts.folder / name)
     if facts.row is None:
         return
@@ -169,3 +169,47 @@ def _digests(facts: Facts) -> Iterator[tuple[str, str]]:
     if fetched.exists():
         for name, digest in read_record(fetched, "sha256")["sha256"].items():
             yield f"the data's {code(name)}", digest
+
+
+def _front_matter(facts: Facts, sources: list[Origin]) -> str:
+    """Return the YAML between the rules; unknown values have no key, the licence is ``unknown``."""
+    results = list(_eval_results(facts, sources))
+    architecture = facts.student.model.config.settings.name()
+    metrics = [] if facts.result is None else facts.result.scores.metrics
+    data = ModelCardData(
+        library_name="transformers",
+        license="unknown",
+        pipeline_tag=HUB_TASK,
+        tags=["knowledge-distillation", "potstill", architecture],
+        base_model=_hub_names(sources, is_data=False),
+        datasets=_hub_names(sources, is_data=True),
+        metrics=[METRICS.get(name, name) for name in metrics] or None,
+        model_name=f"{facts.place.task}-{facts.place.method}" if results else None,
+        eval_results=results or None,
+    )
+    return data.to_yaml()
+
+
+def _hub_names(sources: list[Origin], is_data: bool) -> list[str] | None:
+    names = [source.hub for source in sources if source.hub is not None and source.is_data == is_data]
+    return list(dict.fromkeys(names)) or None
+
+
+def _eval_results(facts: Facts, sources: list[Origin]) -> Iterator[EvalResult]:
+    """Yield the scores of this file, by split and metric, as fractions."""
+    if facts.result is None:
+        return
+    task, seed = facts.place.task, str(facts.place.seed)
+    # The task's data come first; if they are not from the hub, they have no name there.
+    hub = next((source.hub for source in sources if source.is_data), None)
+    for split, scores in facts.own.scores.items():
+        for metric, value in (scores or {}).items():
+            yield EvalResult(
+                task_type=HUB_TASK,
+                dataset_type=hub or task,
+                dataset_name=task,
+                dataset_split=split,
+                metric_type=METRICS.get(metric, metric),
+                metric_name=f"{metric}, seed {seed}",
+                metric_value=value.by_seed[seed],
+            )

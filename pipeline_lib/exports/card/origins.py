@@ -1,5 +1,6 @@
 """Where a student's parts come from, and their declared licences."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,10 +15,8 @@ from pipeline_lib.sources.run_sources import declared_licences, provenance_text
 class Origin:
     """A part of a student.
 
-    :ivar part: what it is; :ivar source: where it comes from.
     :ivar licences: which licence is declared by whom; empty if none is.
     :ivar hub: its name on the Hugging Face hub, if it was taken from there.
-    :ivar is_data: whether it is a data set rather than a model.
     """
 
     part: str
@@ -35,87 +34,75 @@ def origins(facts: Facts) -> list[Origin]:
     if facts.row is None:
         return []
     location, params = facts.place, facts.row.params
-    parts = [_data(params, location.layout, location.task)]
+    run = _Run(params, location.layout)
+    sources = [run.data(location.task)]
     for name in (location.method, *params.rows_before(location.method)):
         method = params.methods[name]
         if params.reads_outputs(method, location.task):
-            teacher = params.teacher_of(location.task, method)
-            parts += _teacher(params, location.layout, location.task, teacher)
-        parts += _start(params, location.layout, method)
-    return list({(one.part, one.source): one for one in parts}.values())
+            sources += run.teacher(location.task, params.teacher_of(location.task, method))
+        sources += run.start(method)
+    return list({(origin.part, origin.source): origin for origin in sources}.values())
 
 
-def _data(params: Params, layout: Layout, task: str) -> Origin:
-    part = f"data of {task}"
-    if isinstance(params.tasks[task].source, NeighbourPairs):
-        return _wikipedia(params, layout, f"{part}, pairs of Wikipedia's sentences")
-    return _origin(params, layout, part, f"task {task}", "own files: ")
+@dataclass(frozen=True)
+class _Run:
+    params: Params
+    layout: Layout
 
+    def data(self, task: str) -> Origin:
+        if isinstance(self.params.tasks[task].source, NeighbourPairs):
+            return self.origin(f"data of {task}, pairs of Wikipedia's sentences", "Wikipedia", "own files: ")
+        return self.origin(f"data of {task}", f"task {task}", "own files: ")
 
-def _wikipedia(params: Params, layout: Layout, part: str) -> Origin:
-    return _origin(params, layout, part, "Wikipedia", "own files: ")
+    def teacher(self, task: str, name: str) -> list[Origin]:
+        teacher, title = self.params.teachers[name], f"teacher {name} of {task}"
+        if isinstance(teacher.tuning, Average):
+            return [origin for each in teacher.tuning.of for origin in self.teacher(task, each)]
+        if teacher.model is not None:
+            return [self.model(teacher.model, title, "fine-tuned here from ")]
+        how = "answers in " if teacher.tuning.kind == "answers" else "fine-tuned elsewhere, in "
+        return [self.origin(title, title, how)]
 
+    def start(self, method: Method) -> Iterator[Origin]:
+        """Yield the origin of what a student starts from: word vectors, pieces, layers or texts."""
+        settings, params = self.params.students[method.student], self.params
+        if settings.source_model is not None:
+            yield self.model(settings.source_model, "its layers" if settings.pretrained else "its word pieces")
+        elif settings.word_vectors and method.start != "random":
+            yield self.vectors("its word vectors, at the start", "word vectors")
+        if (encoder := params.encoders.get(method.start)) is not None:
+            yield self.origin("texts of the encoder it starts from", "Wikipedia", "own files: ")
+            if isinstance(encoder, Encoder):
+                title, what = "teacher of the encoder it starts from", "sentence vectors"
+                yield self.vectors(title, what, f"{what} in ")
+        if joint := params.joint.get(method.start):
+            for task in joint.tasks:
+                yield self.data(task)
+                yield from self.teacher(task, params.teacher_of(task, joint))
 
-def _teacher(params: Params, layout: Layout, task: str, name: str) -> list[Origin]:
-    teacher, part = params.teachers[name], f"teacher {name} of {task}"
-    if isinstance(teacher.tuning, Average):
-        return [one for each in teacher.tuning.of for one in _teacher(params, layout, task, each)]
-    if teacher.model is not None:
-        return [_model(params, layout, teacher.model, part, "fine-tuned here from ")]
-    how = "answers in " if teacher.tuning.kind == "answers" else "fine-tuned elsewhere, in "
-    return [_origin(params, layout, part, part, how)]
+    def vectors(self, title: str, what: str, how: str = "") -> Origin:
+        """Return the origin of vectors: those of a model, or of files."""
+        model = getattr(self.params.sources()[what].settings, "model", None)
+        return self.origin(title, what, how) if model is None else self.model(model, title)
 
+    def model(self, name: str, title: str, how: str = "") -> Origin:
+        origin = self.origin(title, f"model {name}")
+        return replace(origin, source=f"{how}model {name}, {origin.source}")
 
-def _start(params: Params, layout: Layout, method: Method) -> list[Origin]:
-    """Return the origin of what a student starts from: word vectors, pieces, layers or texts."""
-    settings = params.students[method.student]
-    parts = []
-    if settings.source_model is not None:
-        part = "its layers" if settings.pretrained else "its word pieces"
-        parts.append(_model(params, layout, settings.source_model, part))
-    elif settings.word_vectors and method.start != "random":
-        part = "its word vectors, at the start"
-        parts.append(_vectors(params, layout, part, "word vectors"))
-    encoder, joint = params.encoders.get(method.start), params.joint.get(method.start)
-    if encoder is not None:
-        parts.append(_wikipedia(params, layout, "texts of the encoder it starts from"))
-        if isinstance(encoder, Encoder):
-            part, what = "teacher of the encoder it starts from", "sentence vectors"
-            parts.append(_vectors(params, layout, part, what, f"{what} in "))
-    for task in joint.tasks if joint else ():
-        teacher = params.teacher_of(task, joint)
-        parts += [_data(params, layout, task), *_teacher(params, layout, task, teacher)]
-    return parts
+    def origin(self, title: str, what: str, how: str = "") -> Origin:
+        """Return the origin of one of the run's sources.
 
-
-def _vectors(params: Params, layout: Layout, part: str, what: str, how: str = "") -> Origin:
-    """Return the origin of vectors: those of a model, or of files."""
-    model = getattr(params.sources()[what].settings, "model", None)
-    if model is not None:
-        return _model(params, layout, model, part)
-    return _origin(params, layout, part, what, how)
-
-
-def _model(params: Params, layout: Layout, name: str, part: str, how: str = "") -> Origin:
-    origin = _origin(params, layout, part, f"model {name}")
-    return replace(origin, source=f"{how}model {name}, {origin.source}")
-
-
-def _origin(params: Params, layout: Layout, part: str, what: str, how: str = "") -> Origin:
-    """Return the origin of one of the run's sources.
-
-    :param what: see :class:`~pipeline_lib.params.sources.RunSource`.
-    :param how: what to write before the names of the user's own files.
-    """
-    source, inputs = params.sources()[what], Path(params.inputs)
-    text, hub = how + ", ".join(path for _, path in source.paths), None
-    if source.packages:
-        more = " and its other parts" if isinstance(source.settings, PackageParts) else ""
-        text = f"package {source.packages[0].requirement}{more}"
-    elif source.hub:
-        text = f"{source.hub}, revision {source.settings.revision}"
-        # A local folder in the hub's layout is used instead of the hub.
-        hub = None if source.files(inputs) else source.hub
-    text += provenance_text(source, layout)
-    is_data = source.reader != MODELS
-    return Origin(part, text, declared_licences(source, inputs, layout), hub, is_data)
+        :param what: see :class:`~pipeline_lib.params.sources.RunSource`.
+        :param how: what to write before the names of the user's own files.
+        """
+        source, inputs = self.params.sources()[what], Path(self.params.inputs)
+        text, hub = how + ", ".join(path for _, path in source.paths), None
+        if source.packages:
+            more = " and its other parts" if isinstance(source.settings, PackageParts) else ""
+            text = f"package {source.packages[0].requirement}{more}"
+        elif source.hub:
+            text = f"{source.hub}, revision {source.settings.revision}"
+            # A local folder in the hub's layout is used instead of the hub.
+            hub = None if source.files(inputs) else source.hub
+        text += provenance_text(source, self.layout)
+        return Origin(title, text, declared_licences(source, inputs, self.layout), hub, source.reader != MODELS)

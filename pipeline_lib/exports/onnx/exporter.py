@@ -1,7 +1,6 @@
 """A student or a sentence encoder as an ONNX file, in float32 or int8, in a folder of its own.
 
-The folder has the layout that transformers.js and users of onnxruntime expect: ``onnx/``, the
-tokenizer, the configuration.  docs/export.md describes inputs, outputs and metadata.
+docs/export.md describes the folder, inputs, outputs and metadata.
 """
 
 import json

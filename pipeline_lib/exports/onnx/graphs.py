@@ -27,14 +27,13 @@ class Graph:
         self._nodes: list[Any] = []
         self._inputs: list[Any] = []
         self._constants: dict[str, Any] = {}
-        self._kept: dict[int, tuple[Value, str]] = {}
+        self._named: dict[int, tuple[Value, str]] = {}
 
     def input(self, name: str, second: str = COLUMNS) -> str:
         """Add an input, int64 (rows, columns)."""
         from onnx import TensorProto, helper
 
-        shape = [ROWS, second]
-        self._inputs.append(helper.make_tensor_value_info(name, TensorProto.INT64, shape))
+        self._inputs.append(helper.make_tensor_value_info(name, TensorProto.INT64, [ROWS, second]))
         return name
 
     def add(self, operator: str, *inputs: Value | None, outputs: int = 1, **attributes: Any) -> Any:
@@ -69,25 +68,21 @@ class Graph:
         from onnx import TensorProto, helper
 
         nodes = [helper.make_node("Identity", [value], [n]) for n, (value, _) in outputs.items()]
-        infos = [
-            helper.make_tensor_value_info(name, TensorProto.FLOAT, [ROWS, width])
-            for name, (_, width) in outputs.items()
-        ]
+        widths = {name: [ROWS, width] for name, (_, width) in outputs.items()}
+        infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in widths.items()]
         constants = list(self._constants.values())
         graph = helper.make_graph([*self._nodes, *nodes], "student", self._inputs, infos, constants)
-        opset = [helper.make_opsetid("", OPSET)]
-        model = helper.make_model(graph, opset_imports=opset, ir_version=IR_VERSION)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
         onnx.checker.check_model(model)
         return model
 
     def _name(self, value: Value) -> str:
         if isinstance(value, str):
             return value
-        kept = self._kept.get(id(value))
-        if kept is None:
+        if id(value) not in self._named:
             # The value is kept too, or another object could reuse the id of a deleted one.
-            kept = self._kept[id(value)] = value, self._constant(value)
-        return kept[1]
+            self._named[id(value)] = value, self._constant(value)
+        return self._named[id(value)][1]
 
     def _constant(self, value: Value) -> str:
         from onnx import numpy_helper

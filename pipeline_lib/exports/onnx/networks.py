@@ -53,18 +53,15 @@ def read_words(graph: Graph, unknown: int, suffix: str = FIRST) -> Words:
     # A batch of empty texts may have no columns at all.
     missing = graph.add("Relu", graph.add("Sub", [1], _columns(graph, ids)))
     ids = graph.add("Pad", ids, graph.add("Concat", [0, 0, 0], missing, axis=0), np.array(PAD_ID))
-    places = _places(graph, ids)
-    first = graph.add("Where", graph.add("Equal", places, [0]), [unknown], [PAD_ID])
-    ids = graph.add("Where", graph.add("Less", places, counts), ids, first)
+    numbers = _numbers(graph, ids)
+    first = graph.add("Where", graph.add("Equal", numbers, [0]), [unknown], [PAD_ID])
+    ids = graph.add("Where", graph.add("Less", numbers, counts), ids, first)
     lengths = graph.add("Max", counts, [1])
-    return Words(ids, lengths, graph.add("Less", places, lengths))
+    return Words(ids, lengths, graph.add("Less", numbers, lengths))
 
 
 def network(graph: Graph, student: StudentNetwork, unknown: int, temperature: float) -> str:
-    """Add a student, and return its logits, divided by the temperature.
-
-    :param unknown: the id of the unknown word.
-    """
+    """Add a student, and return its logits, divided by the temperature."""
     words = read_words(graph, unknown)
     second = read_words(graph, unknown, SECOND) if student.config.pair else None
     if student.config.settings.joint:
@@ -102,14 +99,14 @@ def cnn(graph: Graph, module: Any, words: Words) -> str:
     """Add convolutions with max pooling over words."""
     vectors = _masked(graph, _embed(graph, module.embeddings, words.ids), words.inside)
     vectors = graph.add("Transpose", vectors, perm=[0, 2, 1])
-    places, pooled = _places(graph, words.ids), []
+    numbers, pooled = _numbers(graph, words.ids), []
     for layer in module.filters:
         (size,) = layer.kernel_size
         # Zeros after the last word, so that every filter has a value at every word.
         inputs = vectors, layer.weight, layer.bias
         answers = graph.add("Relu", graph.add("Conv", *inputs, pads=[0, size - 1]))
         windows = graph.add("Max", graph.add("Sub", words.lengths, [size - 1]), [1])
-        counted = graph.cast(graph.add("Less", places, windows), "FLOAT")
+        counted = graph.cast(graph.add("Less", numbers, windows), "FLOAT")
         answers = graph.add("Mul", answers, graph.add("Unsqueeze", counted, [1]))
         pooled.append(graph.add("ReduceMax", answers, [2], keepdims=0))
     return graph.add("Concat", *pooled, axis=1)
@@ -124,8 +121,8 @@ def ngrams(graph: Graph, module: Any, words: Words) -> str:
     """Add the mean of the n-grams' vectors."""
     longest, buckets = module.longest, module.table.num_embeddings
     padded = graph.add("Pad", words.ids, [0, 0, 0, longest - 1], np.array(PAD_ID))
-    columns, positions = _columns(graph, words.ids), _places(graph, words.ids)
-    keys, places, counted = words.ids, [], []
+    columns, positions = _columns(graph, words.ids), _numbers(graph, words.ids)
+    keys, rows, counted = words.ids, [], []
     for size in range(1, longest + 1):
         if size > 1:
             end = graph.add("Add", columns, [size - 1])
@@ -136,9 +133,9 @@ def ngrams(graph: Graph, module: Any, words: Words) -> str:
         unit = np.array(1 << SHIFT)
         whole = graph.add("Sub", keys, graph.add("Mod", keys, unit))
         mixed = graph.add("BitwiseXor", keys, graph.add("Div", whole, unit))
-        places.append(graph.add("Mod", mixed, np.array(buckets)))
+        rows.append(graph.add("Mod", mixed, np.array(buckets)))
         counted.append(graph.add("Less", positions, graph.add("Sub", words.lengths, [size - 1])))
-    vectors = graph.add("Gather", module.table.weight, graph.add("Concat", *places, axis=1))
+    vectors = graph.add("Gather", module.table.weight, graph.add("Concat", *rows, axis=1))
     return _mean(graph, vectors, graph.add("Concat", *counted, axis=1))
 
 
@@ -151,7 +148,6 @@ ENCODERS: dict[type[nn.Module], Callable[[Graph, Any, Words], str]] = {
 }
 """Encoder class to the function that adds it, for encoders of one sentence."""
 BUILT = (*ENCODERS, BiAttentiveReader)
-"""The modules that can be built here."""
 
 
 def biattentive(graph: Graph, module: Any, words: Words, second: Words | None) -> str:
@@ -171,7 +167,7 @@ def biattentive(graph: Graph, module: Any, words: Words, second: Words | None) -
     sides = [(states, both.inside)] * 2
     if second is not None:
         sides = list(zip(_halves(graph, states), _halves(graph, both.inside), strict=True))
-    pooled = [part for side, inputs in enumerate(sides) for part in _pools(graph, module, side, *inputs)]
+    pooled = [pool for side, inputs in enumerate(sides) for pool in _pools(graph, module, side, *inputs)]
     shared = graph.linear(graph.add("Concat", *pooled, axis=1), module.shared.weight, module.shared.bias)
     return graph.add("Relu", shared)
 
@@ -181,8 +177,8 @@ def _pools(graph: Graph, module: Any, side: int, states: str, inside: str) -> li
     for pool in module.pools:
         if pool in ("max", "min"):
             worst = np.array(-np.inf if pool == "max" else np.inf, np.float32)
-            kept = graph.add("Where", column, states, worst)
-            pooled.append(graph.add(f"Reduce{pool.title()}", kept, [1], keepdims=0))
+            inside_words = graph.add("Where", column, states, worst)
+            pooled.append(graph.add(f"Reduce{pool.title()}", inside_words, [1], keepdims=0))
         elif pool == "mean":
             pooled.append(_mean(graph, states, inside))
         else:
@@ -213,8 +209,8 @@ def _lstm(graph: Graph, module: Any, vectors: str, lengths: str) -> tuple[str, s
         each direction (2, rows, hidden).
     """
     nets = module.ahead, module.back
-    weights = [torch.stack([_gates(getattr(net, f"weight_{part}_l0")) for net in nets]) for part in ("ih", "hh")]
-    biases = [torch.cat([_gates(getattr(net, f"bias_{part}_l0")) for part in ("ih", "hh")]) for net in nets]
+    weights = [torch.stack([_gates(getattr(net, f"weight_{of}_l0")) for net in nets]) for of in ("ih", "hh")]
+    biases = [torch.cat([_gates(getattr(net, f"bias_{of}_l0")) for of in ("ih", "hh")]) for net in nets]
     rows = graph.cast(graph.add("Squeeze", lengths, [1]), "INT32")
     inputs = vectors, *weights, torch.stack(biases), rows
     size = {"hidden_size": nets[0].hidden_size, "direction": "bidirectional"}
@@ -266,7 +262,7 @@ def _stack(graph: Graph, first: Words, second: Words) -> Words:
         sides.append(graph.add("Pad", side.ids, wider, np.array(PAD_ID)))
     ids = graph.add("Concat", *sides, axis=0)
     lengths = graph.add("Concat", first.lengths, second.lengths, axis=0)
-    return Words(ids, lengths, graph.add("Less", _places(graph, ids), lengths))
+    return Words(ids, lengths, graph.add("Less", _numbers(graph, ids), lengths))
 
 
 def _halves(graph: Graph, both: str) -> list[str]:
@@ -283,7 +279,7 @@ def _columns(graph: Graph, ids: str) -> str:
     return graph.add("Shape", ids, start=1, end=2)
 
 
-def _places(graph: Graph, ids: str) -> str:
+def _numbers(graph: Graph, ids: str) -> str:
     """Return the numbers of the columns, int64 (columns,)."""
     end = graph.add("Squeeze", _columns(graph, ids), [0])
     return graph.add("Range", np.array(0), end, np.array(1))

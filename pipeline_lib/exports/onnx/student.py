@@ -37,8 +37,6 @@ class OnnxStudent:
     """A student, or a sentence encoder, in ONNX, and its tokenizer.
 
     :ivar label_names: empty for a sentence encoder.
-    :ivar width: how many numbers it gives for a text or a pair.
-    :ivar config: the folder's config.json.
     """
 
     session: "onnxruntime.InferenceSession"
@@ -57,12 +55,11 @@ class OnnxStudent:
 
         Logits are already divided by the student's temperature.
         """
-        parts = (texts[start : start + CHUNK] for start in range(0, len(texts), CHUNK))
         with ThreadPoolExecutor(usable_cores()) as pool:
-            # Parts are tokenized here one after the other, while workers run earlier ones.
-            numbered = (self.reader.encode(part) for part in parts)
-            running = [pool.submit(run, self.session, part, self.width) for part in numbered]
-            outputs = [part.result() for part in running]
+            # Chunks are tokenized here one after the other, while workers run earlier ones.
+            chunks = (self.reader.encode(texts[start : start + CHUNK]) for start in range(0, len(texts), CHUNK))
+            running = [pool.submit(run, self.session, sentences, self.width) for sentences in chunks]
+            outputs = [job.result() for job in running]
         return np.concatenate([np.empty((0, self.width), np.float32), *outputs])
 
 

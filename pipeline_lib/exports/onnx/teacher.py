@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,19 +12,15 @@ from pipeline_lib.base.text import Text
 from pipeline_lib.exports.onnx.exporter import LOGITS, quantise
 from pipeline_lib.exports.onnx.student import BATCH, FILES, inputs, open_session
 from pipeline_lib.exports.onnx.tracing import trace_classifier
+from pipeline_lib.models.folders import Predict
 from pipeline_lib.models.serving import open_teacher
 from pipeline_lib.text.pieces import Pieces
-
-if TYPE_CHECKING:
-    import onnxruntime
 
 
 def export_teacher(folder: Path, names: list[str], max_length: int, pair: bool, out: Path) -> dict[str, Path]:
     """Write the teacher in ``folder`` as ONNX; return the folder of each form below ``out``.
 
     Whatever torch's exporter or onnxruntime's quantisation raises for an unusual model is raised.
-
-    :param pair: whether it reads pairs of sentences.
     """
     teacher, _ = open_teacher(folder, names, max_length, "cpu", "float32")
     model = trace_classifier(teacher.model, LOGITS, pair and teacher.pieces.segments)
@@ -39,36 +33,22 @@ def export_teacher(folder: Path, names: list[str], max_length: int, pair: bool, 
     return folders
 
 
-@dataclass(frozen=True)
-class OnnxTeacher:
-    """A teacher in ONNX and its tokenizer.
+def load_onnx_teacher(folder: Path, form: str, max_length: int) -> Predict:
+    """Return the prediction function of what :func:`export_teacher` wrote: logits, or scores, in the texts' order."""
+    session, pieces = open_session((folder / FILES[form]).read_bytes()), Pieces.read(folder)
+    width = session.get_outputs()[0].shape[1]
 
-    :ivar max_length: word pieces per text or pair; :ivar width: classes, or 1 for a regression.
-    """
-
-    session: "onnxruntime.InferenceSession"
-    pieces: Pieces
-    max_length: int
-    width: int
-
-    @classmethod
-    def load(cls, folder: Path, form: str, max_length: int) -> "OnnxTeacher":
-        """Load what :func:`export_teacher` wrote."""
-        session = open_session((folder / FILES[form]).read_bytes())
-        width = session.get_outputs()[0].shape[1]
-        return cls(session, Pieces.read(folder), max_length, width)
-
-    def predict(self, texts: Sequence[Text]) -> np.ndarray:
-        """Return logits or scores, float32 (texts, width), in the texts' order."""
-        sentences = self.pieces.number(texts, self.max_length)
-        outputs = np.empty((len(sentences), self.width), np.float32)
+    def predict(texts: Sequence[Text]) -> np.ndarray:
+        sentences = pieces.number(texts, max_length)
+        outputs = np.empty((len(sentences), width), np.float32)
         order = np.argsort(sentences.lengths, kind="stable")
-        batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
 
         def run(rows: np.ndarray) -> None:
-            (outputs[rows],) = self.session.run([LOGITS], inputs(sentences, rows))
+            (outputs[rows],) = session.run([LOGITS], inputs(sentences, rows))
 
         with ThreadPoolExecutor(usable_cores()) as pool:
             # Each core computes batches of its own; the results are consumed to raise errors.
-            list(pool.map(run, batches))
+            list(pool.map(run, [order[start : start + BATCH] for start in range(0, len(order), BATCH)]))
         return outputs
+
+    return predict

@@ -1,8 +1,7 @@
 """Students and teachers that are transformers models as ONNX graphs, by torch's exporter.
 
-This uses the tracing exporter, which supports the layers of every model family and keeps the numbers of rows and
-tokens dynamic, since a transformer has no loop over steps that a trace would fix.  The result is compared with the
-student before it is kept (:mod:`pipeline_lib.exports.deviation`).
+The tracing exporter supports the layers of every model family and keeps the numbers of rows and tokens dynamic, since
+a transformer has no loop over steps that a trace would fix.
 """
 
 import copy
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     import onnx
 
 TRACED = (TransformerReader, SiameseTransformerEncoder)
-"""The modules that are exported by tracing."""
 ATTENTION = "eager"
 """The other attention implementations drop the mask if the example needs none."""
 
@@ -34,9 +32,7 @@ def trace(
 ) -> "onnx.ModelProto":
     """Return a student, or a sentence encoder, as an ONNX model.
 
-    :param output: the name of the output.
     :param segments: whether it is told which sentence of a pair a token belongs to.
-    :param temperature: what logits are divided by.
     """
     model = copy.deepcopy(student).eval()
     reader = getattr(model, "encoder", model)

@@ -9,18 +9,15 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from pipeline_lib.base.text import Text
+from pipeline_lib.models.folders import Predict
 from pipeline_lib.results.speed import Rate
 
 GROUP = 32
 """Sentences of similar length that stay together, so that a system that is timed on few sentences
 pads its batches no more than one that is timed on many."""
 LATENCIES = 16
-"""The fewest sentences whose latency is measured."""
 Clock = Callable[[], float]
-Predict = Callable[[Sequence[Text]], np.ndarray]
 
 
 def use_cores(count: int) -> None:
@@ -55,7 +52,6 @@ def time_in_turns(
     """Return each system's texts or pairs per second.
 
     :param texts: sorted by length.
-    :param seconds: the least duration of a turn.
     """
     turns = {name: _turn(predict, texts, seconds, clock) for name, predict in systems.items()}
     rates: dict[str, list[float]] = {name: [] for name in systems}

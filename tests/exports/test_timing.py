@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline_lib.base.kinds import KINDS
-from pipeline_lib.evaluation.timing import GROUP, latency, spread, time_in_turns
+from pipeline_lib.exports.timing import GROUP, latency, spread, time_in_turns
 
 TEXTS = ["x" * length for length in range(10 * GROUP)]
 

@@ -1,4 +1,4 @@
-"""Checks that pass or fail, each with what was found and what was expected."""
+"""The page's checks, which pass or fail, each with what was found and what was expected."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,11 +18,9 @@ SIGNIFICANT = 0.05
 
 def task_checks(task: str, scores: TaskScores, layout: Layout) -> list[Check]:
     """Return the checks of one task's data, teachers and methods."""
-    shared, splits = shared_line(scores.shared_texts), [scores.decisive_split]
-    splits += scores.further_splits
-    split_check = _check("No text is in two splits", shared or "none", "none", not shared)
+    shared, splits = shared_line(scores.shared_texts), [scores.decisive_split, *scores.further_splits]
     return [
-        split_check,
+        _check("No text is in two splits", shared or "none", "none", not shared),
         *_alignment(task, layout),
         *_answers(scores),
         *(check for split in splits for check in _gains(scores, split)),
@@ -30,8 +28,8 @@ def task_checks(task: str, scores: TaskScores, layout: Layout) -> list[Check]:
     ]
 
 
-def _check(check: str, result: str, wanted: str, holds: bool) -> Check:
-    return {"check": check, "found": result, "wanted": wanted, "holds": holds}
+def _check(check: str, result: str, expected: str, holds: bool) -> Check:
+    return {"check": check, "found": result, "wanted": expected, "holds": holds}
 
 
 def _alignment(task: str, layout: Layout) -> Iterator[Check]:

@@ -6,7 +6,8 @@ What differs between two runs over the same data is here, so that all else can b
 import platform
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.message import Message
 from importlib.metadata import PackageNotFoundError, distribution, requires
@@ -21,20 +22,20 @@ from pipeline_lib.base.processor import cpu_name
 from pipeline_lib.params import Params
 from pipeline_lib.results.account import account_table, stage_runs
 from pipeline_lib.results.trainings import computed_on
-from pipeline_lib.sources.run_sources import UNKNOWN, source_rows
 
 SECTIONS = ("tasks", "transfer", "models", "teachers", "students", "optimisers", "methods")
-"""The sections of params.yaml that have digests of their own."""
 
 
-def provenance(params: Params, layout: Layout, command: str, flow: Mapping[str, Any]) -> dict[str, Any]:
+def provenance(
+    params: Params, layout: Layout, flow: Mapping[str, Any], sources: Iterable[Mapping[str, str]]
+) -> dict[str, Any]:
     """Return what the page was made from and with.
 
-    :param command: the command that makes it; :param flow: with the stages' last runs.
+    :param flow: with the stages' last runs; :param sources: of data and models, a row each.
     """
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": command,
+        "command": "dvc repro",
         "version": __version__,
         "commit": _commit(),
         "seeds": params.seeds,
@@ -44,7 +45,7 @@ def provenance(params: Params, layout: Layout, command: str, flow: Mapping[str, 
         "account": account_table(stage_runs(flow), started=True).plain(),
         "flow": flow,
         "digests": _digests(params),
-        "sources": list(source_rows(params, layout)),
+        "sources": [*sources],
         "packages": _packages(),
     }
 
@@ -53,11 +54,10 @@ def _commit() -> dict[str, Any] | None:
     """Return the commit of the code, and whether code or settings were edited since."""
     try:
         commit = _git("rev-parse", "HEAD")
-        code = ("pipeline_lib", "stages", "params.yaml", "dvc.yaml")
-        edited = [line[3:] for line in _git("status", "--porcelain", "--", *code).splitlines()]
+        status = _git("status", "--porcelain", "--", "pipeline_lib", "stages", "params.yaml", "dvc.yaml")
     except (OSError, subprocess.CalledProcessError):
         return None
-    return {"id": commit.strip(), "edited": edited[:20]}
+    return {"id": commit.strip(), "edited": [line[3:] for line in status.splitlines()][:20]}
 
 
 def _git(*command: str) -> str:
@@ -65,7 +65,6 @@ def _git(*command: str) -> str:
 
 
 def _digests(params: Params) -> dict[str, str]:
-    """Return the SHA-256 digests of settings and constraints, and of params.yaml by section."""
     files = {name: Path(name) for name in ("params.yaml", "dvc.yaml", "constraints.txt")}
     digests = {name: sha256_file(path) for name, path in files.items() if path.exists()}
     dumped = params.model_dump(mode="json")
@@ -74,18 +73,13 @@ def _digests(params: Params) -> dict[str, str]:
 
 def _packages() -> list[dict[str, str]]:
     """Return name, version and licence of the library's declared requirements."""
-    try:
-        declared = requires(DISTRIBUTION) or []
-    except PackageNotFoundError:
-        return []
-    names = [re.split(r"[^\w.-]", line)[0] for line in declared if "extra ==" not in line]
     packages = []
-    for name in sorted(names, key=str.lower):
-        try:
-            metadata = distribution(name).metadata
-        except PackageNotFoundError:
-            continue
-        packages.append({"name": name, "version": metadata["Version"], "licence": _licence(metadata)})
+    with suppress(PackageNotFoundError):
+        names = {re.split(r"[^\w.-]", line)[0] for line in requires(DISTRIBUTION) or [] if "extra ==" not in line}
+        for name in sorted(names, key=str.lower):
+            with suppress(PackageNotFoundError):
+                metadata = distribution(name).metadata
+                packages.append({"name": name, "version": metadata["Version"], "licence": _licence(metadata)})
     return packages
 
 
@@ -98,4 +92,4 @@ def _licence(metadata: Message) -> str:
     ]
     stated = (metadata["License"] or "").strip().split("\n")[0]
     licence = metadata["License-Expression"] or ", ".join(classifiers) or stated
-    return licence if licence and len(licence) < 80 else licence[:80] or UNKNOWN
+    return licence[:80] or "unknown"

@@ -1,0 +1,24 @@
+"""What the tests of exports share."""
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def own_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Have transformers keep the module files that it loads in a folder of their own."""
+    from transformers import CONFIG_MAPPING
+
+    from pipeline_lib.models.folders import MODEL_TYPE
+
+    with pytest.MonkeyPatch.context() as patch:
+        cache = str(tmp_path_factory.mktemp("modules"))
+        patch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", cache)
+        patch.setattr(sys, "path", [*sys.path])
+        # Other tests register the library's own classes, which would come before the folder's.
+        patch.delitem(CONFIG_MAPPING._extra_content, MODEL_TYPE, raising=False)
+        yield
+    for name in [name for name in sys.modules if name.startswith("transformers_modules")]:
+        del sys.modules[name]

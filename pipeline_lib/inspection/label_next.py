@@ -20,8 +20,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.answers import ChosenStudent, chosen_student
 from pipeline_lib.inspection.captions import CLASSES, NEXT, SCORES
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
-from pipeline_lib.inspection.models import running_features
-from pipeline_lib.inspection.rows import DIGITS, InspectedRow, Names, answer, read_row
+from pipeline_lib.inspection.rows import DIGITS, Features, InspectedRow, Names, answer, read_row
 from pipeline_lib.inspection.work_lists import WorkList, teacher_beside
 from pipeline_lib.params import Params, Task
 from pipeline_lib.shards.training_texts import is_unlabelled, unlabelled_folder
@@ -31,9 +30,13 @@ CANDIDATES = 10
 """How many uncertain texts there are to choose from for each one that is listed."""
 Wants = Callable[[RowBatch], np.ndarray]
 """Which rows of a batch may be listed, bool (rows,)."""
+Open = Callable[[Path, JoinedRows, Names], Features]
+"""Opens a student's folder to answer rows of a set with these classes."""
 
 
-def label_next(layout: Layout, params: Params, task: str, limit: int, method: str | None = None) -> WorkList:
+def label_next(
+    layout: Layout, params: Params, task: str, limit: int, open_student: Open, method: str | None = None
+) -> WorkList:
     """Return the unlabelled texts of a task to label next, with the teacher's answers if a transfer set has them.
 
     :param method: the row whose student answers, with its best seed or, for scores, all; by default the best on dev.
@@ -65,6 +68,7 @@ def label_next(layout: Layout, params: Params, task: str, limit: int, method: st
     seeds = dict.fromkeys([student.seed, *(params.seeds if scored else ())])
     return listed_next(
         rows,
+        open_student,
         lambda batch: np.full(len(batch), is_unlabelled(shards[batch.shard].name)),
         [layout.student(task, student.method, seed) for seed in seeds],
         None if scored else settings.label_names,
@@ -74,7 +78,13 @@ def label_next(layout: Layout, params: Params, task: str, limit: int, method: st
 
 
 def listed_next(
-    rows: JoinedRows, wants: Wants, students: Sequence[Path], names: Names, limit: int, student_name: str
+    rows: JoinedRows,
+    open_student: Open,
+    wants: Wants,
+    students: Sequence[Path],
+    names: Names,
+    limit: int,
+    student_name: str,
 ) -> WorkList:
     """Return the rows of a set to label next.
 
@@ -82,7 +92,7 @@ def listed_next(
     :param students: the folders of the students that answer; for classes only the first counts.
     :param names: the task's class names; :param student_name: what the list calls the student.
     """
-    answering = [running_features(folder, rows, names) for folder in students]
+    answering = [open_student(folder, rows, names) for folder in students]
     locations, keys, logits, features = [], [], [], []
     for batch in rows.batches():
         numbers = np.flatnonzero(wants(batch) & ~batch.is_synthetic)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from pipeline_lib.base.kinds import KINDS, Classes
 from pipeline_lib.base.kinds.probabilities import answered
@@ -20,6 +21,9 @@ Names = Sequence[str] | None
 """The task's class names by number, if known."""
 Answering = Callable[[RowBatch], np.ndarray]
 """A student's answers to the rows of a batch: float32 (rows, classes), temperature-scaled."""
+Features = Callable[[pa.Table], tuple[np.ndarray, np.ndarray]]
+"""A student's answers to rows, float32 (rows, classes), temperature-scaled, and what its output layer makes them of,
+float32 (rows, width)."""
 Embed = Callable[[RowBatch, str], np.ndarray]
 """Sentence vectors of one side of a batch: float32 (rows, width)."""
 

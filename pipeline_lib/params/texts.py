@@ -50,12 +50,12 @@ class Pool(Section):
 
 
 class Tagger(Section):
-    """The part-of-speech tagger: a spaCy pipeline by package name, or none.
+    """The part-of-speech tagger: a spaCy pipeline by package name, NLTK's perceptron, or none.
 
     Without one, all words have one tag, and recipes cannot replace words by part of speech.
     """
 
-    engine: Literal["spacy", "none"]
+    engine: Literal["spacy", "nltk", "none"]
     model: str | None
 
     @model_validator(mode="after")

@@ -179,7 +179,8 @@ def autocast(device: torch.device, precision: str) -> Any:
 
 def _make_deterministic(seed: int) -> None:
     torch.manual_seed(seed)
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    # As torch.use_deterministic_algorithms does, which also imports torch's compiler: seconds in each process.
+    torch.set_deterministic_debug_mode("warn")
     # Filling memory that is overwritten anyway took a tenth of fine-tuning time, and a quarter of
     # an LSTM's training time.
     torch.utils.deterministic.fill_uninitialized_memory = False

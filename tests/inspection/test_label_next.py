@@ -12,6 +12,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.commands.shards.running import running_features
 from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.label_next import label_next, listed_next, to_label, unlike
 from pipeline_lib.inspection.work_lists import WorkList
@@ -71,7 +72,7 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def asked(layout: Layout, limit: int, task_params: Params | None = None) -> WorkList:
-    return label_next(layout, task_params or params(), TASK, limit)
+    return label_next(layout, task_params or params(), TASK, limit, running_features)
 
 
 def texts_of(work_list: WorkList) -> list[str]:
@@ -161,7 +162,7 @@ def test_every_student_can_pick(tmp_path: Path, name: str, pair: bool) -> None:
     def every(batch: Any) -> np.ndarray:
         return np.ones(len(batch), bool)
 
-    found = listed_next(rows, every, [student], ["no", "yes"], 6, "it")
+    found = listed_next(rows, running_features, every, [student], ["no", "yes"], 6, "it")
     assert len({row.key for row in found.rows}) == 6
     texts, loaded = [(t, t) for t in TEXTS[:5]] if pair else TEXTS[:5], load_student(student)
     _, features = loaded.logits_and_features(texts)
@@ -177,7 +178,7 @@ def test_what_is_missing_is_said(layout: Layout, tmp_path: Path) -> None:
     with pytest.raises(PotstillError, match="its training rows have no labels"):
         asked(layout, 3, values)
     with pytest.raises(PotstillError, match="no 'other'"):
-        label_next(layout, params(), "other", 3)
+        label_next(layout, params(), "other", 3, running_features)
     assert "no unlabelled texts" in asked(Layout(tmp_path / "elsewhere"), 3).missing
 
 

@@ -59,6 +59,6 @@ def answers_of(student: Path | None, rows: "JoinedRows", names: list[str] | None
     if student is None:
         return None
     # It imports torch, which takes seconds.
-    from pipeline_lib.inspection.models import running_student
+    from pipeline_lib.commands.shards.running import running_student
 
     return running_student(student, rows, names)

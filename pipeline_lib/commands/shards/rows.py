@@ -125,7 +125,7 @@ def export(
     chosen = wanted_rows(rows, names, rule, label)
     answers, vectors = answers_of(student, rows, names), None
     if encoder is not None:
-        from pipeline_lib.inspection.models import running_encoder
+        from pipeline_lib.commands.shards.running import running_encoder
 
         vectors = running_encoder(encoder)
     flat = FlatRows(rows, names, chosen, answers, vectors)

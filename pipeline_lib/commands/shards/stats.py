@@ -77,15 +77,15 @@ def _as_json(name: str, figures: "Figures") -> dict[str, Any]:
 
 def number_json(numbers: "Numbers") -> dict[str, Any]:
     """Return a distribution as plain values."""
-    known = {}
+    extremes = {}
     if numbers.count:
         values = numbers.values
-        known = {"least": float(values.min()), "mean": float(values.mean()), "greatest": float(values.max())}
+        extremes = {"least": float(values.min()), "mean": float(values.mean()), "greatest": float(values.max())}
     return {
         "unit": numbers.unit,
         "rows": numbers.count,
         "missing": numbers.missing,
-        **known,
+        **extremes,
         "quantiles": {str(share): numbers.quantile(share) for share in QUANTILES},
         "bins": [{"from": low, "to": high, "rows": rows} for low, high, rows in numbers.bars()],
     }

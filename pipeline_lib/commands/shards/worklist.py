@@ -75,6 +75,7 @@ def _of_task(
 ) -> "list[WorkList]":
     from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.base.layout import Layout
+    from pipeline_lib.commands.shards.running import running_features
     from pipeline_lib.inspection.label_next import label_next
     from pipeline_lib.inspection.work_lists import work_lists
     from pipeline_lib.params import load_params
@@ -90,7 +91,7 @@ def _of_task(
     if review:
         lists += work_lists(layout, loaded, task, rows, method, review)
     if NEXT in listed:
-        lists.append(label_next(layout, loaded, task, rows, method))
+        lists.append(label_next(layout, loaded, task, rows, running_features, method))
     return lists
 
 
@@ -98,6 +99,7 @@ def _of_set(
     folder: Path, listed: list[str], rows: int, method: str | None, student: Path | None, params: Path
 ) -> "list[WorkList]":
     from pipeline_lib.base.errors import PotstillError
+    from pipeline_lib.commands.shards.running import running_features
     from pipeline_lib.inspection.label_next import listed_next
     from pipeline_lib.inspection.work_lists import ListPart, lists_of
 
@@ -115,7 +117,7 @@ def _of_set(
     lists = lists_of([rows_answered], names, rows, joined.is_scored, who, review)
     if NEXT in listed:
         unlabelled = wanted_rows(joined, names, None, "none").wants
-        lists.append(listed_next(joined, unlabelled, [student], names, rows, who))
+        lists.append(listed_next(joined, running_features, unlabelled, [student], names, rows, who))
     return lists
 
 

@@ -25,6 +25,8 @@ def load_tagger(params: Tagger) -> TagWords:
     """Return the function that tags sentences."""
     if params.engine == "spacy":
         return _load_spacy(params.model)
+    if params.engine == "nltk":
+        return _load_nltk()
     return lambda words, _: ([NO_TAG] * len(sentence) for sentence in words)
 
 
@@ -43,8 +45,8 @@ class TaggingPass(ShardPass):
     @property
     def libraries(self) -> tuple[str, ...]:
         """The library that tags, and its model."""
-        if self.tagger.engine == "none":
-            return ()
+        if self.tagger.engine != "spacy":
+            return () if self.tagger.engine == "none" else ("nltk",)
         try:
             library_versions(self.tagger.model)
         except PackageNotFoundError as error:
@@ -90,3 +92,16 @@ def _load_spacy(model: str) -> TagWords:
             yield [token.tag_ or token.pos_ for token in doc]
 
     return tag
+
+
+def _load_nltk() -> TagWords:
+    from nltk.tag import PerceptronTagger
+
+    try:
+        tagger = PerceptronTagger(lang="eng")
+    except LookupError as error:
+        raise PotstillError(
+            "tagger.engine: NLTK's averaged_perceptron_tagger_eng is not on this machine. Run "
+            "`python -m nltk.downloader averaged_perceptron_tagger_eng`, or use spacy."
+        ) from error
+    return lambda words, _: ([tag for _, tag in tagger.tag(list(sentence))] for sentence in words)

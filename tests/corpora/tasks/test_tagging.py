@@ -1,7 +1,8 @@
-"""The tagger: spaCy's small English pipeline, and what is refused."""
+"""The taggers: spaCy's small English pipeline, NLTK's perceptron, and what is refused."""
 
 from pathlib import Path
 
+import nltk
 import pytest
 from pydantic import ValidationError
 
@@ -44,6 +45,12 @@ def test_what_cannot_tag_is_refused(tmp_path: Path) -> None:
     words = [["我", "喜", "欢"], [], ["Film"]]
     assert [*load_tagger(tagger)(words, [])] == [["X", "X", "X"], [], ["X"]]
     assert TaggingPass(tagger).libraries == ()
-    for engine, model in (("none", MODEL), ("spacy", None)):
+    for engine, model in (("none", MODEL), ("spacy", None), ("nltk", None)):
         with pytest.raises(ValidationError, match="`model` is null where `engine` is none"):
             Tagger(engine=engine, model=model)
+
+
+def test_nltk_without_data_names_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    with pytest.raises(PotstillError, match=r"nltk\.downloader averaged_perceptron_tagger_eng"):
+        load_tagger(Tagger(engine="nltk", model="perceptron"))

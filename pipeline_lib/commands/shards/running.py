@@ -1,6 +1,5 @@
 """Students and encoders that answer the rows of a set while it is read."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,17 +8,13 @@ import pyarrow as pa
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.text import Text
 from pipeline_lib.inspection.joined import JoinedRows
-from pipeline_lib.inspection.rows import Answering, Embed, Names
+from pipeline_lib.inspection.rows import Answering, Embed, Features, Names
 from pipeline_lib.models.folders import check_names, check_outputs, require_model, temperature_of
 from pipeline_lib.models.serving import student_in_use
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import Student, load_student
 from pipeline_lib.shards.columns import column_suffixes
 from pipeline_lib.shards.masking import signed_sentences
-
-Features = Callable[[pa.Table], tuple[np.ndarray, np.ndarray]]
-"""A student's answers to rows, float32 (rows, classes), temperature-scaled, and what its output
-layer makes them of, float32 (rows, width)."""
 
 
 def running_student(folder: Path, rows: JoinedRows, names: Names) -> Answering:

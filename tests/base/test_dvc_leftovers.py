@@ -74,7 +74,6 @@ def test_a_lock_is_removed_if_no_dvc_holds_it(
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Make a workspace in which one version of dvc.lock is committed and another was written."""
     (tmp_path / ".dvc" / "tmp").mkdir(parents=True)
     (tmp_path / "dvc.lock").write_text(WHOLE)
     for words in (

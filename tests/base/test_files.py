@@ -220,7 +220,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def flip(path: Path) -> None:
-    """Change one bit of a file."""
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)

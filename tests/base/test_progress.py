@@ -9,8 +9,6 @@ from pipeline_lib.base.progress import show_progress
 
 
 class Clock:
-    """A clock that is set by hand."""
-
     now = 100.0
 
     def monotonic(self) -> float:
@@ -19,7 +17,6 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Put the clock in the module's place of time."""
     clock = Clock()
     monkeypatch.setattr(progress, "time", clock)
     return clock

@@ -101,7 +101,6 @@ def test_the_name_is_that_of_the_project() -> None:
 
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return an empty current folder, with no variable set and no notice printed yet."""
     for variable in ("POTSTILL_HOME", "DVC_ROOT"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.chdir(tmp_path)

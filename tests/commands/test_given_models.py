@@ -21,7 +21,6 @@ NAMES = ["bad", "good"]
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write a good BERT."""
     return write_classifier(tmp_path_factory.mktemp("good") / "bert", "bert", NAMES)
 
 

@@ -24,8 +24,6 @@ BEFORE = {
 
 
 class Clock:
-    """Seconds that a test sets."""
-
     now = 0.0
 
     def monotonic(self) -> float:
@@ -34,7 +32,6 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Replace the clock of the display."""
     clock = Clock()
     monkeypatch.setattr(run, "time", clock)
     return clock

@@ -29,13 +29,11 @@ LABELS = [i % 2 for i in range(40)]
 
 
 def cells(scores: TaskScores) -> dict[str, list[str]]:
-    """Return the columns of the table of scores by head."""
     table = scores_table(TaskResult("movies", scores), timed=False)
     return dict(zip(table.header, map(list, zip(*table.lines, strict=True)), strict=True))
 
 
 def save(folder: Path, kind: str, table: pa.Table, source: str | None = None) -> str:
-    """Write a set of one shard and return the shard's digest."""
     shard = write_shard(folder / "rows.arrow", table, source)
     made_from = {"precision": "float32"} if source else {}
     write_manifest(folder, Manifest(kind, schema_of(table), [shard], made_from))
@@ -43,7 +41,6 @@ def save(folder: Path, kind: str, table: pa.Table, source: str | None = None) ->
 
 
 def save_split(data: Path, split: str, labels: Sequence[int | None]) -> None:
-    """Write a split, and outputs of a teacher that is wrong in every tenth row."""
     table = pa.table({"label": pa.array(labels, pa.int32()), "text": TEXTS})
     digest = save(data / "tasks/movies" / split, "tasks", table)
     if split != "train":
@@ -52,7 +49,6 @@ def save_split(data: Path, split: str, labels: Sequence[int | None]) -> None:
 
 
 def wrong_every(step: int) -> np.ndarray:
-    """Right answers, but for every ``step``-th row."""
     return np.array([1 - y if i % step == 0 else y for i, y in enumerate(LABELS)])
 
 
@@ -61,8 +57,6 @@ def one_hot(classes: np.ndarray) -> np.ndarray:
 
 
 class Fake:
-    """A student or teacher that is wrong in every ``step``-th row."""
-
     label_names: ClassVar = ["negative", "positive"]
 
     def __init__(self, step: int) -> None:
@@ -309,7 +303,6 @@ def test_a_task_can_do_without_a_test_split(params: Params, data: Path) -> None:
 
 
 def llm(params: Params) -> Params:
-    """Return params whose teacher has answers in files."""
     own = {"kind": "answers", "files": ["a.csv"], "format": None, "classes": None, "mask": "_"}
     own |= {"smoothing": 0.1, "min_coverage": 0.5, "provenance": {}}
     row = {"model": None, "max_length": None, "tasks": None, "data": None, "tuning": own}
@@ -317,7 +310,6 @@ def llm(params: Params) -> Params:
 
 
 def save_answers(data: Path, split: str, known: int) -> None:
-    """Have the teacher answer the first rows of a split alone."""
     logits = one_hot(wrong_every(10))
     logits[known:] = np.nan
     digest = read_manifest(data / "tasks/movies" / split).shards[0].sha256

@@ -79,7 +79,6 @@ def test_the_curve_runs_from_the_student_to_the_teacher() -> None:
 
 
 def _least_accuracy(point: RoutingPoint, sure: Any, hits: Any, teacher: np.ndarray) -> float:
-    """Return the accuracy on dev less its standard error to the teacher's."""
     differences = []
     for seed, confidences in sure.items():
         routed = confidences <= point.thresholds[str(seed)]

@@ -11,7 +11,7 @@ import pipeline_lib
 from pipeline_lib.exports.numpy_export import export_numpy
 from pipeline_lib.exports.onnx.exporter import export_onnx
 from pipeline_lib.models.networks.imitation import JointNetwork
-from pipeline_lib.models.students.student import Student, load_student, save_student
+from pipeline_lib.models.students.student import Student, save_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import student_settings
 from pipeline_lib.text.ragged import to_device
@@ -26,7 +26,6 @@ CPU = torch.device("cpu")
 
 
 def learn(students: Iterable[Student]) -> None:
-    """Move all that students have, shared or their own, by a step of every task."""
     for student in students:
         optimiser = torch.optim.SGD(student.model.parameters(), 0.1)
         rows = student.encode(sample(student.is_pair))
@@ -69,18 +68,3 @@ def test_every_tasks_student(tmp_path: Path, name: str) -> None:
             opened = pipeline_lib.load_student(tmp_path / form / task)
             assert (opened.labels, opened.is_pair) == (labels, is_pair)
             np.testing.assert_allclose(opened.predict(sample(is_pair)).logits, wanted, atol=4e-6)
-
-
-def test_a_row_that_starts_from_one(tmp_path: Path) -> None:
-    before = trained(tmp_path, "bilstm")["nli"]
-    student = load_student(tmp_path / "data/joint/mtl/3/nli")
-    student.model.train()
-    learn([student])
-    folder = tmp_path / "data/students/nli/mtl_tuned/3"
-    save_student(folder, student.model, student.tokenizer)
-    wanted = load_student(folder).logits(sample(True))
-    assert np.abs(wanted - before).max() > 1e-3
-    for form, write in (("onnx", export_onnx), ("numpy", export_numpy)):
-        write(folder, tmp_path / form)
-        found = pipeline_lib.load_student(tmp_path / form).predict(sample(True)).logits
-        np.testing.assert_allclose(found, wanted, atol=4e-6)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pipeline_lib
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.exports.numpy_export import export_numpy
@@ -75,6 +76,13 @@ def test_nothing_else_is_needed(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path / "out", env=bare, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stdout.count("\n") == 1
     assert done.stderr == "'a good film': not a pair. Separate the two sentences by a tab.\n"
+    folder = write_student(tmp_path / "many", "bilstm", False, ["toxic", "threat", "spam"], kind="multilabel")
+    export_numpy(folder, tmp_path / "labels")
+    command = [sys.executable, "student.py", "a good film"]
+    done = subprocess.run(command, cwd=tmp_path / "labels", env=bare, capture_output=True, text=True, check=True)
+    wanted = pipeline_lib.load_student(folder).predict(["a good film"])
+    shares = ", ".join(f"{share:.4f}" for share in wanted.probabilities[0] if share > 0.5)
+    assert done.stdout == f"{', '.join(wanted.labels[0])}\t{shares}\ta good film\n"
 
 
 def test_a_transformer_is_refused(tmp_path: Path) -> None:

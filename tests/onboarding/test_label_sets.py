@@ -20,7 +20,6 @@ LISTS = [["joy"], ["anger", "fear"], [], ["joy", "anger"], ["fear"]]
 
 
 def marked(names: Sequence[str] = NAMES, rows: int = 120, **further: list[object]) -> Content:
-    """Return texts with a column of marks for each name, and further columns."""
     columns = {name: [int(n % (k + 2) == 0) for n in range(rows)] for k, name in enumerate(names)}
     texts = [review(n) for n in range(rows)]
     return content_of("all.csv", {"id": range(rows), "text": texts, **columns, **further})
@@ -31,7 +30,6 @@ def guess(content: Content, **overrides: str) -> TaskGuess:
 
 
 def of_classes(classes: int) -> Content:
-    """Return texts with a column for each class, of which every row has one."""
     columns = {f"is_{k}": [int(n % classes == k) for n in range(60)] for k in range(classes)}
     return content_of("all.csv", {"text": [review(n) for n in range(60)], **columns})
 

@@ -13,12 +13,10 @@ NAMES = ("tang", "thesis", "thesis_mkd", "sra", "dse")
 
 @pytest.fixture(scope="module", params=NAMES)
 def profile(request: pytest.FixtureRequest) -> Params:
-    """Return each profile."""
     return load_params(PROFILES / f"{request.param}.yaml")
 
 
 def optimisers(params: Params, task: str) -> list[Optimiser]:
-    """Return what a task's rows are trained with."""
     rows = params.methods_of(task).values()
     return [params.optimisers[row.optimiser] for row in rows]
 
@@ -36,7 +34,6 @@ def test_every_task_has_rows_and_every_optimiser_is_used(profile: Params) -> Non
 
 
 def rules(params: Params, name: str) -> tuple[float, float, float]:
-    """Return the probabilities of a transfer set: masking, parts of speech, n-grams."""
     recipe = params.transfer[name]
     return recipe.p_mask, recipe.p_pos, recipe.p_ngram
 

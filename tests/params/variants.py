@@ -78,7 +78,6 @@ VARIANTS = {
 
 
 def changed(changes: dict[str, Any]) -> dict[str, Any]:
-    """Return the shipped parameters with values at dotted keys put in."""
     raw = copy.deepcopy(RAW)
     for dotted, value in changes.items():
         *path, last = dotted.split(".")

@@ -31,8 +31,6 @@ ADDRESSES = ("href", "src", "srcset", "action", "data", "xlink:href", "poster", 
 
 
 class Read(HTMLParser):
-    """Tags, attributes and texts of a page, as a browser sees them."""
-
     def __init__(self, html: str) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []

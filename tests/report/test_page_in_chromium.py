@@ -78,13 +78,11 @@ def page(browser: WebDriver, address: str) -> Iterator[WebDriver]:
 
 
 def shown(page: WebDriver) -> list[str]:
-    """Return the texts of the listed rows that are to be seen."""
     rows = f"[...document.querySelectorAll('{ROWS}')].filter(row => !row.hidden)"
     return page.execute_script(f"return {rows}.map(row => row.cells[0].textContent)")
 
 
 def column(page: WebDriver, number: int) -> list[str]:
-    """Return a column of the table of scores."""
     rows = f"[...document.querySelector('{TABLE}').tBodies[0].rows]"
     return page.execute_script(f"return {rows}.map(row => row.cells[{number}].textContent)")
 

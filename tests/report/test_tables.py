@@ -33,7 +33,6 @@ DETAILS = ("details/scores", "details/recall", "details/gain")
 
 
 def changed(scores: TaskScores, path: str, value: Any) -> TaskScores:
-    """Return the scores with another value at a path of keys, with slashes between them."""
     content = scores.model_dump()
     *parents, last = path.split("/")
     part = content
@@ -44,7 +43,6 @@ def changed(scores: TaskScores, path: str, value: Any) -> TaskScores:
 
 
 def hide_test(scores: TaskScores) -> TaskScores:
-    """Make the scores those of a task whose test labels are hidden."""
     teacher = "teachers/minilm"
     for part in ("floor/scores", *(f"{teacher}/{p}" for p in ("scores", *DETAILS[:2]))):
         scores = changed(scores, f"{part}/test", None)
@@ -110,7 +108,6 @@ def test_a_gain_is_checked_by_its_interval_and_the_corrected_p(
 
 @pytest.fixture
 def further(scores: TaskScores) -> TaskScores:
-    """Return scores with one more labelled split, on which a row's are other than on test."""
     scores = with_split(scores, "test_b")
     row = "methods/bilstm_kd_mask_pos"
     gain = {"difference": -0.051, "low": -0.083, "high": -0.019, "p": 0.001, "p_holm": 0.003}

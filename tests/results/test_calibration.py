@@ -22,7 +22,6 @@ LABELS = RNG.integers(0, 3, 300)
 
 
 def drawn_labels(logits: np.ndarray) -> np.ndarray:
-    """Labels that follow the probabilities of the logits: a model that is calibrated."""
     each = [RNG.choice(len(shares), p=shares) for shares in softmax(logits)]
     return np.array(each)
 

@@ -18,7 +18,6 @@ GUESSES = np.array([1, 1, 0, 0, 0, 0, 1, 1])
 
 
 def one_hot(guesses: np.ndarray, classes: int) -> np.ndarray:
-    """Return logits whose greatest is the guess."""
     return np.eye(classes, dtype=np.float32)[guesses]
 
 
@@ -48,7 +47,6 @@ def test_f1_of_three_classes_is_the_mean_of_all() -> None:
 
 
 def scikit_learns(metric: str, labels: np.ndarray, guesses: np.ndarray, classes: int, positive: int) -> float:
-    """Return the metric as scikit-learn computes it."""
     if metric == "accuracy":
         return sklearn.metrics.accuracy_score(labels, guesses)
     if metric == "matthews_correlation":
@@ -123,7 +121,6 @@ RESAMPLED = np.random.default_rng(5).integers(0, 90, (3, 90))
 
 
 def of_sklearn(metric: str, labels: np.ndarray, outputs: np.ndarray) -> float:
-    """Return what scikit-learn says of logits."""
     if metric == "average_precision":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a label that never applies

@@ -15,7 +15,6 @@ FILES = ("train.tsv", "dev.tsv", "test.tsv")
 
 @pytest.fixture
 def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Go to a workspace, and return its folder of inputs."""
     folder = tmp_path / "main/data/input"
     folder.joinpath("encoder").mkdir(parents=True)
     for name in (*FILES, "encoder/config.json"):

@@ -22,12 +22,10 @@ LOCAL = LocalModel(kind="path", path="model")
 
 
 def names(folder: Path) -> list[str]:
-    """Return the sorted names in a folder."""
     return sorted(path.name for path in folder.iterdir())
 
 
 def given(inputs: Path, checkpoint: str | None, task: Task, *names: str) -> Params:
-    """Return parameters of tasks with a local model, or with finished teachers."""
     shipped = load_params(TOUR)
     own = shipped.teachers["minilm"].model_dump() | {"max_length": 16}
     if checkpoint:
@@ -43,7 +41,6 @@ def given(inputs: Path, checkpoint: str | None, task: Task, *names: str) -> Para
 
 
 def change_config(folder: Path, **changes: object) -> None:
-    """Replace keys of a model's config.json."""
     config = read_json(folder / "config.json") | changes
     (folder / "config.json").write_text(json.dumps(config))
 

@@ -18,7 +18,7 @@ import pytest
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.text import printable
 from pipeline_lib.tables import reader
-from pipeline_lib.tables.answer_writer import AnsweredBatch, text_lines
+from pipeline_lib.tables.answer_writer import AnsweredBatch, json_lines, text_lines
 from pipeline_lib.tables.lines import SAMPLE
 from pipeline_lib.tables.reader import ReadOptions, open_input, read_batches
 from pipeline_lib.tables.writer import open_writer, require_other
@@ -29,13 +29,11 @@ Rows = list[tuple[str, ...]]
 
 
 def rows_of(path: Path | None, optional: tuple[str, ...] = (), names: list[str] = WANTED, **options: Any) -> Rows:
-    """Return the rows of a file as tuples of text."""
     batches = read_batches(path, names, optional, ReadOptions(**options))
     return [row for batch in batches for row in zip(*map(batch.texts, names), strict=True)]
 
 
 def numbers_of(path: Path, **options: Any) -> list[int]:
-    """Return the numbers of a file's rows."""
     batches = read_batches(path, WANTED, options=ReadOptions(**options))
     return [number for batch in batches for number in batch.numbers]
 
@@ -52,8 +50,6 @@ def compressed(content: bytes, suffix: str) -> bytes:
 
 
 class TestDialects:
-    """Whatever a spreadsheet or a library writes is read back as it was."""
-
     @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
     @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
     @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -224,8 +220,9 @@ class TestFormats:
             assert rows_of(path) == [("a", expected[0]), ("b", expected[1])]
 
     def test_lines(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "a.txt", "\ufeffone\r\n\r\nna\u2028ïve\n\n")
-        expected = [("one",), ("",), ("na\u2028ïve",), ("",)]
+        odd = "na\u2028ïve\x0b\x0c\x1c\x85\rend"
+        path = write(tmp_path / "a.txt", f"\ufeffone\r\n\r\n{odd}\n\n")
+        expected = [("one",), ("",), (odd,), ("",)]
         assert rows_of(path, names=["text"]) == expected
         with pytest.raises(PotstillError, match="no column 'label'; there are 'text'"):
             rows_of(path, names=["label"])
@@ -382,6 +379,15 @@ def test_what_is_written(tmp_path: Path) -> None:
     batch = AnsweredBatch({"text": [orders]}, ["a\x1b[2J", "b"], "classification", np.array([[1.0, 0.0]]))
     (line,) = text_lines(batch)
     assert "\x1b" not in line and "\x9b" not in line and line.startswith(r"a\x1b[2J")
+    outputs = np.array([[2.0, -1.0, 1.0], [-1.0, -1.0, -1.0], [np.nan] * 3])
+    several = AnsweredBatch({"text": ["a", "b", "c"]}, ["joy", "fear", "calm"], "multilabel", outputs)
+    assert [*text_lines(several)] == ["joy 0.8808, calm 0.7311\ta", "(none)\tb", "\tc"]
+    first, *others = map(json.loads, json_lines(several, ""))
+    assert first["labels"] == ["joy", "calm"] and [row["labels"] for row in others] == [[], None]
+    assert first["probabilities"] == {"joy": 0.880797, "fear": 0.268941, "calm": 0.731059}
+    columns = several.flat()
+    assert columns["labels"] == ['["joy", "calm"]', "[]", None]
+    assert columns["probability_fear"] == [0.268941, 0.268941, None]
     # What is read is not written.
     (tmp_path / "a").touch()
     (tmp_path / "b").symlink_to(tmp_path / "a")

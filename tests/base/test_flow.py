@@ -68,6 +68,13 @@ def test_a_stage_that_ends_well_leaves_a_record(tmp_path: Path, monkeypatch: pyt
         if task == "bad":
             raise ValueError
 
+    for options, item in (
+        ({}, ""),
+        ({"task": "a", "row": None}, "@a"),
+        ({"row": "b"}, "@b"),
+        ({"catalogue": "c"}, "@c"),
+    ):
+        assert stage_name(["stages/train.py"], options) == f"train{item}"
     recorded(main, ["stages/train.py", "--task", "movies"])(task="movies")
     record = read_stage_record(Layout().stage_record("train@movies"))
     assert record["command"] == "python -m pipeline_lib.stages.train --task movies"
@@ -77,19 +84,6 @@ def test_a_stage_that_ends_well_leaves_a_record(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(ValueError):
         recorded(main, ["stages/train.py"])(task="bad")
     assert read_stage_record(Layout().stage_record("train@bad")) is None
-
-
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [
-        ({}, "train"),
-        ({"task": "movies", "row": None}, "train@movies"),
-        ({"row": "mtl"}, "train@mtl"),
-        ({"catalogue": "wikipedia"}, "train@wikipedia"),
-    ],
-)
-def test_stages_of_several_items_have_a_record_each(options: dict[str, str], name: str) -> None:
-    assert stage_name(["stages/train.py"], options) == name
 
 
 def test_a_template_is_a_path_and_its_inverse() -> None:

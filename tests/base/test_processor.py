@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -107,27 +108,13 @@ def test_cores_are_those_of_the_affinity_and_the_quota(
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 
-@pytest.mark.parametrize("name", ["meta", "tpu", "cpu:1", "cuda:x", ""])
-def test_a_device_that_computes_nothing_is_refused(name: str) -> None:
-    with pytest.raises(PotstillError, match=r"is not one of auto, cpu, cuda, cuda:<number>, mps"):
-        resolve_device(name)
-
-
-@pytest.mark.parametrize(
-    ("amx", "avx512", "expected"),
-    [(True, True, "bfloat16"), (True, False, "bfloat16"), (False, True, "bfloat16"), (False, False, "float32")],
-)
-def test_a_cpu_takes_bfloat16_where_it_multiplies_it(
-    monkeypatch: pytest.MonkeyPatch, amx: bool, avx512: bool, expected: str
-) -> None:
-    monkeypatch.setattr(devices.torch.cpu, "_is_amx_tile_supported", lambda: amx)
-    monkeypatch.setattr(devices.torch.cpu, "_is_avx512_bf16_supported", lambda: avx512)
-    assert resolve_precision("auto", CPU) == expected
-    assert resolve_training_precision("auto", CPU) == expected
-    assert resolve_precision("float16", CPU) == "float16"
-
-
 def test_formats_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    for amx, avx512 in product((True, False), repeat=2):
+        monkeypatch.setattr(devices.torch.cpu, "_is_amx_tile_supported", lambda amx=amx: amx)
+        monkeypatch.setattr(devices.torch.cpu, "_is_avx512_bf16_supported", lambda avx512=avx512: avx512)
+        expected = "bfloat16" if amx or avx512 else "float32"
+        assert resolve_precision("auto", CPU) == resolve_training_precision("auto", CPU) == expected
+        assert resolve_precision("float16", CPU) == "float16"
     monkeypatch.setattr(devices.torch.cuda, "is_bf16_supported", lambda **_: False)
     assert resolve_precision("auto", CUDA) == "float16"
     assert resolve_training_precision("auto", CUDA) == "float32"
@@ -144,9 +131,12 @@ def test_formats_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     # Set by importing the module, so in worker processes too.
     assert not torch.backends.cuda.cudnn_sdp_enabled()
     assert torch.backends.cuda.mem_efficient_sdp_enabled()
-    # An absent device is named.
+    # An absent device is named, and one that computes nothing.
     with pytest.raises(PotstillError, match="device: 'cuda:77' is not available here"):
         resolve_device("cuda:77")
+    for name in ("meta", "tpu", "cpu:1", "cuda:x", ""):
+        with pytest.raises(PotstillError, match=r"is not one of auto, cpu, cuda, cuda:<number>, mps"):
+            resolve_device(name)
 
 
 @pytest.mark.parametrize(

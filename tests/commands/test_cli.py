@@ -150,7 +150,7 @@ class TestResults:
             found = fails("results")
             assert found.startswith(f"error: {path}: ") and "dvc repro" in found
 
-    def test_what_a_student_is_worth_comes_first_and_where_it_is_last(self) -> None:
+    def test_what_a_student_is_worth_comes_first_and_where_it_is_last(self, fails: Fails) -> None:
         scores = made_up_scores({"bilstm": made_up_method(0.8)})
         scores.write(Path("data/results/movies/scores.json"))
         speed = made_up_speed(exported="bilstm")

@@ -158,7 +158,8 @@ def test_whose_vectors_an_encoder_learned_is_told(workspace: Path) -> None:
     vectors = {"files": ["vectors.parquet"], "format": None, "mask": "[MASK]"}
     vectors |= {"provenance": {"model": "some-embedder", "licence": "mit"}, "storage": "float16"}
     given["sentence_vectors"] = vectors
-    write_json(Path("params.yaml"), given)
+    with open("params.yaml", "w") as file:
+        YAML().dump(given, file)
     folder = write_student(Path("data/students/neighbours/bilstm_sra/1"), ["apart", "neighbours"])
     text = card_of(folder).text
     assert (

@@ -35,25 +35,15 @@ def address(content: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -
     return (folder / "index.html").as_uri()
 
 
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-extensions",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--force-prefers-reduced-motion",
-    "--window-size=800,600",
-)
+FLAGS = """--headless=new --no-sandbox --disable-gpu --no-first-run --disable-extensions --disable-background-networking
+--disable-component-update --disable-sync --force-prefers-reduced-motion --window-size=800,600"""
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+    for flag in (*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     found = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))

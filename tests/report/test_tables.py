@@ -77,11 +77,6 @@ def test_cells_are_rounded_and_signed(scores: TaskScores) -> None:
     assert best == ["bilstm_kd_mask_pos", *["90.0 ± 0.4"] * 2, *gains, *sizes, "0.003", "1,500 × 64", "16,000"]
 
 
-def test_the_least_p_is_printed_as_a_bound(scores: TaskScores) -> None:
-    scores = changed(scores, "methods/bilstm_kd_mask_pos/gain/test/p_holm", 0.0)
-    assert "p ≤0.001" in scores_table(TaskResult("movies", scores), timed=False).lines[-1][3]
-
-
 def test_one_seed_has_a_gain_without_interval(scores: TaskScores, params: Params) -> None:
     gain = {"difference": 0.019, "low": None, "high": None, "p": None, "p_holm": None}
     scores = changed(changed(scores, "methods/bilstm_kd_mask_pos/gain/test", gain), "steps", [])
@@ -202,13 +197,6 @@ def test_the_table_fits_and_no_number_is_broken(scores: TaskScores, params: Para
     assert "bilstm_kd_mask_pos" in text
 
 
-def test_the_caption_names_what_was_not_run(scores: TaskScores, params: Params) -> None:
-    text = " ".join(printed(TaskResult("movies", scores), params, 400).split())
-    assert "Not run yet: bilstm_kd, bilstm_kd_ts, bilstm_mtl (" in text
-    assert "over seeds 1, 2" in text
-    assert "not measured" in text
-
-
 def test_the_caption_says_what_was_timed_and_how(scores: TaskScores, params: Params) -> None:
     text = printed(TaskResult("movies", scores, SPEED), params, 400)
     assert "in each system's fastest form of those that answer as in torch; " in text
@@ -239,21 +227,6 @@ def test_a_form_on_the_accelerator_alone_has_no_latency(scores: TaskScores, para
     assert "Fast GPU" in text
     (line,) = [" ".join(row.split()) for row in text.splitlines() if "torch bfloat16" in row]
     assert line == "teacher minilm, torch bfloat16 – – 9,000 – 92"
-
-
-def test_the_caption_tells_of_texts_in_two_splits(scores: TaskScores, params: Params) -> None:
-    none = {"rows": 0, "other_label": 0}
-    shared = {"test": {"train": {"rows": 12, "other_label": 3}, "dev": none}}
-    result = TaskResult("movies", changed(scores, "shared_texts", shared))
-    text = printed(result, params, 400)
-    assert "Texts: 12 of test also in train (3 under another label)." in text
-    assert "Texts:" not in printed(TaskResult("movies", scores), params, 400)
-
-
-def test_the_caption_names_the_class_of_f1(scores: TaskScores, params: Params) -> None:
-    result = TaskResult("movies", changed(scores, "f1_label", "negative"))
-    text = printed(result, params, 400)
-    assert "in percent (f1 of class negative); mean" in text
 
 
 def test_metrics_are_plain_numbers_for_dvc(scores: TaskScores) -> None:

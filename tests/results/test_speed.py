@@ -45,9 +45,6 @@ def test_the_fastest_form_is_sought_where_it_runs() -> None:
     assert speed.fastest("teachers", "minilm", "all_cores")[0] == "torch float32"
     assert speed.fastest("teachers", "minilm", "accelerator") is None
     assert speed.fastest("teachers", "other") is None
-
-
-def test_a_rate_is_the_median_of_the_turns() -> None:
     rate = Rate.of([30.0, 10.0, 20.123456])
     assert (rate.median, rate.min, rate.max) == (20.12, 10.0, 30.0)
 

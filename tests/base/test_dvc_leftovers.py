@@ -55,9 +55,7 @@ def test_half_a_lock_of_dvc_is_removed(tmp_path: Path, lock: Path) -> None:
     [(["dvc", "repro"], False), (["another"], True), (None, True)],
     ids=["of DVC", "of another process with its number", "of none"],
 )
-def test_a_lock_is_removed_if_no_dvc_holds_it(
-    tmp_path: Path, lock: Path, command: list[str] | None, stale: bool
-) -> None:
+def test_a_lock_is_removed_if_no_dvc_has_it(tmp_path: Path, lock: Path, command: list[str] | None, stale: bool) -> None:
     code = [sys.executable, "-c", "input()", *(command or [])]
     process = subprocess.Popen(code, stdin=subprocess.PIPE)
     if command is None:
@@ -92,7 +90,6 @@ def test_lock_files_that_stay(folder: Path) -> None:
     assert (folder / "dvc.lock").read_text() == WHOLE + STAGE.format("new")
     (folder / "dvc.lock").unlink()
     assert restore_lock_file(folder) is None and not (folder / "dvc.lock").exists()
-    # A conflict of a merge stays.
     conflict = WHOLE.replace("      size: 42\n", "<<<<<<< HEAD\n      size: 42\n=======\n", 1)
     (folder / "dvc.lock").write_text(conflict)
     assert restore_lock_file(folder) is None
@@ -120,9 +117,7 @@ def test_the_committed_lock_file_replaces_half_of_one(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("git", ["none", "no program", "truncated too"])
-def test_half_a_lock_file_is_deleted_if_no_whole_one_is_committed(
-    folder: Path, git: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_half_a_lock_file_is_deleted_if_none_is_whole(folder: Path, git: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder / "dvc.lock"
     path.write_text("schema: '2")
     if git == "none":

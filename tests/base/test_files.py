@@ -117,7 +117,6 @@ def test_json_is_sorted_and_faults_are_named(tmp_path: Path) -> None:
     for name, message in (("absent.json", r"absent\.json: not found"), ("", r"not be read \(Is a directory\)")):
         with pytest.raises(PotstillError, match=message):
             read_json(tmp_path / name)
-    # File in the place of the folder is a clear error.
     (tmp_path / "taken").write_text("")
     with pytest.raises(PotstillError, match="could not be written"):
         write_json(tmp_path / "taken" / "value.json", 1)
@@ -129,7 +128,6 @@ def test_digests_cover_names_and_contents(tmp_path: Path) -> None:
     assert sha256_json({"a": 1, "b": 2}) == sha256_json({"b": 2, "a": 1})
     assert sha256_json({"a": 1}) != sha256_json({"a": 1.0})
 
-    # Folder digest covers names and contents.
     def digest(files: dict[str, str]) -> str:
         folder = fresh_folder(tmp_path / "folder")
         for name, text in files.items():
@@ -155,7 +153,6 @@ def test_a_link_shares_the_bytes_and_a_copy_stands_in_for_it(tmp_path: Path, mon
     link_or_copy(tmp_path / "source", tmp_path / "new" / "target")
     assert names(tmp_path / "new") == ["target"]
 
-    # Copy where the file system has no links.
     def refuse(*_: object) -> None:
         raise OSError(errno.EXDEV, "cross-device link")
 
@@ -172,7 +169,6 @@ def test_folders_are_emptied_or_named(tmp_path: Path, monkeypatch: pytest.Monkey
     assert names(fresh_folder(tmp_path / "f")) == []
     assert fresh_folder(tmp_path / "g" / "h").is_dir()
 
-    # A folder that cannot be emptied is named.
     def refuse(*_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", "inner")
 
@@ -213,7 +209,6 @@ def test_altered_and_lost_files_are_missed(folder: Path) -> None:
     remedy = f"Delete {folder} and run `dvc repro`"
     with pytest.raises(PotstillError, match=rf"model\.safetensors: altered .*{remedy}"):
         check_sealed(folder)
-    # One file is checked alone.
     write_seal(folder)
     flip(folder / "config.json")
     check_sealed(folder / "model.safetensors")
@@ -226,7 +221,6 @@ def test_lost_and_unsealed(folder: Path) -> None:
     (folder / "one/deep/model.safetensors").unlink()
     with pytest.raises(PotstillError, match=r"model\.safetensors: missing, though sealed\.json"):
         check_sealed(folder)
-    # Every fault is listed.
     write_seal(folder)
     flip(folder / "config.json")
     (folder / "model.safetensors").unlink()

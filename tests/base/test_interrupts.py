@@ -91,9 +91,7 @@ def test_one_line_at_once(tmp_path: Path, script: str, number: int, status: int)
     assert process.returncode == status
 
 
-def test_an_interrupt_before_the_stage_itself_is_one_line(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_before_the_stage(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     from pipeline_lib.base import entry
 
     def interrupted(main: Callable[..., None]) -> Callable[..., None]:
@@ -192,9 +190,7 @@ run_stage(lambda: None)
     ],
     ids=["masked", "masked by an assertion", "after the stage", "before the call"],
 )
-def test_an_interrupt_around_the_stage_or_hidden_by_an_error_is_one_line(
-    tmp_path: Path, script: str, status: int
-) -> None:
+def test_an_interrupt_around_the_stage_is_one_line(tmp_path: Path, script: str, status: int) -> None:
     process = start_stage(tmp_path, script)
     _, printed = process.communicate(timeout=60)
     assert (process.returncode, printed) == (status, f"{MESSAGE}\n")

@@ -43,7 +43,6 @@ def test_workspaces_and_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for name in ("flag", "none"):
         assert "no_scm = True" in (tmp_path / name / ".dvc/config").read_text()
         assert not (tmp_path / name / ".git").exists()
-    # A folder in a repository is part of it.
     _git(tmp_path, "init", "--quiet")
     folder = tmp_path / "data" / "reviews"
     folder.mkdir(parents=True)

@@ -47,9 +47,7 @@ def write_csv(name: str, rows: list[list[object]]) -> None:
         csv.writer(sink).writerows(rows)
 
 
-def test_a_table_stays_row_for_row_from_form_to_form(
-    student: list[list[object]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_stays_row_for_row_in_any_form(student: list[list[object]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "BATCH_ROWS", 2)
     rows = [["id", "review", "label"], [1, QUOTED, "x"], [2, " ", "y"], [3, "dull", "z"]]
     write_csv("in.csv", rows)
@@ -172,9 +170,7 @@ FAULTY: dict[str, tuple[bytes, int, list[str], str]] = {
 
 @pytest.mark.parametrize("kind", FAULTY)
 @pytest.mark.parametrize("batch", [1, 4096])
-def test_a_row_that_cannot_be_read_stays_without_an_answer(
-    kind: str, batch: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_that_cannot_be_read_stays_unanswered(kind: str, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "BATCH_ROWS", batch)
     content, number, options, why = FAULTY[kind]
     form = {"{": "jsonl", "[": "jsonl"}.get(content[:1].decode(), "csv")
@@ -197,15 +193,12 @@ def test_a_row_that_cannot_be_read_stays_without_an_answer(
         assert not any(row.get("error") for row in (written[0], written[2]))
 
 
-def test_a_kept_value_that_is_no_text_is_a_fault_of_its_row() -> None:
+def test_a_kept_value_that_is_no_text_or_a_line_that_is_no_pair_is_a_fault_of_its_row() -> None:
     Path("in.jsonl").write_text('{"text": "good", "k": ["\\ud83d"]}\n{"text": "bad", "k": 1}\n')
     output = distill("predict", "student", "--file", "in.jsonl", "--keep", "k", "--out", "o.jsonl")
     assert "in.jsonl: row 1, column 'k' holds half a surrogate pair" in output
     rows = [json.loads(line) for line in Path("o.jsonl").read_text().splitlines()]
     assert [(row["label"], row["k"]) for row in rows] == [(None, None), ("negative", 1)]
-
-
-def test_a_line_that_is_no_pair_stays_without_an_answer() -> None:
     Path("in.txt").write_text("so\tgood\nalone\nso\tbad\n")
     *lines, note = distill("predict", "pairs", "--file", "in.txt").splitlines()
     assert [line.split("\t")[0] for line in lines] == ["positive", "", "negative"]

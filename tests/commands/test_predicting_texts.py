@@ -48,9 +48,7 @@ def test_blank_lines_of_standard_input_stay() -> None:
     assert found[:3] == ["positive\t0.8808\tgood", "\t\t", "negative\t0.8808\tbad"]
 
 
-def test_bytes_that_are_no_utf8_name_the_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bytes_without_utf8_name_the_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     # As the system hands them to Python, in an argument or in a pipe of the C locale.
     assert "sentence 2: not UTF-8" in failing(monkeypatch, capsys, "predict", "student", "good", "go\udcffod")
     for errors in ("strict", "surrogateescape"):

@@ -27,7 +27,7 @@ def index(world: Path) -> str:
     Path("a.jsonl").write_text("\n".join(lines))
     named = ("--encoder", "encoder", "--id", "key", "--workers", "1")
     output = distill("index", "index", "a.jsonl", *named)
-    assert output == "index: 20 sentences; computed 1 shards, reused 0; left out: 0 empty, 0 repeated\n"
+    assert "index: 20 sentences; computed 1 shards, reused 0; left out: 0 empty, 0 repeated\n" in output
     return "index"
 
 
@@ -155,6 +155,7 @@ index.build.__defaults__ = (*index.build.__defaults__[:-1], 256)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_build_goes_on(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_encoder(Path("encoder"))
     rows = 12_000

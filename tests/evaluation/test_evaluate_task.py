@@ -116,9 +116,7 @@ def with_row(params: Params, **changes: Any) -> Params:
     return params.model_copy(update={"methods": {**params.methods, "distilled": row}})
 
 
-def test_layers_of_a_pretrained_model_answer_on_the_device(
-    params: Params, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_layers_of_a_model_answer_on_the_device(params: Params, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     devices: dict[str, str] = {}
 
     def load_student(folder: Path, device: str) -> Fake:

@@ -1,6 +1,5 @@
 """Students of several tasks are exported as others are: what they share, and each one's head."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -25,15 +24,6 @@ TASKS = {"movies": (False, ["no", "yes"]), "nli": (True, ["a", "b", "c"]), "sick
 CPU = torch.device("cpu")
 
 
-def learn(students: Iterable[Student]) -> None:
-    for student in students:
-        optimiser = torch.optim.SGD(student.model.parameters(), 0.1)
-        rows = student.encode(sample(student.is_pair))
-        logits = student.model.outputs(to_device(rows.batch(np.arange(4, 12)), CPU))["logits"]
-        (logits - 1.0).square().mean().backward()
-        optimiser.step()
-
-
 def trained(folder: Path, name: str) -> dict[str, np.ndarray]:
     """Write tiny students that learned together, as a joint training does; return their answers.
 
@@ -49,7 +39,12 @@ def trained(folder: Path, name: str) -> dict[str, np.ndarray]:
         for weights in network.parameters():
             weights += 0.2 * torch.randn_like(weights)
     students = [Student(model, start.tokenizer, CPU) for model in network.train().students]
-    learn(students)
+    for student in students:
+        # Move all that they have, shared or their own.
+        optimiser = torch.optim.SGD(student.model.parameters(), 0.1)
+        logits = student.model.outputs(to_device(student.encode(sample(student.is_pair)).batch(np.arange(4, 12)), CPU))
+        (logits["logits"] - 1.0).square().mean().backward()
+        optimiser.step()
     for task, student in zip(TASKS, students, strict=True):
         save_student(folder / "data/joint/mtl/3" / task, student.model, start.tokenizer)
     return {t: s.logits(sample(s.is_pair)) for t, s in zip(TASKS, students, strict=True)}

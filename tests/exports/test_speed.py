@@ -1,6 +1,7 @@
 """Timing real, tiny systems: what is exported and kept, which forms run, and what is not timed."""
 
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
@@ -33,6 +34,8 @@ from .students import WORDS, write_student
 PROJECT = Path(__file__).parents[2]
 LABELS = ["negative", "positive"]
 BEST = "distilled"
+Timed = tuple[TaskSpeed, list[tuple[int, int, bool]]]
+"""Timings, and of each process its cores, how many models it has timed, and if with latency."""
 TEXTS = [" ".join(WORDS[n % 7 : n % 7 + 1 + n % 3]) for n in range(40)]
 
 
@@ -90,10 +93,8 @@ def scores(**methods: float) -> TaskScores:
     return made_up_scores(made).model_copy(update={"steps": []})
 
 
-def timed_here(
-    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> tuple[TaskSpeed, list[tuple[int, int, bool]]]:
-    """Time the task in this process; return each process's cores, how many models it has timed, and if with latency."""
+@pytest.fixture
+def time_here(params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Timed]:
     jobs: list[tuple[int, int, bool]] = []
 
     class Pool(ThreadPoolExecutor):
@@ -109,17 +110,15 @@ def timed_here(
     monkeypatch.setattr(timing, "usable_cores", lambda: 2)
     # Random weights are nearly undecided: in int8 they answer otherwise.
     monkeypatch.setattr("pipeline_lib.exports.contestants.MIN_AGREEMENT", 0.0)
-    return measure_task(params, "movies", layout), jobs
+    return lambda: (jobs.clear(), measure_task(params, "movies", layout), [*jobs])[1:]
 
 
-def test_the_best_student_on_dev_is_exported_and_every_form_is_timed(
-    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_best_student_is_exported(params: Params, layout: Layout, time_here: Callable[[], Timed]) -> None:
     left = layout.exported("movies") / "left"
     left.mkdir(parents=True)
     students_of(params, "movies", layout, "cpu", None)
     assert left.exists()
-    speed, jobs = timed_here(params, layout, monkeypatch)
+    speed, jobs = time_here()
     assert not left.exists()
     opened = open_student(layout.exported("movies"))
     assert (opened.labels, opened.is_pair) == (LABELS, False)
@@ -139,31 +138,29 @@ def test_the_best_student_on_dev_is_exported_and_every_form_is_timed(
 
 
 @pytest.mark.slow
-def test_only_a_system_that_changed_is_timed_again(
-    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
+def test_only_what_changed_is_timed_again(
+    time_here: Callable[[], Timed], layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, _ = timed_here(params, layout, monkeypatch)
-    again, jobs = timed_here(params, layout, monkeypatch)
+    first, _ = time_here()
+    again, jobs = time_here()
     assert again == first and jobs == []
     assert open_student(layout.exported("movies")).labels == LABELS
     (layout.student("movies", "other", 1) / "training.json").write_text("{}")
-    changed, jobs = timed_here(params, layout, monkeypatch)
+    changed, jobs = time_here()
     assert [count for _, count, _ in jobs] == [1, 1]
     assert changed.teachers == first.teachers
     assert changed.students["bilstm"] == first.students["bilstm"]
     monkeypatch.setattr(timing, "version", lambda name: f"another {name}")
     # Of three systems, the best student has two folders, and the teacher three.
-    assert timed_here(params, layout, monkeypatch)[1][0][1] == 6
+    assert time_here()[1][0][1] == 6
     monkeypatch.setattr("pipeline_lib.exports.speed.REPEATS", 1)
-    assert timed_here(params, layout, monkeypatch)[1][0][1] == 6
+    assert time_here()[1][0][1] == 6
 
 
-def test_without_onnxruntime_torch_is_timed_and_the_reason_recorded(
-    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_onnxruntime(time_here: Callable[[], Timed], layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     monkeypatch.setattr(timing, "version", lambda _: version("no such package"))
-    speed, _ = timed_here(params, layout, monkeypatch)
+    speed, _ = time_here()
     assert (speed.exported, speed.onnxruntime) == (None, None)
     assert list(layout.exported("movies").iterdir()) == []
     assert [*speed.students["bilstm"].forms] == ["torch float32"]
@@ -172,15 +169,13 @@ def test_without_onnxruntime_torch_is_timed_and_the_reason_recorded(
         assert why.startswith("ONNX files need onnx and onnxruntime")
 
 
-def test_a_teacher_that_cannot_be_written_as_onnx_is_timed_in_torch(
-    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_teacher_that_is_no_onnx(params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise TypeError("no such operator\nat line 3")
 
     monkeypatch.setattr("pipeline_lib.exports.onnx.teacher.trace_classifier", refuse)
     (teacher,) = teachers_of(params, "movies", layout, "cpu").values()
-    add_onnx(teacher, False, tmp_path)
+    add_onnx(teacher, False, layout.data)
     assert len(teacher.forms) == 1 and teacher.not_timed == {"onnx": "no such operator"}
     # A teacher of answers in files is not timed.
     monkeypatch.setattr(type(params.teachers["minilm"]), "runs", False)
@@ -198,14 +193,12 @@ def test_a_missing_model_or_score_is_named(params: Params, layout: Layout) -> No
         measure_task(params, "../nowhere", layout)
 
 
-def test_on_an_accelerator_only_the_form_in_torch_runs(
-    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_forms_of_an_accelerator(params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline_lib.exports.contestants.resolve_device", lambda name: name)
     kinds = {"cpu": "float32", "cuda": "bfloat16"}
     monkeypatch.setattr("pipeline_lib.exports.contestants.resolve_precision", lambda _, device: kinds[device])
     (teacher,) = teachers_of(params, "movies", layout, "cuda").values()
-    add_onnx(teacher, False, tmp_path)
+    add_onnx(teacher, False, layout.data)
     assert [one.form for one in teacher.forms] == ["torch float32", "onnx", "onnx-int8"]
     assert [one.form for one in teacher.accelerated] == ["torch bfloat16"]
     student = students_of(params, "movies", layout, "cuda", None)["bilstm"]

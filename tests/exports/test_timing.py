@@ -80,7 +80,6 @@ def test_texts_are_spread_evenly_over_all_lengths(count: int) -> None:
     assert lengths.mean() == pytest.approx(np.mean([len(t) for t in TEXTS]), abs=GROUP / 2)
     groups = lengths.reshape(-1, GROUP)
     assert (groups[:, -1] - groups[:, 0] == GROUP - 1).all()
-    # A few texts are repeated.
     assert spread(["a", "bb"], 5) == ["a", "bb"] and len(spread(["a", "bb"], 100)) == 8
 
 

@@ -91,7 +91,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
     ("dotted", "value", "message"),
     [
         ("methods.bilstm_kd.student", "nowhere", "methods.bilstm_kd.student: no 'nowhere'; there are bilstm"),
-        ("methods.bilstm_kd.data", "nowhere", "methods.bilstm_kd.data: no 'nowhere'; there are original"),
+        ("methods.bilstm_kd.data", "nowhere", "methods.bilstm_kd.data: no transfer set 'nowhere'; there are original"),
         ("methods.bilstm_kd.optimiser", "nowhere", "methods.bilstm_kd.optimiser: no 'nowhere'; there are short"),
         ("methods.bilstm_kd.baseline", "nowhere", "methods.bilstm_kd.baseline: no 'nowhere'; there are bilstm"),
         ("tasks", RAW["tasks"] | {"../movies": RAW["tasks"]["movies"]}, "../movies"),

@@ -102,9 +102,7 @@ DSE = {
         (LAYERS, {"model": "mine"}, "model", "students.new.model: no 'mine'; there are minilm"),
     ],
 )
-def test_students_of_word_pieces_and_where_they_start(
-    student: dict[str, Any], changes: dict[str, Any], start: str, message: str | None
-) -> None:
+def test_students_and_starts(student: dict[str, Any], changes: dict[str, Any], start: str, message: str | None) -> None:
     own = {"students.new": student | changes, "methods.bilstm.student": "new"}
     raw = changed(own | {"methods.bilstm.start": start})
     if message is None:

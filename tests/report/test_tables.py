@@ -120,9 +120,7 @@ def further(scores: TaskScores) -> TaskScores:
     return scores
 
 
-def test_further_splits_have_tables_of_their_own(
-    scores: TaskScores, further: TaskScores, params: Params, tmp_path: Path
-) -> None:
+def test_further_splits_have_tables(scores: TaskScores, further: TaskScores, params: Params, tmp_path: Path) -> None:
     result = TaskResult("movies", further, SPEED)
     quality, *others = task_tables(result, False, "test_b").values()
     assert quality.title == "movies: accuracy on test_b"
@@ -149,9 +147,7 @@ def test_further_splits_have_tables_of_their_own(
     assert [line for line in report.splitlines() if line in named][: len(named)] == named
 
 
-def test_further_splits_are_among_the_checks_and_the_metrics(
-    scores: TaskScores, further: TaskScores, tmp_path: Path
-) -> None:
+def test_further_splits_are_in_checks_and_metrics(scores: TaskScores, further: TaskScores, tmp_path: Path) -> None:
     checks = {one["check"]: one for one in task_checks("movies", further, Layout(tmp_path))}
     worse = checks["bilstm_kd_mask_pos is better than bilstm on test_b"]
     assert worse["found"] == "-5.1 points [-8.3, -1.9], p 0.003" and not worse["holds"]
@@ -310,9 +306,7 @@ def test_labels_are_not_markup(scores: TaskScores, params: Params, label: str) -
     assert f"always {label}" in stream.getvalue()
 
 
-def test_a_class_with_a_bar_keeps_the_markdown_in_its_columns(
-    scores: TaskScores, params: Params, tmp_path: Path
-) -> None:
+def test_a_class_with_a_bar_keeps_markdown_in_its_columns(scores: TaskScores, params: Params, tmp_path: Path) -> None:
     barred = changed(scores, "floor/answer", "a|b *c*")
     write_report(tmp_path / "results.md", [TaskResult("movies", barred)], params)
     text = (tmp_path / "results.md").read_text()

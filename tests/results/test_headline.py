@@ -87,9 +87,7 @@ NOTHING = [(path, {"dev": None, "test": None}) for path in ("floor/scores", "tea
         ),
     ],
 )
-def test_quality_speed_size_and_agreement_are_told_in_this_order(
-    scores: TaskScores, speed: TaskSpeed | None, text: str
-) -> None:
+def test_quality_speed_size_and_agreement_come_in_order(scores: TaskScores, speed: TaskSpeed | None, text: str) -> None:
     assert text in told(scores, speed)
 
 

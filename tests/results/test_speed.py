@@ -24,9 +24,7 @@ NO_RATE = {"method": None, "forms": {"onnx": FORM}, "not_timed": {}}
         ({"students": {"bilstm": NO_RATE}}, "students.bilstm.forms.onnx.rates.one_core.median: "),
     ],
 )
-def test_a_damaged_file_is_named_with_the_key_and_the_remedy(
-    tmp_path: Path, change: dict[str, Any], place: str
-) -> None:
+def test_a_damaged_file_is_named_with_key_and_remedy(tmp_path: Path, change: dict[str, Any], place: str) -> None:
     path = tmp_path / "movies.json"
     made_up_speed().write(path)
     write_json(path, read_json(path) | change)

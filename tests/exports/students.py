@@ -7,7 +7,9 @@ from typing import Any
 
 import torch
 
+from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.networks.student import StudentConfig
+from pipeline_lib.models.students.sentence_encoder import save_encoder
 from pipeline_lib.models.students.student import build_student, save_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import student_settings
@@ -86,6 +88,12 @@ def write_student(
         start = start_from_sizes(model, settings)
     save_student(folder, start.build(settings, pair, labels, kind), start.tokenizer)
     return folder
+
+
+def write_encoder(folder: Path) -> None:
+    settings = student_settings(VALUES["bilstm_sra"])
+    model = build_encoder(settings, len(WORDS) + 2, WIDTH)
+    save_encoder(folder, model, build_tokenizer(WORDS, lowercase=True), settings)
 
 
 def sample(pair: bool, more: Iterable[str] = ()) -> list[Any]:

@@ -13,13 +13,10 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.exports.numpy_export import export_numpy
 from pipeline_lib.exports.numpy_student import ARCHITECTURES, Student
-from pipeline_lib.models.networks.encoders import build_encoder
-from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
+from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import load_student
-from pipeline_lib.models.students.vocabulary import build_tokenizer
-from pipeline_lib.params import student_settings
 
-from .students import VALUES, WIDTH, WORDS, sample, write_student
+from .students import VALUES, sample, write_encoder, write_student
 
 NAMES = [name for name, own in VALUES.items() if own["architecture"] in ARCHITECTURES]
 
@@ -48,9 +45,7 @@ def test_scores_and_sentence_vectors(tmp_path: Path) -> None:
     given = sample(False)
     wanted = load_student(folder).logits(given)
     np.testing.assert_allclose(Student(tmp_path / "scores").predict(given).logits, wanted, atol=2e-6)
-    settings = student_settings(VALUES["bilstm_sra"])
-    model = build_encoder(settings, len(WORDS) + 2, WIDTH)
-    save_encoder(tmp_path / "encoder", model, build_tokenizer(WORDS, True), settings)
+    write_encoder(tmp_path / "encoder")
     export_numpy(tmp_path / "encoder", tmp_path / "vectors")
     wanted = load_encoder(tmp_path / "encoder").encode(given)
     np.testing.assert_allclose(Student(tmp_path / "vectors").encode(given), wanted, atol=2e-6)

@@ -15,14 +15,12 @@ from pipeline_lib.base.text import Text
 from pipeline_lib.exports.deviation import Deviation
 from pipeline_lib.exports.onnx.exporter import export_onnx, export_onnx_int8, quantise
 from pipeline_lib.exports.onnx.student import FILES, OnnxStudent, inputs, load_onnx_student, open_session, run
-from pipeline_lib.models.networks.encoders import build_encoder
-from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
+from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import load_student
-from pipeline_lib.models.students.vocabulary import build_tokenizer
-from pipeline_lib.params import ARCHITECTURES, student_settings
+from pipeline_lib.params import ARCHITECTURES
 from pipeline_lib.text.ragged import Sentences
 
-from .students import CASES, MAX_WORDS, VALUES, WIDTH, WORDS, sample, write_student
+from .students import CASES, MAX_WORDS, VALUES, sample, write_encoder, write_student
 
 
 def by_file(session: object, folder: Path, texts: list[Text]) -> np.ndarray:
@@ -137,9 +135,7 @@ def test_a_regression_and_a_sentence_encoder(tmp_path: Path) -> None:
     assert "class" not in export_onnx(folder, tmp_path / "score")
     about = load_onnx_student(tmp_path / "score").session.get_modelmeta().custom_metadata_map
     assert (about["kind"], about["activation"]) == ("regression", "none")
-    settings = student_settings(VALUES["bilstm_sra"])
-    model = build_encoder(settings, len(WORDS) + 2, WIDTH)
-    save_encoder(tmp_path / "encoder", model, build_tokenizer(WORDS, True), settings)
+    write_encoder(tmp_path / "encoder")
     export_onnx(tmp_path / "encoder", tmp_path / "vectors")
     exported, given = load_onnx_student(tmp_path / "vectors"), sample(False)
     assert exported.label_names == []

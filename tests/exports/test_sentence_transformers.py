@@ -18,7 +18,6 @@ from transformers.dynamic_module_utils import get_class_from_dynamic_module, get
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.exports.sentence_transformers import export_sentence_transformers
 from pipeline_lib.models.networks import distilled_encoder
-from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import ARCHITECTURES, student_settings
@@ -28,7 +27,7 @@ from tests.commands.running import distill
 from tests.inspection.made_up import write_set
 from tests.kit.pretrained import write_model
 
-from .students import MAX_WORDS, VALUES, WIDTH, WORDS, sample, write_student
+from .students import MAX_WORDS, VALUES, WORDS, sample, write_encoder, write_student
 
 NAMES = ("bilstm", "bilstm_sra", "cnn", "static", "static-open", "linear", "dse", "dse-cls")
 CHANNELS = {name: ["multichannel"] for name in NAMES} | {"static": ["trained", "multichannel"]}
@@ -118,9 +117,7 @@ def test_sentence_transformers_loads_the_folder(name: str, texts: list[str], tmp
 
 
 def test_a_sentence_encoder_is_exported_too(tmp_path: Path) -> None:
-    settings = student_settings(VALUES["bilstm_sra"])
-    model = build_encoder(settings, len(WORDS) + 2, WIDTH)
-    save_encoder(tmp_path / "encoder", model, build_tokenizer(WORDS, True), settings)
+    write_encoder(tmp_path / "encoder")
     export_sentence_transformers(tmp_path / "encoder", tmp_path / "out")
     encode, given = load_alone(tmp_path / "out"), ["A good film.", "dull"]
     with torch.inference_mode():

@@ -82,7 +82,7 @@ def test_correlations_are_compared_too() -> None:
     assert found.low > 0
 
 
-@pytest.mark.parametrize(("seeds", "spread"), [(2, 0.005), (2, 0.018), (3, 0.010), (5, 0.018)])
+@pytest.mark.parametrize(("seeds", "spread"), [(2, 0.018), (5, 0.018)])
 def test_equal_systems_are_called_different_in_about_one_case_of_twenty(seeds: int, spread: float) -> None:
     """Equal on average; each training adds its own luck, ``spread`` in accuracy."""
     rng = np.random.default_rng([seeds, int(1000 * spread)])

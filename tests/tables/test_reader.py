@@ -19,7 +19,6 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.text import printable
 from pipeline_lib.tables import reader
 from pipeline_lib.tables.answer_writer import AnsweredBatch, json_lines, text_lines
-from pipeline_lib.tables.lines import SAMPLE
 from pipeline_lib.tables.reader import ReadOptions, open_input, read_batches
 from pipeline_lib.tables.writer import open_writer, require_other
 
@@ -132,9 +131,9 @@ class TestDialects:
         assert rows_of(path) == rows
         assert len(caplog.messages) == 1 and "which was guessed" in caplog.messages[0]
 
-    def test_an_encoding_that_shows_late(self, tmp_path: Path) -> None:
-        row = "plain words of a long file\t1\n"
-        count = 2 * SAMPLE // len(row)
+    def test_an_encoding_that_shows_late(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("pipeline_lib.tables.lines.SAMPLE", 1 << 14)
+        row, count = "plain words of a long file\t1\n", 2000
         late = "Gebühr und Gäste für später\t0\n".encode("cp1252")
         content = b"sentence\tlabel\n" + row.encode() * count + late * 20
         path = write(tmp_path / "a.tsv", content)

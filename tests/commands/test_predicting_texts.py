@@ -92,6 +92,8 @@ def test_every_line_says_who_answered_it(teacher: Path, by: str) -> None:
     assert found == f"{label}\t{share}\t{by}\tso good\n"
     found = json.loads(distill("predict", "student", *options, "good", "--format", "jsonl"))
     assert (found["answered_by"], found["label"]) == (by, label)
+    assert found["logits"] == ([9.0, 0.0] if by == "teacher" else [0.0, 2.0])
+    assert sum(found["probabilities"].values()) == pytest.approx(1.0, abs=1e-5)
 
 
 def test_what_cannot_be_routed_is_refused(monkeypatch: pytest.MonkeyPatch, fails: Fails) -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from rich.console import Console
 
+from pipeline_lib.base.console import SafeConsole
 from pipeline_lib.commands.shards.row_text import print_stored_row
 from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
@@ -48,7 +48,7 @@ def test_what_is_shown_of_a_set(options: str, shown: list[str]) -> None:
 def test_words_are_coloured_by_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     # CI services and users switch colours off by this variable.
     monkeypatch.delenv("NO_COLOR", raising=False)
-    console = Console(force_terminal=True, color_system="standard", width=100)
+    console = SafeConsole(force_terminal=True, color_system="standard", width=100)
     rows = JoinedRows.open(TRANSFER)
     with console.capture() as captured:
         for number in (0, 1):

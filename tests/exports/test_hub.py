@@ -156,7 +156,7 @@ def test_what_a_pair_lacks_or_has_too_much_of_is_told(tmp_path: Path) -> None:
         model(torch.tensor([[2, 3]]))
 
 
-@pytest.mark.parametrize("kind", ["bilstm", "biattentive", "transformer"])
+@pytest.mark.parametrize("kind", ["biattentive", "transformer"])
 def test_it_can_be_converted_to_bfloat16(kind: str, tmp_path: Path) -> None:
     export_hub(write_student(tmp_path / "s", kind, True, ["no", "yes"]), tmp_path / "out")
     tokenizer, model = loaded(tmp_path / "out")

@@ -1,6 +1,7 @@
 """What a killed DVC leaves half-written, which would make every `dvc` command fail."""
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -54,9 +55,7 @@ def test_half_a_lock_of_dvc_is_removed(tmp_path: Path, lock: Path) -> None:
     [(["dvc", "repro"], False), (["another"], True), (None, True)],
     ids=["of DVC", "of another process with its number", "of none"],
 )
-def test_a_lock_is_removed_if_no_dvc_holds_it(
-    tmp_path: Path, lock: Path, command: list[str] | None, stale: bool
-) -> None:
+def test_a_lock_is_removed_if_no_dvc_has_it(tmp_path: Path, lock: Path, command: list[str] | None, stale: bool) -> None:
     code = [sys.executable, "-c", "input()", *(command or [])]
     process = subprocess.Popen(code, stdin=subprocess.PIPE)
     if command is None:
@@ -74,7 +73,6 @@ def test_a_lock_is_removed_if_no_dvc_holds_it(
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Make a workspace in which one version of dvc.lock is committed and another was written."""
     (tmp_path / ".dvc" / "tmp").mkdir(parents=True)
     (tmp_path / "dvc.lock").write_text(WHOLE)
     for words in (
@@ -92,7 +90,6 @@ def test_lock_files_that_stay(folder: Path) -> None:
     assert (folder / "dvc.lock").read_text() == WHOLE + STAGE.format("new")
     (folder / "dvc.lock").unlink()
     assert restore_lock_file(folder) is None and not (folder / "dvc.lock").exists()
-    # A conflict of a merge stays.
     conflict = WHOLE.replace("      size: 42\n", "<<<<<<< HEAD\n      size: 42\n=======\n", 1)
     (folder / "dvc.lock").write_text(conflict)
     assert restore_lock_file(folder) is None
@@ -103,21 +100,24 @@ def test_lock_files_that_stay(folder: Path) -> None:
     assert restore_lock_file(folder) is None
     held.close()
     assert restore_lock_file(folder) == folder / "dvc.lock"
+    # In a fresh clone there is no folder of DVC's locks.
+    (folder / "dvc.lock").write_text("")
+    shutil.rmtree(folder / ".dvc" / "tmp")
+    assert restore_lock_file(folder) == folder / "dvc.lock"
+    assert (folder / "dvc.lock").read_text() == WHOLE
 
 
-@pytest.mark.parametrize("truncated", TORN)
-def test_the_committed_lock_file_replaces_half_of_one(folder: Path, truncated: str) -> None:
+def test_the_committed_lock_file_replaces_half_of_one(folder: Path) -> None:
     path = folder / "dvc.lock"
-    path.write_text(truncated)
-    [line] = clear_leftovers(folder)
-    assert "dvc.lock: half-written" in line and line.endswith("the committed version is back.")
-    assert path.read_text() == WHOLE
+    for truncated in TORN:
+        path.write_text(truncated)
+        [line] = clear_leftovers(folder)
+        assert "dvc.lock: half-written" in line and line.endswith("the committed version is back.")
+        assert path.read_text() == WHOLE
 
 
 @pytest.mark.parametrize("git", ["none", "no program", "truncated too"])
-def test_half_a_lock_file_is_deleted_if_no_whole_one_is_committed(
-    folder: Path, git: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_half_a_lock_file_is_deleted_if_none_is_whole(folder: Path, git: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder / "dvc.lock"
     path.write_text("schema: '2")
     if git == "none":
@@ -130,10 +130,3 @@ def test_half_a_lock_file_is_deleted_if_no_whole_one_is_committed(
         subprocess.run(commit, cwd=folder, check=True)
     [line] = clear_leftovers(folder)
     assert line.endswith("a process that was killed; removed.") and not path.exists()
-
-
-def test_a_fresh_clone_of_half_a_lock_file_is_mended(folder: Path) -> None:
-    (folder / "dvc.lock").write_text("")
-    (folder / ".dvc" / "tmp").rmdir()
-    assert restore_lock_file(folder) == folder / "dvc.lock"
-    assert (folder / "dvc.lock").read_text() == WHOLE

@@ -110,21 +110,13 @@ def test_json_is_sorted_and_faults_are_named(tmp_path: Path) -> None:
     assert read_json(tmp_path / "value.json") == value
     text = (tmp_path / "value.json").read_text()
     assert text.index('"a"') < text.index('"b"') and text.endswith("}\n")
-    # Read json names missing and truncated files.
-    with pytest.raises(PotstillError, match=r"absent\.json: not found"):
-        read_json(tmp_path / "absent.json")
-    (tmp_path / "truncated.json").write_text('{"a": ')
-    with pytest.raises(PotstillError, match=r"truncated\.json: not valid JSON"):
-        read_json(tmp_path / "truncated.json")
-    (tmp_path / "long.json").write_text("9" * 5000)
-    with pytest.raises(PotstillError, match=r"long\.json: not valid JSON"):
-        read_json(tmp_path / "long.json")
-    with pytest.raises(PotstillError, match=r"could not be read \(Is a directory\)"):
-        read_json(tmp_path)
-    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(PotstillError, match=r"bytes\.json: not valid JSON"):
-        read_json(tmp_path / "bytes.json")
-    # File in the place of the folder is a clear error.
+    for content in (b'{"a": ', b"9" * 5000, b"\xff\xfe"):
+        (tmp_path / "faulty.json").write_bytes(content)
+        with pytest.raises(PotstillError, match=r"faulty\.json: not valid JSON"):
+            read_json(tmp_path / "faulty.json")
+    for name, message in (("absent.json", r"absent\.json: not found"), ("", r"not be read \(Is a directory\)")):
+        with pytest.raises(PotstillError, match=message):
+            read_json(tmp_path / name)
     (tmp_path / "taken").write_text("")
     with pytest.raises(PotstillError, match="could not be written"):
         write_json(tmp_path / "taken" / "value.json", 1)
@@ -136,7 +128,6 @@ def test_digests_cover_names_and_contents(tmp_path: Path) -> None:
     assert sha256_json({"a": 1, "b": 2}) == sha256_json({"b": 2, "a": 1})
     assert sha256_json({"a": 1}) != sha256_json({"a": 1.0})
 
-    # Folder digest covers names and contents.
     def digest(files: dict[str, str]) -> str:
         folder = fresh_folder(tmp_path / "folder")
         for name, text in files.items():
@@ -152,12 +143,16 @@ def test_digests_cover_names_and_contents(tmp_path: Path) -> None:
 
 def test_a_link_shares_the_bytes_and_a_copy_stands_in_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "source").write_text("hello")
+    # Files in DVC's cache are read-only, but a privileged user may write all the same: none is opened for writing.
+    modes: list[str] = []
+    watch = lambda path, mode="r", *rest, **named: modes.append(mode) or open(path, mode, *rest, **named)  # noqa: E731, SIM115
+    monkeypatch.setattr(files, "open", watch, raising=False)
     link_or_copy(tmp_path / "source", tmp_path / "new" / "target")
+    assert modes and all(set(mode) <= set("rb") for mode in modes)
     assert (tmp_path / "new" / "target").samefile(tmp_path / "source")
     link_or_copy(tmp_path / "source", tmp_path / "new" / "target")
     assert names(tmp_path / "new") == ["target"]
 
-    # Copy where the file system has no links.
     def refuse(*_: object) -> None:
         raise OSError(errno.EXDEV, "cross-device link")
 
@@ -168,30 +163,12 @@ def test_a_link_shares_the_bytes_and_a_copy_stands_in_for_it(tmp_path: Path, mon
     assert not (tmp_path / "target").samefile(tmp_path / "source")
 
 
-def test_read_only_files_can_be_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # DVC's cache takes away the right to write, and links share it with the store.  A privileged
-    # user may write all the same, so what is asserted is that nothing opens the file for writing.
-    (tmp_path / "source").write_text("hello")
-    (tmp_path / "source").chmod(0o444)
-    modes: list[str] = []
-    real = open
-
-    def watch(path: Path, mode: str = "r", *rest: object, **named: object) -> object:
-        modes.append(mode)
-        return real(path, mode, *rest, **named)
-
-    monkeypatch.setattr(files, "open", watch, raising=False)
-    link_or_copy(tmp_path / "source", tmp_path / "target")
-    assert modes and all(set(mode) <= set("rb") for mode in modes)
-
-
 def test_folders_are_emptied_or_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "f" / "sub").mkdir(parents=True)
     (tmp_path / "f" / "old").write_text("")
     assert names(fresh_folder(tmp_path / "f")) == []
     assert fresh_folder(tmp_path / "g" / "h").is_dir()
 
-    # A folder that cannot be emptied is named.
     def refuse(*_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", "inner")
 
@@ -220,7 +197,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def flip(path: Path) -> None:
-    """Change one bit of a file."""
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
@@ -233,7 +209,6 @@ def test_altered_and_lost_files_are_missed(folder: Path) -> None:
     remedy = f"Delete {folder} and run `dvc repro`"
     with pytest.raises(PotstillError, match=rf"model\.safetensors: altered .*{remedy}"):
         check_sealed(folder)
-    # One file is checked alone.
     write_seal(folder)
     flip(folder / "config.json")
     check_sealed(folder / "model.safetensors")
@@ -246,7 +221,6 @@ def test_lost_and_unsealed(folder: Path) -> None:
     (folder / "one/deep/model.safetensors").unlink()
     with pytest.raises(PotstillError, match=r"model\.safetensors: missing, though sealed\.json"):
         check_sealed(folder)
-    # Every fault is listed.
     write_seal(folder)
     flip(folder / "config.json")
     (folder / "model.safetensors").unlink()

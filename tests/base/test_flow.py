@@ -32,7 +32,6 @@ def test_stages_stand_behind_those_that_they_wait_for(tmp_path: Path) -> None:
     order = list(after)
     assert order.index("prepare") < order.index("train") < order.index("evaluate")
     assert read_flow(tmp_path / "none.yaml", Layout(tmp_path)) == {"stages": [], "seconds": 0}
-    # Records are read by stage and item.
     (tmp_path / "dvc.yaml").write_text(PIPELINE)
     layout = Layout(tmp_path)
     record = {"command": "x", "started": "2026-01-02T03:04:05+00:00", "seconds": 2.5, "counts": {}}
@@ -45,7 +44,6 @@ def test_stages_stand_behind_those_that_they_wait_for(tmp_path: Path) -> None:
     assert (runs["train"], runs["report"], runs["evaluate"]) == (["a", "b"], [None], [])
     assert found["seconds"] == 7.5
     assert read_json(layout.stage_record("report"))["seconds"] == 2.5
-    # The shipped flow ends with the report.
     pipeline = Path(__file__).parents[2] / "dvc.yaml"
     stages = read_flow(pipeline, Layout(Path("nowhere")))["stages"]
     after = {stage["name"]: stage["after"] for stage in stages}
@@ -68,6 +66,13 @@ def test_a_stage_that_ends_well_leaves_a_record(tmp_path: Path, monkeypatch: pyt
         if task == "bad":
             raise ValueError
 
+    for options, item in (
+        ({}, ""),
+        ({"task": "a", "row": None}, "@a"),
+        ({"row": "b"}, "@b"),
+        ({"catalogue": "c"}, "@c"),
+    ):
+        assert stage_name(["stages/train.py"], options) == f"train{item}"
     recorded(main, ["stages/train.py", "--task", "movies"])(task="movies")
     record = read_stage_record(Layout().stage_record("train@movies"))
     assert record["command"] == "python -m pipeline_lib.stages.train --task movies"
@@ -79,19 +84,6 @@ def test_a_stage_that_ends_well_leaves_a_record(tmp_path: Path, monkeypatch: pyt
     assert read_stage_record(Layout().stage_record("train@bad")) is None
 
 
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [
-        ({}, "train"),
-        ({"task": "movies", "row": None}, "train@movies"),
-        ({"row": "mtl"}, "train@mtl"),
-        ({"catalogue": "wikipedia"}, "train@wikipedia"),
-    ],
-)
-def test_stages_of_several_items_have_a_record_each(options: dict[str, str], name: str) -> None:
-    assert stage_name(["stages/train.py"], options) == name
-
-
 def test_a_template_is_a_path_and_its_inverse() -> None:
     layout = Layout(Path("there"))
     folder = layout.heldout_outputs("movies", "llm", "dev")
@@ -100,10 +92,8 @@ def test_a_template_is_a_path_and_its_inverse() -> None:
     assert Layout.heldout_outputs.match(folder) == (layout, names)
     assert Layout.states.match(folder) is None
     assert layout.models == Path("there/raw/models")
-    # A template needs all of its names.
     with pytest.raises(ValueError, match="shorter"):
         Layout().teacher("movies")
-    # Only a seed is a students folder.
     place = student_place(Path("data/students/movies/bilstm/1"))
     assert place is not None
     assert (place.layout, place.task, place.method, place.seed) == (Layout(), "movies", "bilstm", 1)

@@ -91,9 +91,7 @@ def test_one_line_at_once(tmp_path: Path, script: str, number: int, status: int)
     assert process.returncode == status
 
 
-def test_an_interrupt_before_the_stage_itself_is_one_line(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_before_the_stage(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     from pipeline_lib.base import entry
 
     def interrupted(main: Callable[..., None]) -> Callable[..., None]:
@@ -145,23 +143,6 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(
-    ("error", "number", "status"),
-    [
-        ("PotstillError('a fault')", "INT", STATUS),
-        ("AssertionError", "TERM", TERMINATED),
-        ("MemoryError", "INT", STATUS),
-    ],
-)
-def test_an_error_that_an_interrupt_causes_does_not_hide_it(
-    tmp_path: Path, error: str, number: str, status: int
-) -> None:
-    # As torch raises one if a block that changes its mode is left half-way.
-    process = start_stage(tmp_path, MASKED.format(error=error, number=number))
-    _, printed = process.communicate(timeout=60)
-    assert (process.returncode, printed) == (status, f"{MESSAGE}\n")
-
-
 UNFINISHED = """
 import pipeline_lib.stages
 from pathlib import Path
@@ -183,17 +164,6 @@ if __name__ == "__main__":
 """
 
 
-def test_an_interrupt_around_the_stage_is_one_line(tmp_path: Path) -> None:
-    process = start_stage(tmp_path, UNFINISHED)
-    _, printed = process.communicate(timeout=60)
-    assert (process.returncode, printed) == (STATUS, f"{MESSAGE}\n")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["stage.py", "whole.json"]
-    # An interrupt while typer prepares the call is one line.
-    process = start_stage(tmp_path, BEFORE_THE_CALL)
-    _, printed = process.communicate(timeout=60)
-    assert (process.returncode, printed) == (TERMINATED, f"{MESSAGE}\n")
-
-
 BEFORE_THE_CALL = """
 import pipeline_lib.stages
 import os, signal, sys, typer
@@ -207,3 +177,21 @@ def called(self):
 typer.Typer.__call__ = called
 run_stage(lambda: None)
 """
+
+
+@pytest.mark.parametrize(
+    ("script", "status"),
+    [
+        # As torch raises one if a block that changes its mode is left half-way.
+        (MASKED.format(error="PotstillError('a fault')", number="INT"), STATUS),
+        (MASKED.format(error="AssertionError", number="TERM"), TERMINATED),
+        (UNFINISHED, STATUS),
+        (BEFORE_THE_CALL, TERMINATED),
+    ],
+    ids=["masked", "masked by an assertion", "after the stage", "before the call"],
+)
+def test_an_interrupt_around_the_stage_is_one_line(tmp_path: Path, script: str, status: int) -> None:
+    process = start_stage(tmp_path, script)
+    _, printed = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (status, f"{MESSAGE}\n")
+    assert {path.name for path in tmp_path.iterdir()} <= {"stage.py", "whole.json"}

@@ -1,6 +1,7 @@
 """Progress in a log: a line every so often, with rate and time left."""
 
 import io
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,24 +9,14 @@ from pipeline_lib.base import progress
 from pipeline_lib.base.progress import show_progress
 
 
-class Clock:
-    """A clock that is set by hand."""
-
-    now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Put the clock in the module's place of time."""
-    clock = Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    clock = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
     monkeypatch.setattr(progress, "time", clock)
     return clock
 
 
-def test_lines_in_a_log(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_in_a_log(clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
     with show_progress("teacher", "rows") as advance:
         clock.now += 10
         advance(1000, 4000)
@@ -41,7 +32,7 @@ def test_lines_in_a_log(clock: Clock, capsys: pytest.CaptureFixture[str]) -> Non
         assert capsys.readouterr().out == "teacher: 4,000/4,000 100 rows/s, 0 s left\n"
 
 
-def test_the_rate_and_the_last_line(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_rate_and_the_last_line(clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
     with show_progress("teacher", "rows") as advance:
         clock.now += 40
         # 3,000 of these were found in the store: only the rest says how fast the teacher is.

@@ -45,18 +45,15 @@ def test_words_by_hand(text: str, words: list[str]) -> None:
 def test_joining_is_the_inverse_up_to_blanks(texts: list[str]) -> None:
     assert split_words("I don't  know.") == (["I", "do", "n't", "know", "."], [True, False, True, False, False])
     assert split_words("  ") == ([], [])
-    # Joining is the inverse up to blanks.
     assert len(texts) > 10
     for text in texts:
         words, spaces = split_words(text)
         assert len(words) == len(spaces)
         assert join_words(words, spaces) == " ".join(text.split())
         assert split_words(join_words(words, spaces)) == (words, spaces)
-    # Joining drops the last blank alone.
     assert join_words(["a", "b"], [False, True]) == "ab"
     assert join_words(["a", "b"], [True, True]) == "a b"
     assert join_words([], []) == ""
-    # No character is lost.
     for text in texts:
         assert "".join(split_words(text)[0]) == "".join(text.split())
 
@@ -109,7 +106,7 @@ def test_words_of_pieces_are_the_tokenizers(remembered: int, monkeypatch: pytest
     monkeypatch.setattr(fast_tokenizer, "_MOST_REMEMBERED", remembered)
     pieces = [*"acn0123456789xyz.", *(f"##{sign}" for sign in "abcdefghijklmnop0123456789_.,é")]
     tokenizer = build_tokenizer([*pieces, "can", "##an", "x1"], True)
-    texts = [*drawn_texts(), "a" * 100, "a" * 101]
+    texts = [*drawn_texts()[::2], "a" * 100, "a" * 101]
     words = WordNumbers(tokenizer)
     for limit in (1, 5):
         found = numbered(words, texts, limit)

@@ -37,13 +37,10 @@ def test_a_workspace_has_the_pipeline_git_and_dvc(workspace: Path) -> None:
 
 
 def test_workspaces_and_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_workspace(tmp_path / "flag", scm=False)
     monkeypatch.setattr("shutil.which", lambda name: None)
     make_workspace(tmp_path / "none")
-    for name in ("flag", "none"):
-        assert "no_scm = True" in (tmp_path / name / ".dvc/config").read_text()
-        assert not (tmp_path / name / ".git").exists()
-    # A folder in a repository is part of it.
+    assert "no_scm = True" in (tmp_path / "none/.dvc/config").read_text()
+    assert not (tmp_path / "none/.git").exists()
     _git(tmp_path, "init", "--quiet")
     folder = tmp_path / "data" / "reviews"
     folder.mkdir(parents=True)
@@ -57,7 +54,8 @@ def test_another_pipeline_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(PotstillError, match=r"not the pipeline of this version.*--force"):
         make_workspace(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["dvc.yaml"]
-    assert make_workspace(tmp_path, force=True)[0] == Path("dvc.yaml")
+    assert make_workspace(tmp_path, scm=False, force=True)[0] == Path("dvc.yaml")
+    assert "no_scm = True" in (tmp_path / ".dvc/config").read_text() and not (tmp_path / ".git").exists()
     # What travels is what the repository has.
     assert shipped("pipeline.yaml").read_bytes() == (ROOT / "dvc.yaml").read_bytes()
     names = {path.name for path in (ROOT / "profiles").glob("*.yaml")}
@@ -101,7 +99,6 @@ def test_the_name_is_that_of_the_project() -> None:
 
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return an empty current folder, with no variable set and no notice printed yet."""
     for variable in ("POTSTILL_HOME", "DVC_ROOT"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.chdir(tmp_path)

@@ -50,7 +50,6 @@ def fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.fixture(autouse=True)
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a repository with one transfer set in two shards, and the teacher's outputs for it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "params.yaml").write_text(PARAMS.read_text())
     # `distill init` then runs neither git nor DVC; tests/base/test_workspace.py has both.

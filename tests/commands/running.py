@@ -14,7 +14,6 @@ PARAMS = TOUR
 
 
 def distill(*arguments: str, given: str | None = None) -> str:
-    """Run the command, which must end well, and return what it prints."""
     result = CliRunner().invoke(cli.app, list(arguments), input=given, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output

@@ -6,17 +6,15 @@ from pathlib import Path
 import pytest
 
 from pipeline_lib.base.workspace import shipped
-from pipeline_lib.corpora.wikipedia.chunks import read_chunks
-from pipeline_lib.params import Params, load_params
+from pipeline_lib.params import load_params
 from tests.kit.hub_folders import change_json
-from tests.papers import PAPERS, write_inputs
+from tests.papers import write_inputs
 
 from .running import Fails, distill
 
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder of all that the profiles name, in the hub's layout."""
     folder = tmp_path_factory.mktemp("inputs")
     write_inputs(folder)
     return folder
@@ -24,22 +22,16 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inputs: Path) -> Path:
-    """Return the current folder, which has the inputs."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(inputs, tmp_path / "data/input")
     return tmp_path
-
-
-def profile(name: str) -> Params:
-    """Return a paper's parameters."""
-    return load_params(shipped("profiles") / f"{name}.yaml")
 
 
 @pytest.mark.parametrize(
     ("name", "rows"), [("tang", 33), ("thesis", 80), ("thesis_mkd", 134), ("sra", 28), ("dse", 20)]
 )
 def test_check_passes(workspace: Path, name: str, rows: int) -> None:
-    params = profile(name)
+    params = load_params(shipped("profiles") / f"{name}.yaml")
     assert f"params.yaml: {name}." in distill("profile", "use", name)
     output = distill("check")
     assert output.startswith("params.yaml is valid.")
@@ -52,15 +44,13 @@ def test_check_passes(workspace: Path, name: str, rows: int) -> None:
     assert "warning" not in output
 
 
-@pytest.mark.parametrize("name", ["tang", "sra"])
-def test_a_missing_file_of_vectors_is_named(workspace: Path, name: str, fails: Fails) -> None:
-    path = Path("data/input") / profile(name).vocabulary.vectors.path
+def test_files_that_are_missing_or_do_not_fit_are_named(workspace: Path, fails: Fails) -> None:
+    path = Path("data/input") / load_params(shipped("profiles") / "tang.yaml").vocabulary.vectors.path
+    content = path.read_bytes()
     path.unlink()
-    distill("profile", "use", name)
+    distill("profile", "use", "tang")
     assert f"vocabulary.vectors.path: {path} not found" in fails("check")
-
-
-def test_a_models_folder_is_checked_as_the_rows_need_it(workspace: Path, fails: Fails) -> None:
+    path.write_bytes(content)
     folder = Path("data/input/google-bert/bert-base-uncased")
     distill("profile", "use", "thesis_mkd")
     change_json(folder / "config.json", num_hidden_layers=9)
@@ -76,11 +66,3 @@ def test_what_is_not_in_a_folder_is_fetched_from_the_hub(workspace: Path) -> Non
     distill("profile", "use", "dse")
     fetched = "fetched   nyu-mll/glue, google-bert/bert-large-uncased"
     assert fetched in distill("check").splitlines()
-
-
-def test_wikipedia_is_read_from_its_folder(inputs: Path) -> None:
-    sources = [one.wikipedia.source for name in PAPERS if (one := profile(name)).wikipedia]
-    assert len(sources) == 2 and sources[0] == sources[1]
-    [chunk] = read_chunks(sources[0], inputs)
-    assert [article.id for article in chunk.articles[:2]] == ["10", "11"]
-    assert not chunk.wikitext and "the people of" in chunk.articles[0].text

@@ -44,21 +44,18 @@ def test_a_file_of_which_nothing_can_be_read_is_an_error(world: Path, fails: Fai
     assert "in.jsonl: row 1 is not valid JSON" in error and not Path("v.npy").exists()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_what_does_not_go_together_is_refused(world: Path, fails: Fails) -> None:
+    write_encoder(Path("encoder"))
+    Path("in.txt").write_text("word1\n")
+    for options, message in (
         ("encoder --file in.txt", "--out: name the file to write the vectors to"),
         ("encoder --file in.txt --out v.csv", "ends in .arrow, .parquet, .jsonl, .npy"),
         ("encoder --file in.txt --out v.npy --prefix a_", "vectors are written, not answers"),
         ("encoder --file in.txt --out v.npy --threshold 0", "vectors are written, not answers"),
         ("student --file in.txt --normalise", "Give --vectors, too"),
         ("none --vectors --file in.txt --out v.npy", "none: no such folder"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(world: Path, options: str, message: str, fails: Fails) -> None:
-    write_encoder(Path("encoder"))
-    Path("in.txt").write_text("word1\n")
-    assert message in fails("predict", *options.split())
+    ):
+        assert message in fails("predict", *options.split())
 
 
 def test_sentences_of_the_command_line_are_embedded(world: Path) -> None:

@@ -21,7 +21,6 @@ NAMES = ["bad", "good"]
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write a good BERT."""
     return write_classifier(tmp_path_factory.mktemp("good") / "bert", "bert", NAMES)
 
 
@@ -136,10 +135,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "weights of another prefix": (tensors(prefixed), "its weights lack"),
     "weights of no number": (tensors(not_finite), "its weights have NaN"),
     "no tokenizer": (NO_TOKENIZER, "no tokenizer"),
-    "vocab.json alone": (
-        both(NO_TOKENIZER, text("vocab.json", '{"a": 0}'), config(model_type="openai-gpt")),
-        "vocab.json",
-    ),
+    "vocab.json alone": (both(NO_TOKENIZER, text("vocab.json", '{"a": 0}'), config(model_type="gpt2")), "vocab.json"),
     "sentencepiece": (both(NO_TOKENIZER, text("spiece.model", "x")), "spiece.model"),
     "another's vocab.txt": (tokenizer_of("", "{}"), "BertTokenizer has no word"),
     "in Python alone": (
@@ -185,10 +181,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "labels a list": (config(id2label=["bad", "good"]), "id2label in config.json"),
     "labels by name": (config(id2label={"bad": 0, "good": 1}), "id2label in config.json"),
     "a head that is a number": (config(architectures=[3]), "architectures in config.json"),
-    "several labels at once": (
-        config(problem_type="multi_label_classification"),
-        "problem_type in config.json is multi_",
-    ),
+    "several labels at once": (config(problem_type="multi_label_classification"), "config.json is multi_"),
     "a score": (config(problem_type="regression"), "problem_type in config.json is regression"),
     "an unknown problem": (config(problem_type="foo"), "problem_type in config.json is foo"),
     "one output": (config(id2label={"0": "score"}, label2id={"score": 0}), "labels"),

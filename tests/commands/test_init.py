@@ -23,7 +23,7 @@ def task_of(name: str) -> dict[str, Any]:
     return YAML(typ="safe").load(Path(f"profiles/{name}.yaml").read_text())["tasks"][name]
 
 
-def test_a_file_of_reviews() -> None:
+def test_a_file_of_reviews(fails: Fails) -> None:
     write_reviews(Path("reviews.csv"))
     printed = distill("init", "reviews.csv")
     assert "sentiment: classification, 2 classes: bad, good" in printed
@@ -33,17 +33,15 @@ def test_a_file_of_reviews() -> None:
     assert list(params.tasks) == ["reviews"] and params.wikipedia is None
     assert list(params.methods)[:3] == ["bilstm", "bilstm_kd", "bilstm_kd_ts"]
     assert Path("data/input/reviews/all.csv").read_bytes() == Path("reviews.csv").read_bytes()
-    # Again is the same; other parameters of one's own are kept, unless they are given up.
-    distill("init", "reviews.csv", "--force")
-    distill("profile", "use", "default")
-
-
-def test_what_was_changed_by_hand_is_kept(fails: Fails) -> None:
-    write_reviews(Path("reviews.csv"))
+    # Again is the same; parameters that were changed by hand are kept, unless they are given up.
     own = Path("params.yaml").read_text() + "# mine\n"
     Path("params.yaml").write_text(own)
-    assert "was changed by hand" in fails("init", "reviews.csv")
-    assert Path("params.yaml").read_text() == own and not Path("data/input").exists()
+    write_csv(Path("others.csv"), ["review", "sentiment"], [[review(n), ":)?1"[n % 4]] for n in range(60)])
+    assert "was changed by hand" in fails("init", "others.csv")
+    assert Path("params.yaml").read_text() == own and not Path("data/input/others").exists()
+    distill("init", "others.csv", "--force")
+    # Classes that YAML would read otherwise.
+    assert task_of("others")["labels"] == {name: [name] for name in ":)?1"}
 
 
 def test_odd_rows_are_refused_or_left_out(fails: Fails) -> None:
@@ -75,27 +73,14 @@ def test_a_class_too_rare_to_be_scored_is_named() -> None:
     assert task_of("plenty")["positive"] == "bad"
 
 
-def test_classes_that_yaml_would_read_otherwise() -> None:
-    names = [":)", ":-(", "?x", "1", "yes", "so: so", "wörtlich"]
-    rows = [[review(number), names[number % len(names)]] for number in range(140)]
-    write_csv(Path("faces.csv"), ["review", "label"], rows)
-    distill("init", "faces.csv")
-    assert task_of("faces")["labels"] == {name: [name] for name in names}
-    assert "wörtlich: [wörtlich]" in Path("profiles/faces.yaml").read_text()
-
-
-@pytest.mark.parametrize(("students", "name"), [("speed", "static"), ("accuracy", "transformer")])
-def test_students_for_speed_or_for_accuracy(students: str, name: str) -> None:
-    write_pairs(Path("mine/closeness"))
-    distill("init", "mine/closeness", "--students", students)
-    params = load_params()
-    assert [*params.students] == [name] and [*params.methods] == [name, f"{name}_kd_ts"]
-    assert not params.encoders and params.methods[f"{name}_kd_ts"].baseline == name
-
-
 def test_pairs_get_students_that_start_from_an_encoder() -> None:
     write_pairs(Path("mine/closeness"))
-    printed = distill("init", "mine/closeness")
+    for students, name in (("speed", "static"), ("accuracy", "transformer")):
+        distill("init", "mine/closeness", "--students", students, "--force")
+        params = load_params()
+        assert [*params.students] == [name] and [*params.methods] == [name, f"{name}_kd_ts"]
+        assert not params.encoders and params.methods[f"{name}_kd_ts"].baseline == name
+    printed = distill("init", "mine/closeness", "--force")
     assert "first, second (a pair)" in printed and "score: regression, 0 to 5" in printed
     assert "dev: 1 also in train" in printed and "mine/closeness/dev.csv row 2" in printed
     params = load_params()
@@ -158,7 +143,6 @@ def test_answers_named_like_a_split_do_not_replace_it() -> None:
 
 
 def write_jsonl(path: str, answers: list[dict[str, Any]]) -> None:
-    """Write a teacher's answers to the reviews, which take turns."""
     rows = [{"text": review(n)} | answers[n % len(answers)] for n in range(60)]
     Path(path).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
@@ -242,16 +226,6 @@ def test_many_files_of_more_texts(fails: Fails) -> None:
     assert task_of("reviews")["source"]["files"]["unlabelled"] == "reviews/unlabelled.parquet"
 
 
-def test_what_is_ambiguous_names_its_flag(fails: Fails) -> None:
-    rows = [[review(number), number % 4 + 1] for number in range(60)]
-    write_csv(Path("stars.csv"), ["review", "stars"], rows)
-    assert "Answer with --kind" in fails("init", "stars.csv")
-    distill("init", "stars.csv", "--labels", "bad=1;good=4", "--metrics", "f1,accuracy")
-    ranges = {"bad": {"min": 1.0, "max": 1.0}, "good": {"min": 4.0, "max": 4.0}}
-    assert task_of("stars")["labels"] == ranges
-    assert task_of("stars")["metrics"] == ["f1", "accuracy"]
-
-
 def test_a_terminal_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     from pipeline_lib.commands import init
     from pipeline_lib.onboarding.questions import Question
@@ -298,21 +272,6 @@ def test_a_teacher_of_another_language_is_named() -> None:
     printed = distill("init", "reviews.csv", "--teacher", "small")
     assert "the teacher small hardly knows the language of the texts" in printed
     assert "letters" not in distill("init", "reviews.csv", "--force")
-
-
-def test_six_columns_of_marks_become_several_labels() -> None:
-    names = ["toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"]
-    rows = [[n, review(n), *(int(n % (k + 2) == 0) for k in range(6))] for n in range(120)]
-    write_csv(Path("comments.csv"), ["id", "comment_text", *names], rows)
-    printed = distill("init", "comments.csv")
-    assert "6 labels, of which a row may have several (a column of 0 and 1 for each)" in printed
-    params = load_params()
-    task = params.tasks["comments"]
-    assert (task.kind, task.label, task.metrics[0]) == ("multilabel", names, "average_precision")
-    assert {method.threshold for method in params.methods.values()} == {"dev"}
-    fetch_data("comments", task.source, Path(params.inputs), Path("data/raw/tasks/comments"))
-    splits, _ = read_examples(Path("data/raw/tasks/comments"), task)
-    assert splits["all"][0].label == (1,) * 6 and splits["all"][1].label == (0,) * 6
 
 
 def test_without_a_file_the_workspace_is_of_the_bundled_data(fails: Fails) -> None:

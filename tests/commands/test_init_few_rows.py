@@ -1,8 +1,7 @@
 """``distill init`` on few rows: what it adds, and where it adds nothing."""
 
+from collections.abc import Sequence
 from pathlib import Path
-
-import pytest
 
 from pipeline_lib.params import load_params
 from tests.onboarding.made_up import review, write_csv, write_pairs
@@ -10,9 +9,8 @@ from tests.onboarding.made_up import review, write_csv, write_pairs
 from .running import distill
 
 
-def write_english(path: Path, rows: int) -> None:
-    """Write reviews in which no two texts are alike, and most words are of English grammar."""
-    values = [[f"It is what I have of {review(n)}", ("bad", "good")[n % 2]] for n in range(rows)]
+def write_english(path: Path, rows: int, classes: Sequence[str] = ("bad", "good")) -> None:
+    values = [[f"It is what I have of {review(n)}", classes[n % len(classes)]] for n in range(rows)]
     write_csv(path, ["review", "sentiment"], values)
 
 
@@ -48,20 +46,13 @@ def test_many_rows_get_none_of_these() -> None:
     assert params.task("many").pool is None and not params.vocabulary.pieces
     assert {row.threshold for row in params.methods.values()} == {None}
     assert "bundled texts" not in printed
-
-
-@pytest.mark.parametrize("classes", [("bad", "good"), ("bad", "fair", "good")])
-def test_decisions_are_moved_between_two_classes_only(classes: tuple[str, ...]) -> None:
-    texts = [f"It is what I have of {review(n)}" for n in range(300)]
-    rows = [[text, classes[n % len(classes)]] for n, text in enumerate(texts)]
-    write_csv(Path("few.csv"), ["review", "sentiment"], rows)
-    distill("init", "few.csv")
-    thresholds = {row.threshold for row in load_params().methods.values()}
-    assert thresholds == ({"likelihood"} if len(classes) == 2 else {None})
-
-
-def test_pairs_get_none_of_these() -> None:
     write_pairs(Path("pairs"))
-    distill("init", "pairs")
+    distill("init", "pairs", "--force")
     params = load_params()
     assert {row.threshold for row in params.methods.values()} == {None} and not params.vocabulary.pieces
+
+
+def test_decisions_are_moved_between_two_classes_only() -> None:
+    write_english(Path("few.csv"), 300, ("bad", "fair", "good"))
+    distill("init", "few.csv")
+    assert {row.threshold for row in load_params().methods.values()} == {None}

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
-from ruamel.yaml import YAML
 
 from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import Example, read_examples
@@ -26,24 +25,9 @@ def rows_of(start: int, stop: int) -> Dataset:
 
 
 def examples_of(name: str) -> dict[str, list[Example]]:
-    """Return a task's rows, read as the pipeline reads them."""
     task = load_params().tasks[name]
     fetch_data(name, task.source, Path("data/input"), Path("raw"))
     return read_examples(Path("raw"), task)[0]
-
-
-def test_a_folder_of_the_hub_in_parts() -> None:
-    data = Path("reviews/data")
-    data.mkdir(parents=True)
-    (data.parent / "README.md").write_text("# A data set\n")
-    rows_of(0, 40).to_parquet(data / "train-00000-of-00002.parquet")
-    rows_of(40, 60).to_parquet(data / "train-00001-of-00002.parquet")
-    rows_of(60, 80).to_parquet(data / "validation-00000-of-00001.parquet")
-    printed = distill("init", "reviews")
-    assert "label: classification, 2 classes: bad (0), good (1)" in printed
-    examples = examples_of("reviews")
-    assert [row.label for row in examples["train"]] == [number % 2 for number in range(60)]
-    assert [row.texts for row in examples["dev"]] == [(review(n),) for n in range(60, 80)]
 
 
 def test_a_folder_that_datasets_saved() -> None:
@@ -74,20 +58,3 @@ def test_a_folder_without_header_lines_as_colas(fails: Fails) -> None:
     printed = distill("init", *files, "--label", "column_2")
     assert "60 rows, column_1, column_2, column_3, column_4 (no header line)" in printed
     assert [row.texts for row in examples_of("cola")["dev"]] == [(review(number),) for number in range(60, 80)]
-
-
-def test_a_folder_with_a_byte_order_mark_as_mrpcs() -> None:
-    folder = Path("MRPC")
-    folder.mkdir()
-    header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
-    for split, start, stop in (("train", 0, 60), ("dev", 60, 80)):
-        lines = [f'{n % 2}\t{n}\t{n + 1}\t"{review(n)}\t{review(n + 500)}' for n in range(start, stop)]
-        text = "\n".join([header, *lines]) + "\n"
-        (folder / f"{split}.tsv").write_text(text, encoding="utf-8-sig")
-    printed = distill("init", "MRPC")
-    assert "#1 String, #2 String (a pair)" in printed and "Quality: classification" in printed
-    examples = examples_of("mrpc")
-    # A quotation mark is a character like any other.
-    assert examples["dev"][0].texts[0] == f'"{review(60)}'
-    values = YAML(typ="safe").load(Path("profiles/mrpc.yaml").read_text())
-    assert values["tasks"]["mrpc"]["text"] == ["#1 String", "#2 String"]

@@ -11,10 +11,9 @@ from typer.testing import CliRunner
 
 import stages
 from pipeline_lib import cli
-from pipeline_lib.base.console import SafeConsole
 from pipeline_lib.shards.fingerprint import ROOT
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
-from tests.kit.readable import WORDS, save, write_workspace
+from tests.kit.readable import save, write_workspace
 
 from .conftest import transfer_table
 from .running import Fails
@@ -29,7 +28,6 @@ MAY = {"base/terminal.py", "base/console.py", "exports/numpy_student.py"}
 
 
 def calls(file: Path) -> Iterator[str]:
-    """Yield what is called in a module without the library's care: ``typer.echo``, ``print``."""
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         if isinstance(node, ast.Call):
             whole = ast.unparse(node.func)
@@ -99,7 +97,6 @@ def test_no_command_lets_a_text_give_orders(evil: str, form: str, monkeypatch: p
 
 
 def values(text: str) -> list[object]:
-    """Return what a command printed as JSON: one value, or one a line."""
     try:
         return [json.loads(text)]
     except json.JSONDecodeError:
@@ -124,12 +121,3 @@ def test_a_long_value_is_shortened_in_an_error_and_the_remedy_stays(fails: Fails
     assert len(error) < 2000
     error = fails("teacher", "check", "in.csv", "--task", long)
     assert len(error) < 2000 and error.startswith("error: ") and "xxx … " in error
-
-
-def test_a_console_keeps_its_own_colours(capsys: pytest.CaptureFixture[str]) -> None:
-    from rich.text import Text
-
-    SafeConsole(force_terminal=True, color_system="standard").print(Text(EVIL, "red"))
-    shown = capsys.readouterr().out
-    assert shown.startswith("\x1b[31m") and "\\x1b]0;titletriumph\\x1b[2J\\x9b31m" in shown
-    assert WORDS[0] in shown

@@ -2,6 +2,7 @@
 
 import io
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -23,19 +24,10 @@ BEFORE = {
 }
 
 
-class Clock:
-    """Seconds that a test sets."""
-
-    now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Replace the clock of the display."""
-    clock = Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Replace the clock of the display by one that a test sets."""
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
     monkeypatch.setattr(run, "time", clock)
     return clock
 
@@ -65,7 +57,7 @@ LINES = [
 ]
 
 
-def test_a_line_per_stage_that_did_something(clock: Clock) -> None:
+def test_a_line_per_stage_that_did_something(clock: SimpleNamespace) -> None:
     display, screen = _display()
     for line in LINES:
         clock.now += 1.0
@@ -77,7 +69,7 @@ def test_a_line_per_stage_that_did_something(clock: Clock) -> None:
     assert display.ran == ["prepare@movies", "report"]
 
 
-def test_warnings_are_shown_below_their_stage(clock: Clock) -> None:
+def test_warnings_are_shown_below_their_stage(clock: SimpleNamespace) -> None:
     display, screen = _display()
     lines = ["warning: the answers are unrelated", "movies minilm: accuracy 0.85 on dev"]
     for line in ["Running stage 'train@movies':", *lines]:
@@ -87,7 +79,7 @@ def test_warnings_are_shown_below_their_stage(clock: Clock) -> None:
     assert "accuracy 0.85" in first and second.strip() == "warning: the answers are unrelated"
 
 
-def test_a_stage_that_fails_shows_all_that_it_said(clock: Clock) -> None:
+def test_a_stage_that_fails_shows_all_that_it_said(clock: SimpleNamespace) -> None:
     display, screen = _display()
     for line in ["Running stage 'train@movies':", "one line", "error: data is missing. Add it."]:
         display.line(line)
@@ -96,16 +88,11 @@ def test_a_stage_that_fails_shows_all_that_it_said(clock: Clock) -> None:
     printed = screen.getvalue()
     assert "train@movies failed" in printed and "one line" in printed
     assert "error: data is missing. Add it." in printed and "ERROR" not in printed
-
-
-def test_what_dvc_refuses_before_a_stage_is_shown(clock: Clock) -> None:
+    # What DVC refuses before a stage is shown, and progress in words.
     display, screen = _display()
     display.line("ERROR: Unable to acquire lock.")
     display.end(255)
     assert "Unable to acquire lock" in screen.getvalue()
-
-
-def test_progress_is_not_printed_as_it_is(clock: Clock) -> None:
     display, screen = _display()
     display.line("Running stage 'train@movies':")
     clock.now = 40.0
@@ -125,6 +112,7 @@ def test_the_time_left_is_that_of_what_comes_after() -> None:
     forecast = Forecast({"a": 30.0, "b": 10.0}, {"a": set(), "b": {"a"}})
     forecast.finish("a", 120.0)
     assert forecast.seconds_left("b", 0.0, 0.0) == pytest.approx(40.0)
+    assert [duration(s) for s in (0.4, 59.4, 125, 11_400)] == ["0 s", "59 s", "2 min 5 s", "3 h 10 min"]
 
 
 def test_a_million_rows_take_what_rows_took_before(tmp_path: Path) -> None:
@@ -158,7 +146,3 @@ def test_the_stages_of_a_workspace_are_forecast(tmp_path: Path) -> None:
     alone = forecast.seconds_left("evaluate@a", 0.0, 0.0)
     usual = forecast.expected
     assert alone == pytest.approx(usual["evaluate@a"] + usual["measure_speed@a"] + usual["report"])
-
-
-def test_durations_as_people_say_them() -> None:
-    assert [duration(s) for s in (0.4, 59.4, 125, 11_400)] == ["0 s", "59 s", "2 min 5 s", "3 h 10 min"]

@@ -9,14 +9,13 @@ import pytest
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
 
 from .conftest import TRANSFER, transfer_table
-from .running import PARAMS, distill, failing, write_params
+from .running import PARAMS, Fails, distill, write_params
 
 LLM = {
     "kind": "answers",
     **{"files": ["{task}.jsonl"], "format": None, "classes": None, "mask": "[MASK]"},
     **{"smoothing": 0.1, "min_coverage": 0.5, "provenance": {"model": "m-1"}},
 }
-Captured = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def test_requests_are_the_rows_without_an_answer(answers: Path) -> None:
     assert "4 rows of 4 need an answer (data/input/movies.jsonl not there yet)" in said
 
 
-def test_a_batch_is_one(answers: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+def test_a_batch_is_one(answers: Path, fails: Fails) -> None:
     Path("prompt.txt").write_text("Say {labels}.")
     options = "--format", "openai-batch", "--prompt", "prompt.txt"
     distill("teacher", "requests", "movies", "full", "llm", "out.jsonl", *options)
@@ -60,24 +59,24 @@ def test_a_batch_is_one(answers: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert line["body"]["messages"][0]["content"] == "Say negative, positive."
     Path("prompt.txt").write_text("From {min} on.")
     arguments = "teacher", "requests", "movies", "full", "llm", "out.jsonl"
-    error = failing(monkeypatch, capsys, *arguments, *options)
+    error = fails(*arguments, *options)
     assert "--prompt: it has {min}, but the task's labels are classes. Write {labels}." in error
 
 
-def test_a_file_is_tried(answers: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+def test_a_file_is_tried(answers: Path, fails: Fails) -> None:
     said = distill("teacher", "check", str(answers), "--task", "movies")
     assert "3 rows, 2 answered, 0 repeated, 1 errors" in said and "error, 1 rows: refused" in said
     assert "classes: negative 1, positive 1" in said and "weights 1 to 2" in said
     assert f"{TRANSFER}: 2 of 4 rows answered (50.0%)" in said
-    assert "--task: missing, and there are movies, " in failing(monkeypatch, capsys, "teacher", "check", str(answers))
+    assert "--task: missing, and there are movies, " in fails("teacher", "check", str(answers))
     arguments = "teacher", "check", str(answers), "--task", "movies", "--teacher", "minilm"
-    assert "'minilm' has no answers in files; there are llm" in failing(monkeypatch, capsys, *arguments)
+    assert "'minilm' has no answers in files; there are llm" in fails(*arguments)
     answers.write_text('{"text": "a", "label": "so so"}\n')
-    error = failing(monkeypatch, capsys, "teacher", "check", str(answers), "--task", "movies")
+    error = fails("teacher", "check", str(answers), "--task", "movies")
     assert "movies.jsonl: row 1: class 'so so' is unknown; the task's are negative, po" in error
 
 
-def test_sentence_vectors(world: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+def test_sentence_vectors(world: Path, fails: Fails) -> None:
     from ruamel.yaml import YAML
 
     given = YAML(typ="safe").load(PARAMS.read_text())
@@ -85,9 +84,9 @@ def test_sentence_vectors(world: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     own = {"files": ["vectors.jsonl"], "format": None, "mask": "<mask>", "storage": "float32"}
     own |= {"provenance": {"model": "m-1", "terms": "free"}}
     write_params(encoders=encoders, sentence_vectors=own)
-    error = failing(monkeypatch, capsys, "check")
+    error = fails("check")
     assert "sentence_vectors.files.0: data/input/vectors.jsonl not found" in error
-    error = failing(monkeypatch, capsys, "teacher", "vector-requests", "out.jsonl")
+    error = fails("teacher", "vector-requests", "out.jsonl")
     assert "data/wikipedia/train: not there yet. Run `dvc repro split_wikipedia augment`" in error
     for split, rows in (("train", (2, 4)), ("validation", (0, 1))):
         folder, table = Path("data/wikipedia") / split, transfer_table(*rows)
@@ -120,6 +119,6 @@ def test_sentence_vectors(world: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     said = distill("check")
     assert f"vectors   {TRANSFER}: 3 of 4 sentences" in said and "vectors   terms: free" in said
     path.write_text(json.dumps({"text": "of others", "embedding": [0.0, 1.0]}) + "\n")
-    assert "none of the 6 sentences that encoders" in failing(monkeypatch, capsys, "check")
+    assert "none of the 6 sentences that encoders" in fails("check")
     path.write_text(json.dumps({"text": "a", "embedding": [0.0, 0.0]}) + "\n")
-    assert "row 1: `embedding`: all values are 0" in failing(monkeypatch, capsys, "check")
+    assert "row 1: `embedding`: all values are 0" in fails("check")

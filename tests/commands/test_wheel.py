@@ -25,7 +25,6 @@ SETTINGS = {"architecture": "bilstm", "hidden": 4, "classifier": 4, "embeddings"
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel from a copy of the sources, and install it into an empty folder."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     source.mkdir()
@@ -76,7 +75,6 @@ def _write_reviews(path: Path) -> None:
 
 
 def _make_small(values: Any) -> None:
-    """Make a run of seconds of what `init` wrote."""
     values |= {"seeds": [1], "device": "cpu", "workers": 1}
     values["vocabulary"]["dimensions"] = 16
     values["methods"] = {name: values["methods"][name] for name in ("bilstm", "bilstm_kd_ts")}

@@ -46,13 +46,6 @@ KD_TS = system(objective=LOGITS, data="full", optimiser="long")
         (KD, ("labels", "answers")),
     ],
 )
-def test_a_step_is_from_the_nearest_row_above_that_differs_in_one_thing(
-    row: System, expected: tuple[str, str] | None
-) -> None:
-    assert previous("row", {"labels": LABELS, "kd": KD, "row": row, "below": KD_TS}) == expected
-
-
-def test_the_first_row_is_no_step() -> None:
-    systems = {"labels": LABELS, "kd": KD}
-    assert previous("labels", systems) is None
-    assert previous("kd", systems) == ("labels", "answers")
+def test_a_step_is_from_the_nearest_row_with_one_difference(row: System, expected: tuple[str, str] | None) -> None:
+    systems = {"labels": LABELS, "kd": KD, "row": row, "below": KD_TS}
+    assert previous("row", systems) == expected and previous("labels", systems) is None

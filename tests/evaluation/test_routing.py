@@ -16,10 +16,7 @@ CONFIDENCES = np.array([0.9, 0.5, 0.7, 0.6, 0.8])
 def test_the_threshold_takes_the_least_sure_share(share: float, threshold: float, rows: int) -> None:
     assert threshold_at(CONFIDENCES, share) == pytest.approx(threshold)
     assert (threshold_at(CONFIDENCES, share) >= CONFIDENCES).sum() == rows
-
-
-def test_equally_sure_rows_go_on_together() -> None:
-    assert threshold_at(np.full(4, 0.75), 0.5) == 0.75
+    assert threshold_at(np.full(4, 0.75), 0.5) == 0.75  # equally sure rows go on together
 
 
 def routed(student: list[bool], teacher: list[bool], test: list[bool] | None = None) -> Routed:
@@ -42,6 +39,9 @@ def test_the_least_share_that_keeps_the_teachers_accuracy() -> None:
     assert found.best.routed["test"] == found.best.accuracy["test"].mean == 1.0
     assert found.best.cost == {"dev": 0.5, "test": 1.1}
     assert found.teacher_accuracy == {"dev": 1.0, "test": 1.0}
+    # Hidden splits have shares and no accuracy.
+    best = routed([False, True], [True, True]).routing().best
+    assert best.accuracy["test"] is None and best.routed["test"] == 1.0
 
 
 def test_a_student_as_good_as_its_teacher_needs_none_and_a_useless_one_always() -> None:
@@ -49,11 +49,6 @@ def test_a_student_as_good_as_its_teacher_needs_none_and_a_useless_one_always() 
     assert routed([False] * 4, [True] * 4).least_share() == 1.0
     # It is right where the teacher errs, in its surest row: routing that, too, would cost.
     assert routed([False, True], [True, False]).routing().best.accuracy["dev"].mean == 1.0
-
-
-def test_hidden_splits_have_shares_and_no_accuracy() -> None:
-    best = routed([False, True], [True, True]).routing().best
-    assert best.accuracy["test"] is None and best.routed["test"] == 1.0
 
 
 def test_the_curve_runs_from_the_student_to_the_teacher() -> None:
@@ -79,7 +74,6 @@ def test_the_curve_runs_from_the_student_to_the_teacher() -> None:
 
 
 def _least_accuracy(point: RoutingPoint, sure: Any, hits: Any, teacher: np.ndarray) -> float:
-    """Return the accuracy on dev less its standard error to the teacher's."""
     differences = []
     for seed, confidences in sure.items():
         routed = confidences <= point.thresholds[str(seed)]

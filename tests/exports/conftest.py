@@ -2,8 +2,11 @@
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+from tests.kit.readable import write_workspace
 
 
 @pytest.fixture(scope="module")
@@ -22,3 +25,9 @@ def own_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
     for name in [name for name in sys.modules if name.startswith("transformers_modules")]:
         del sys.modules[name]
+
+
+@pytest.fixture(scope="session")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a workspace with a model of each kind; it must not be changed."""
+    return write_workspace(tmp_path_factory.mktemp("workspace"))

@@ -7,7 +7,9 @@ from typing import Any
 
 import torch
 
+from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.networks.student import StudentConfig
+from pipeline_lib.models.students.sentence_encoder import save_encoder
 from pipeline_lib.models.students.student import build_student, save_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import student_settings
@@ -45,6 +47,15 @@ VALUES: dict[str, dict[str, Any]] = {
 }
 VALUES["transformer-last"] = VALUES["transformer"] | {"pool": "last", "classifier": 5}
 VALUES["dse-cls"] = VALUES["dse"] | {"pooling": "cls"}
+CASES = [
+    *(("bilstm", False, "bert"), ("bilstm", True, "bert"), ("bilstm_sra", False, "bert")),
+    *(("bilstm-open", False, "bert"), ("static-open", True, "bert"), ("cnn", False, "bert")),
+    *(("static", True, "bert"), ("linear", False, "bert"), ("biattentive", False, "bert")),
+    *(("biattentive", True, "bert"), ("biattentive-pieces", True, "bert"), ("bert", False, "bert")),
+    *(("transformer", True, "bert"), ("transformer-last", True, "roberta"), ("dse", True, "mpnet")),
+    ("dse-cls", True, "bert"),
+]
+"""Architecture, whether it compares pairs, and the family that its layers or word pieces are of."""
 
 
 def write_student(
@@ -79,8 +90,13 @@ def write_student(
     return folder
 
 
+def write_encoder(folder: Path) -> None:
+    settings = student_settings(VALUES["bilstm_sra"])
+    model = build_encoder(settings, len(WORDS) + 2, WIDTH)
+    save_encoder(folder, model, build_tokenizer(WORDS, lowercase=True), settings)
+
+
 def sample(pair: bool, more: Iterable[str] = ()) -> list[Any]:
-    """Return texts of all lengths up to beyond the cut, without a word and with unknown ones, or pairs of them."""
     drawn, words = random.Random(5), [*WORDS, "unheard", "3.14", "Ω"]
     lengths = [*range(MAX_WORDS + 4), 0, 5, 2]
     made = [*(" ".join(drawn.choices(words, k=length)) for length in lengths), *more]

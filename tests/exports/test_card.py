@@ -30,9 +30,9 @@ GAIN = {"difference": 0.031, "low": 0.012, "high": 0.05, "p": 0.002, "p_holm": 0
 EVIL = ["<script>alert(1)</script>", "a|b\n# `x` *y* [z](http://z)"]
 
 
-def write_student(folder: Path, names: list[str], pair: bool = False) -> Path:
+def write_student(folder: Path, names: list[str], pair: bool = False, kind: str | None = None) -> Path:
     torch.manual_seed(1)
-    model = build_student(StudentConfig(4, 2, student_settings(STATIC), pair, names), None)
+    model = build_student(StudentConfig(4, 2, student_settings(STATIC), pair, names, None, kind), None)
     save_student(folder, model, build_tokenizer(["a", "b"], lowercase=True))
     return folder
 
@@ -43,9 +43,12 @@ def card_of(folder: Path) -> ModelCard:
     return ModelCard.load(path)
 
 
+def shipped() -> dict[str, Any]:
+    return YAML(typ="safe").load(PARAMS.read_text())
+
+
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store_home: Path) -> Path:
-    """Return a workspace with the project's params.yaml, one task's scores, and a student."""
     monkeypatch.chdir(tmp_path)
     Path("params.yaml").write_bytes(PARAMS.read_bytes())
     methods = {"bilstm": made_up_method(0.8), "bilstm_kd_ts": made_up_method(0.83, GAIN)}
@@ -100,7 +103,7 @@ def test_further_splits_have_tables(workspace: Path) -> None:
 def test_the_rows_in_the_card_are_those_of_the_file(workspace: Path) -> None:
     text = card_of(workspace).text
     shown = YAML(typ="safe").load(text.split("```yaml\n")[1].split("```")[0])
-    given = YAML(typ="safe").load(PARAMS.read_text())
+    given = shipped()
     assert set(shown["methods"]) == {"bilstm_kd_ts", "bilstm"}
     assert shown["optimisers"].keys() == {"long", "short"} and shown["tasks"].keys() == {"movies"}
     for group, rows in shown.items():
@@ -110,15 +113,14 @@ def test_the_rows_in_the_card_are_those_of_the_file(workspace: Path) -> None:
 
 
 def test_what_is_on_the_hub_is_named_for_it(workspace: Path) -> None:
-    given: dict[str, Any] = YAML(typ="safe").load(PARAMS.read_text())
+    given = shipped()
     revision = "0" * 40
     given["models"]["minilm"] = {"kind": "hub", "model": "some/bert", "revision": revision}
     source = {"kind": "hub", "dataset": "some/films", "config": None, "revision": revision}
     splits = {"train": "train", "dev": "validation"}
     given["tasks"]["movies"] |= {"source": source | {"splits": splits}, "split": None}
     check_params(given)
-    with open("params.yaml", "w") as file:
-        YAML().dump(given, file)
+    write_json(Path("params.yaml"), given)
     card = card_of(workspace)
     assert (card.data.base_model, card.data.datasets) == (["some/bert"], ["some/films"])
     assert card.data.eval_results[0].dataset_type == "some/films"
@@ -126,7 +128,7 @@ def test_what_is_on_the_hub_is_named_for_it(workspace: Path) -> None:
 
 
 def test_who_made_a_teachers_answers_is_told(workspace: Path) -> None:
-    given: dict[str, Any] = YAML(typ="safe").load(PARAMS.read_text())
+    given = shipped()
     answers = {"kind": "answers", "files": ["{task}.csv"], "format": None, "classes": None}
     answers |= {"mask": "[MASK]", "smoothing": 0.1, "min_coverage": 0.5}
     answers |= {"provenance": {"model": "some_llm", "terms": "no | competitors"}}
@@ -139,8 +141,7 @@ def test_who_made_a_teachers_answers_is_told(workspace: Path) -> None:
     for method in given["methods"].values():
         method["teacher"] = "both"
     given["joint"]["mtl"]["teacher"] = "both"
-    with open("params.yaml", "w") as file:
-        YAML().dump(given, file)
+    write_json(Path("params.yaml"), given)
     text = card_of(workspace).text
     for line in (
         "| teacher minilm of movies | fine-tuned here from model minilm, model | its README.md: cc-by-4.0 |",
@@ -153,7 +154,7 @@ def test_who_made_a_teachers_answers_is_told(workspace: Path) -> None:
 
 
 def test_whose_vectors_an_encoder_learned_is_told(workspace: Path) -> None:
-    given: dict[str, Any] = YAML(typ="safe").load(PARAMS.read_text())
+    given = shipped()
     vectors = {"files": ["vectors.parquet"], "format": None, "mask": "[MASK]"}
     vectors |= {"provenance": {"model": "some-embedder", "licence": "mit"}, "storage": "float16"}
     given["sentence_vectors"] = vectors
@@ -209,6 +210,12 @@ def test_a_student_elsewhere_invents_nothing(pair: bool, tmp_path: Path) -> None
     assert "Its speed was not measured." in card.text
     assert "pairs of sentences" if pair else "scores sentences (stars)" in card.text
     assert ("text_pair" in card.text) == pair and "yaml" not in card.text
+
+
+def test_of_several_labels_the_card_says_which_apply(tmp_path: Path) -> None:
+    text = card_of(write_student(tmp_path / "many", ["toxic", "threat", "spam"], kind="multilabel")).text
+    assert "says which of these labels apply to sentences: toxic, threat, spam" in text
+    assert "a probability for each label; those above 0.5 apply" in text
 
 
 def test_names_from_data_are_escaped(workspace: Path) -> None:

@@ -15,20 +15,18 @@ from transformers.dynamic_module_utils import get_imports, get_relative_imports
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json, write_json
-from pipeline_lib.base.kinds.probabilities import softmax
+from pipeline_lib.base.kinds.probabilities import sigmoid, softmax
 from pipeline_lib.exports.hub import export_hub
 from pipeline_lib.exports.sentence_transformers import export_sentence_transformers
 from pipeline_lib.models import networks
 from pipeline_lib.models.folders import temperature_of
 from pipeline_lib.models.networks.encoders import NgramEncoder
 from pipeline_lib.models.students.student import load_student
-from pipeline_lib.params import ARCHITECTURES
 from tests.commands.running import distill
 from tests.kit.made_up import made_up_method, made_up_scores
 
-from .students import VALUES, sample, write_student
+from .students import CASES, sample, write_student
 
-FAMILIES = {"dse": "mpnet", "transformer-last": "roberta"}
 pytestmark = pytest.mark.usefixtures("own_modules")
 NETWORKS = Path(networks.__file__).parent
 NAMES = {True: ["no", "yes"], False: ["score"]}
@@ -39,7 +37,6 @@ def texts_of(pair: bool, texts: Iterable[str] = ()) -> list[Any]:
 
 
 def loaded(folder: Path) -> tuple[Any, Any]:
-    """Return tokenizer and model as transformers loads them."""
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
@@ -48,7 +45,6 @@ def loaded(folder: Path) -> tuple[Any, Any]:
 
 
 def outputs(tokenizer: Any, model: Any, given: list[Any], size: int) -> np.ndarray:
-    """Return logits, in batches of so many."""
     found = []
     for start in range(0, len(given), size):
         rows = given[start : start + size]
@@ -59,11 +55,10 @@ def outputs(tokenizer: Any, model: Any, given: list[Any], size: int) -> np.ndarr
     return np.concatenate(found)
 
 
-@pytest.mark.parametrize("pair", [False, True], ids=["sentences", "pairs"])
-@pytest.mark.parametrize("kind", VALUES)
-def test_logits_are_those_of_the_student(kind: str, pair: bool, texts: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "pair", "family"), CASES)
+def test_logits_are_those_of_the_student(kind: str, pair: bool, family: str, texts: list[str], tmp_path: Path) -> None:
     # A regression of sentences, classes of pairs: what differs is the same for all students.
-    folder = write_student(tmp_path / "student", kind, pair, NAMES[pair], FAMILIES.get(kind, "bert"))
+    folder = write_student(tmp_path / "student", kind, pair, NAMES[pair], family)
     given = texts_of(pair, texts)
     wanted = load_student(folder).logits(given)
     outs = "2 outputs" if pair else "1 output"
@@ -93,7 +88,8 @@ def test_what_transformers_saves_it_loads_again(kind: str, pair: bool, tmp_path:
 def test_nothing_of_this_library_is_needed(tmp_path: Path) -> None:
     pair = write_student(tmp_path / "pair", "biattentive", True, ["no", "yes"])
     score = write_student(tmp_path / "score", "static", False, ["stars"])
-    for folder in (pair, score):
+    many = write_student(tmp_path / "many", "bilstm", False, ["toxic", "threat", "spam"], kind="multilabel")
+    for folder in (pair, score, many):
         export_hub(folder, folder.with_name(f"{folder.name}_out"))
     code = """
 import json, sys
@@ -102,12 +98,16 @@ from transformers import pipeline
 ask = lambda name: pipeline("text-classification", name, trust_remote_code=True, device="cpu")
 pairs = [{"text": "a good film", "text_pair": "dull ."}, {"text": "", "text_pair": "film"}]
 print(json.dumps([ask("pair_out")(pairs, top_k=None, batch_size=2), ask("score_out")("good")]))
+print(json.dumps(ask("many_out")("good", top_k=None)))
 """
     own = {"HF_HOME": str(tmp_path / "hf"), "PATH": "", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", code]
     run = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    classes, (found,) = json.loads(run.stdout.splitlines()[-1])
+    (classes, (found,)), labels = map(json.loads, run.stdout.splitlines()[-2:])
+    [shares] = sigmoid(load_student(many).logits(["good"]))
+    of_labels = dict(zip(["toxic", "threat", "spam"], shares.tolist(), strict=True))
+    assert {one["label"]: one["score"] for one in labels} == pytest.approx(of_labels, abs=1e-5)
     logits = load_student(pair).logits([("a good film", "dull ."), ("", "film")])
     for row, shares in zip(classes, softmax(logits), strict=True):
         by_label = {one["label"]: one["score"] for one in row}
@@ -156,7 +156,7 @@ def test_what_a_pair_lacks_or_has_too_much_of_is_told(tmp_path: Path) -> None:
         model(torch.tensor([[2, 3]]))
 
 
-@pytest.mark.parametrize("kind", ["bilstm", "biattentive", "transformer"])
+@pytest.mark.parametrize("kind", ["biattentive", "transformer"])
 def test_it_can_be_converted_to_bfloat16(kind: str, tmp_path: Path) -> None:
     export_hub(write_student(tmp_path / "s", kind, True, ["no", "yes"]), tmp_path / "out")
     tokenizer, model = loaded(tmp_path / "out")
@@ -169,10 +169,6 @@ def test_it_can_be_converted_to_bfloat16(kind: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(logits.float().numpy(), exact, atol=0.05 * np.abs(exact).max())
 
 
-def test_every_architecture_has_a_form() -> None:
-    assert {values["architecture"] for values in VALUES.values()} == set(ARCHITECTURES)
-
-
 def test_the_code_is_the_librarys_own(tmp_path: Path) -> None:
     export_hub(write_student(tmp_path / "s", "linear", False, ["stars"]), tmp_path / "out")
     files = {path.name: path for path in (tmp_path / "out").glob("*.py")}
@@ -182,12 +178,8 @@ def test_the_code_is_the_librarys_own(tmp_path: Path) -> None:
     # transformers 5.2 copies only the files that the first one names.
     first = files.pop("distilled_student.py")
     assert {*get_relative_imports(first)} == {path.stem for path in files.values()}
-
-
-def test_the_code_needs_torch_and_transformers_alone(tmp_path: Path) -> None:
     # Before transformers runs code from the hub, it looks for all packages that a file names.
-    export_hub(write_student(tmp_path / "s", "linear", False, ["stars"]), tmp_path / "out")
-    packages = {name for path in (tmp_path / "out").glob("*.py") for name in get_imports(path)}
+    packages = {name for path in (first, *files.values()) for name in get_imports(path)}
     assert packages - {*sys.stdlib_module_names} == {"torch", "transformers"}
 
 

@@ -8,17 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pipeline_lib
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.exports.numpy_export import export_numpy
 from pipeline_lib.exports.numpy_student import ARCHITECTURES, Student
-from pipeline_lib.models.networks.encoders import build_encoder
-from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
+from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import load_student
-from pipeline_lib.models.students.vocabulary import build_tokenizer
-from pipeline_lib.params import student_settings
 
-from .students import VALUES, WIDTH, WORDS, sample, write_student
+from .students import VALUES, sample, write_encoder, write_student
 
 NAMES = [name for name, own in VALUES.items() if own["architecture"] in ARCHITECTURES]
 
@@ -47,9 +45,7 @@ def test_scores_and_sentence_vectors(tmp_path: Path) -> None:
     given = sample(False)
     wanted = load_student(folder).logits(given)
     np.testing.assert_allclose(Student(tmp_path / "scores").predict(given).logits, wanted, atol=2e-6)
-    settings = student_settings(VALUES["bilstm_sra"])
-    model = build_encoder(settings, len(WORDS) + 2, WIDTH)
-    save_encoder(tmp_path / "encoder", model, build_tokenizer(WORDS, True), settings)
+    write_encoder(tmp_path / "encoder")
     export_numpy(tmp_path / "encoder", tmp_path / "vectors")
     wanted = load_encoder(tmp_path / "encoder").encode(given)
     np.testing.assert_allclose(Student(tmp_path / "vectors").encode(given), wanted, atol=2e-6)
@@ -75,6 +71,13 @@ def test_nothing_else_is_needed(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path / "out", env=bare, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stdout.count("\n") == 1
     assert done.stderr == "'a good film': not a pair. Separate the two sentences by a tab.\n"
+    folder = write_student(tmp_path / "many", "bilstm", False, ["toxic", "threat", "spam"], kind="multilabel")
+    export_numpy(folder, tmp_path / "labels")
+    command = [sys.executable, "student.py", "a good film"]
+    done = subprocess.run(command, cwd=tmp_path / "labels", env=bare, capture_output=True, text=True, check=True)
+    wanted = pipeline_lib.load_student(folder).predict(["a good film"])
+    shares = ", ".join(f"{share:.4f}" for share in wanted.probabilities[0] if share > 0.5)
+    assert done.stdout == f"{', '.join(wanted.labels[0])}\t{shares}\ta good film\n"
 
 
 def test_a_transformer_is_refused(tmp_path: Path) -> None:

@@ -15,33 +15,12 @@ from pipeline_lib.base.text import Text
 from pipeline_lib.exports.deviation import Deviation
 from pipeline_lib.exports.onnx.exporter import export_onnx, export_onnx_int8, quantise
 from pipeline_lib.exports.onnx.student import FILES, OnnxStudent, inputs, load_onnx_student, open_session, run
-from pipeline_lib.models.networks.encoders import build_encoder
-from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
+from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import load_student
-from pipeline_lib.models.students.vocabulary import build_tokenizer
-from pipeline_lib.params import ARCHITECTURES, student_settings
+from pipeline_lib.params import ARCHITECTURES
 from pipeline_lib.text.ragged import Sentences
 
-from .students import MAX_WORDS, VALUES, WIDTH, WORDS, sample, write_student
-
-CASES = [
-    ("bilstm", False, "bert"),
-    ("bilstm", True, "bert"),
-    ("bilstm_sra", False, "bert"),
-    ("bilstm-open", False, "bert"),
-    ("static-open", True, "bert"),
-    ("cnn", False, "bert"),
-    ("static", True, "bert"),
-    ("linear", False, "bert"),
-    ("biattentive", False, "bert"),
-    ("biattentive", True, "bert"),
-    ("biattentive-pieces", True, "bert"),
-    ("bert", False, "bert"),
-    ("transformer", True, "bert"),
-    ("dse", True, "mpnet"),
-    ("dse-cls", True, "bert"),
-]
-"""Architecture, whether it compares pairs, and the family that its layers or word pieces are of."""
+from .students import CASES, MAX_WORDS, VALUES, sample, write_encoder, write_student
 
 
 def by_file(session: object, folder: Path, texts: list[Text]) -> np.ndarray:
@@ -64,7 +43,7 @@ def by_file(session: object, folder: Path, texts: list[Text]) -> np.ndarray:
     return session.run(None, encode(texts, ""))[0]
 
 
-@pytest.mark.parametrize(("name", "pair", "family"), CASES)
+@pytest.mark.parametrize(("name", "pair", "family"), [case for case in CASES if case[0] != "transformer-last"])
 def test_answers_are_those_of_torch(name: str, pair: bool, family: str, tmp_path: Path) -> None:
     folder = write_student(tmp_path / "student", name, pair, ["no", "yes", "neither"], family)
     export_onnx(folder, tmp_path / "out")
@@ -98,7 +77,6 @@ def check_padding(exported: OnnxStudent, given: list[Text], added: int) -> None:
 
 
 def check_int8(folder: Path, out: Path, rows: Sentences, wanted: np.ndarray) -> None:
-    """Weights in int8 change answers a little, and are int8."""
     model = quantise(onnx.load(out / FILES["onnx"]))
     stored = {tensor.data_type for tensor in model.graph.initializer if len(tensor.dims) > 1}
     assert onnx.TensorProto.INT8 in stored
@@ -120,8 +98,7 @@ def check_no_overflow(model: onnx.ModelProto) -> None:
 
 
 def test_every_architecture_has_a_form() -> None:
-    named = {VALUES[name]["architecture"] for name, *_ in CASES}
-    assert named == {values["architecture"] for values in VALUES.values()} == set(ARCHITECTURES)
+    assert {VALUES[name]["architecture"] for name, *_ in CASES} == set(ARCHITECTURES)
 
 
 def test_the_folder_says_what_the_model_is(tmp_path: Path) -> None:
@@ -158,9 +135,7 @@ def test_a_regression_and_a_sentence_encoder(tmp_path: Path) -> None:
     assert "class" not in export_onnx(folder, tmp_path / "score")
     about = load_onnx_student(tmp_path / "score").session.get_modelmeta().custom_metadata_map
     assert (about["kind"], about["activation"]) == ("regression", "none")
-    settings = student_settings(VALUES["bilstm_sra"])
-    model = build_encoder(settings, len(WORDS) + 2, WIDTH)
-    save_encoder(tmp_path / "encoder", model, build_tokenizer(WORDS, True), settings)
+    write_encoder(tmp_path / "encoder")
     export_onnx(tmp_path / "encoder", tmp_path / "vectors")
     exported, given = load_onnx_student(tmp_path / "vectors"), sample(False)
     assert exported.label_names == []

@@ -1,6 +1,9 @@
 """Timing real, tiny systems: what is exported and kept, which forms run, and what is not timed."""
 
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,8 @@ from .students import WORDS, write_student
 PROJECT = Path(__file__).parents[2]
 LABELS = ["negative", "positive"]
 BEST = "distilled"
+Timed = tuple[TaskSpeed, list[tuple[int, int, bool]]]
+"""Timings, and of each process its cores, how many models it has timed, and if with latency."""
 TEXTS = [" ".join(WORDS[n % 7 : n % 7 + 1 + n % 3]) for n in range(40)]
 
 
@@ -41,7 +46,6 @@ def write_split(layout: Layout, split: str, texts: list[str]) -> None:
 
 
 def write_teacher(folder: Path, labels: list[str], family: str = "bert") -> Path:
-    """Write a classifier with random weights."""
     import torch
 
     write_model(folder.with_name(f"encoder-{family}"), family)
@@ -55,32 +59,22 @@ def write_teacher(folder: Path, labels: list[str], family: str = "bert") -> Path
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take turns of a hundredth of a second."""
     monkeypatch.setattr("pipeline_lib.exports.speed.SECONDS", 0.01)
     monkeypatch.setattr("pipeline_lib.exports.speed.REPEATS", 2)
 
 
 @pytest.fixture
 def params() -> Params:
-    """Return one task's parameters: two methods of one architecture, and one of another."""
     shipped = load_params(PROJECT / "params.yaml")
     row = shipped.methods["bilstm"]
     other = row.model_copy(update={"student": "bilstm_sra", "tasks": None})
     teacher = shipped.teachers["minilm"].model_copy(update={"max_length": 16})
-    return shipped.model_copy(
-        update={
-            "tasks": {"movies": shipped.tasks["movies"]},
-            "methods": {"plain": row, BEST: row, "other": other},
-            "teachers": {"minilm": teacher},
-            "seeds": [1],
-            "device": "cpu",
-        }
-    )
+    own = {"tasks": {"movies": shipped.tasks["movies"]}, "methods": {"plain": row, BEST: row, "other": other}}
+    return shipped.model_copy(update=own | {"teachers": {"minilm": teacher}, "seeds": [1], "device": "cpu"})
 
 
 @pytest.fixture
 def layout(tmp_path: Path, params: Params, store_home: Path) -> Layout:
-    """Write students, a teacher, texts, and scores by which one method is the best on dev."""
     layout = Layout(tmp_path / "data")
     for split in ("dev", "test"):
         write_split(layout, split, TEXTS)
@@ -99,43 +93,37 @@ def scores(**methods: float) -> TaskScores:
     return made_up_scores(made).model_copy(update={"steps": []})
 
 
-def timed_here(
-    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> tuple[TaskSpeed, list[tuple[int, int, bool]]]:
-    """Time the task in this process; return each process's cores, how many models it has timed, and if with latency."""
+@pytest.fixture
+def time_here(params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Timed]:
     jobs: list[tuple[int, int, bool]] = []
 
-    class Pool:
-        """What stands in for a pool of one process."""
-
+    class Pool(ThreadPoolExecutor):
         def __init__(self, *_: Any, initargs: tuple[int], **__: Any) -> None:
+            super().__init__(1)
             (self.cores,) = initargs
 
-        def __enter__(self) -> "Pool":
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            """Nothing is to be ended."""
-
-        def submit(self, run: Any, *job: Any) -> "Pool":
+        def submit(self, run: Any, *job: Any) -> Any:
             jobs.append((self.cores, len({contestant.folder for contestant in job[0]}), job[-1]))
-            self.found = run(*job)
-            return self
-
-        def result(self) -> Any:
-            return self.found
+            return super().submit(run, *job)
 
     monkeypatch.setattr(timing, "ProcessPoolExecutor", Pool)
     monkeypatch.setattr(timing, "usable_cores", lambda: 2)
     # Random weights are nearly undecided: in int8 they answer otherwise.
     monkeypatch.setattr("pipeline_lib.exports.contestants.MIN_AGREEMENT", 0.0)
-    return measure_task(params, "movies", layout), jobs
+    return lambda: (jobs.clear(), measure_task(params, "movies", layout), [*jobs])[1:]
 
 
-def test_the_best_student_on_dev_is_exported_and_every_form_is_timed(
-    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    speed, jobs = timed_here(params, layout, monkeypatch)
+def test_the_best_student_is_exported(params: Params, layout: Layout, time_here: Callable[[], Timed]) -> None:
+    left = layout.exported("movies") / "left"
+    left.mkdir(parents=True)
+    students_of(params, "movies", layout, "cpu", None)
+    assert left.exists()
+    speed, jobs = time_here()
+    assert not left.exists()
+    opened = open_student(layout.exported("movies"))
+    assert (opened.labels, opened.is_pair) == (LABELS, False)
+    wanted = load_student(layout.student("movies", BEST, 1)).logits(TEXTS)
+    np.testing.assert_allclose(opened.logits(TEXTS), wanted, atol=0.1)
     assert [(cores, with_latency) for cores, _, with_latency in jobs] == [(1, True), (2, False)]
     assert (speed.exported, speed.split, speed.sentences, speed.pair) == (BEST, "test", 40, False)
     students = {name: (one.method, [*one.forms]) for name, one in speed.students.items()}
@@ -150,46 +138,29 @@ def test_the_best_student_on_dev_is_exported_and_every_form_is_timed(
 
 
 @pytest.mark.slow
-def test_only_a_system_that_changed_is_timed_again(
-    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
+def test_only_what_changed_is_timed_again(
+    time_here: Callable[[], Timed], layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, _ = timed_here(params, layout, monkeypatch)
-    again, jobs = timed_here(params, layout, monkeypatch)
+    first, _ = time_here()
+    again, jobs = time_here()
     assert again == first and jobs == []
     assert open_student(layout.exported("movies")).labels == LABELS
     (layout.student("movies", "other", 1) / "training.json").write_text("{}")
-    changed, jobs = timed_here(params, layout, monkeypatch)
+    changed, jobs = time_here()
     assert [count for _, count, _ in jobs] == [1, 1]
     assert changed.teachers == first.teachers
     assert changed.students["bilstm"] == first.students["bilstm"]
     monkeypatch.setattr(timing, "version", lambda name: f"another {name}")
     # Of three systems, the best student has two folders, and the teacher three.
-    assert timed_here(params, layout, monkeypatch)[1][0][1] == 6
+    assert time_here()[1][0][1] == 6
     monkeypatch.setattr("pipeline_lib.exports.speed.REPEATS", 1)
-    assert timed_here(params, layout, monkeypatch)[1][0][1] == 6
+    assert time_here()[1][0][1] == 6
 
 
-def test_the_export_is_kept_and_answers_as_the_student(
-    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left = layout.exported("movies") / "left"
-    left.mkdir(parents=True)
-    students_of(params, "movies", layout, "cpu", None)
-    assert left.exists()
-    timed_here(params, layout, monkeypatch)
-    assert not left.exists()
-    opened = open_student(layout.exported("movies"))
-    assert (opened.labels, opened.is_pair) == (LABELS, False)
-    wanted = load_student(layout.student("movies", BEST, 1)).logits(TEXTS)
-    np.testing.assert_allclose(opened.logits(TEXTS), wanted, atol=0.1)
-
-
-def test_without_onnxruntime_torch_is_timed_and_the_reason_recorded(
-    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_onnxruntime(time_here: Callable[[], Timed], layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    monkeypatch.setattr(timing, "version", _not_installed)
-    speed, _ = timed_here(params, layout, monkeypatch)
+    monkeypatch.setattr(timing, "version", lambda _: version("no such package"))
+    speed, _ = time_here()
     assert (speed.exported, speed.onnxruntime) == (None, None)
     assert list(layout.exported("movies").iterdir()) == []
     assert [*speed.students["bilstm"].forms] == ["torch float32"]
@@ -198,28 +169,17 @@ def test_without_onnxruntime_torch_is_timed_and_the_reason_recorded(
         assert why.startswith("ONNX files need onnx and onnxruntime")
 
 
-def _not_installed(name: str) -> str:
-    raise timing.PackageNotFoundError(name)
-
-
-def test_a_teacher_that_cannot_be_written_as_onnx_is_timed_in_torch(
-    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_teacher_that_is_no_onnx(params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise TypeError("no such operator\nat line 3")
 
     monkeypatch.setattr("pipeline_lib.exports.onnx.teacher.trace_classifier", refuse)
     (teacher,) = teachers_of(params, "movies", layout, "cpu").values()
-    add_onnx(teacher, False, tmp_path)
+    add_onnx(teacher, False, layout.data)
     assert len(teacher.forms) == 1 and teacher.not_timed == {"onnx": "no such operator"}
-
-
-def test_a_teacher_of_answers_in_files_is_not_timed(
-    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    # A teacher of answers in files is not timed.
     monkeypatch.setattr(type(params.teachers["minilm"]), "runs", False)
-    speed, _ = timed_here(params, layout, monkeypatch)
-    assert speed.teachers == {} and set(speed.students) == {"bilstm", "bilstm_sra"}
+    assert teachers_of(params, "movies", layout, "cpu") == {}
 
 
 def test_a_missing_model_or_score_is_named(params: Params, layout: Layout) -> None:
@@ -233,15 +193,12 @@ def test_a_missing_model_or_score_is_named(params: Params, layout: Layout) -> No
         measure_task(params, "../nowhere", layout)
 
 
-def test_on_an_accelerator_only_the_form_in_torch_runs(
-    params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    places = "pipeline_lib.exports.contestants"
-    monkeypatch.setattr(f"{places}.resolve_device", lambda name: name)
+def test_forms_of_an_accelerator(params: Params, layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline_lib.exports.contestants.resolve_device", lambda name: name)
     kinds = {"cpu": "float32", "cuda": "bfloat16"}
-    monkeypatch.setattr(f"{places}.resolve_precision", lambda _, device: kinds[device])
+    monkeypatch.setattr("pipeline_lib.exports.contestants.resolve_precision", lambda _, device: kinds[device])
     (teacher,) = teachers_of(params, "movies", layout, "cuda").values()
-    add_onnx(teacher, False, tmp_path)
+    add_onnx(teacher, False, layout.data)
     assert [one.form for one in teacher.forms] == ["torch float32", "onnx", "onnx-int8"]
     assert [one.form for one in teacher.accelerated] == ["torch bfloat16"]
     student = students_of(params, "movies", layout, "cuda", None)["bilstm"]
@@ -272,9 +229,13 @@ def test_a_form_that_answers_otherwise_is_not_timed(monkeypatch: pytest.MonkeyPa
     assert system.not_timed == {"far": "answers as in torch only by 97.0% on 100 texts"}
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet", "distilbert", "modernbert"])
-@pytest.mark.parametrize("pair", [False, True])
-@pytest.mark.parametrize("labels", [LABELS, ["score"]])
+@pytest.mark.parametrize(
+    ("family", "pair", "labels"),
+    [
+        *(("bert", False, LABELS), ("bert", True, ["score"]), ("roberta", True, LABELS), ("mpnet", True, LABELS)),
+        *(("distilbert", False, ["score"]), ("modernbert", True, LABELS)),
+    ],
+)
 def test_a_teacher_in_onnx_answers_as_in_torch(tmp_path: Path, family: str, pair: bool, labels: list[str]) -> None:
     folder = write_teacher(tmp_path / "teacher", labels, family)
     forms = export_teacher(folder, labels, 16, pair, tmp_path / "out")

@@ -17,13 +17,11 @@ WORDS = ["plot", "cast", "sound", "light", "story", "music", "end", "joke", "sce
 
 
 def review(number: int) -> str:
-    """Return a text that no other number has."""
     one, two, three = (WORDS[number // 10**place % 10] for place in range(3))
     return f"The {one} of number {number}, its {two} and the {three}."
 
 
 def content_of(name: str, values: Mapping[str, Sequence[object]], **further: Any) -> Content:
-    """Return what a CSV file with these columns would hold."""
     arrays = {n: pa.array(map(str, v), pa.large_string()) for n, v in values.items()}
     table = pa.table(arrays)
     numbers, files = np.arange(table.num_rows) + 2, np.zeros(table.num_rows, np.int64)
@@ -31,7 +29,6 @@ def content_of(name: str, values: Mapping[str, Sequence[object]], **further: Any
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -> Path:
-    """Write a table with commas."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([header, *rows])
@@ -56,7 +53,6 @@ def write_pairs(folder: Path) -> Path:
 
 
 def write_answers(path: Path, rows: int = 60) -> Path:
-    """Write a teacher's probabilities for the reviews."""
     lines = []
     for number in range(rows):
         good = 0.6 + 0.3 * (number % 7) / 7 if number % 2 else 0.1 + 0.3 * (number % 5) / 5
@@ -67,5 +63,4 @@ def write_answers(path: Path, rows: int = 60) -> Path:
 
 
 def find(guess: TaskGuess, unlabelled: Content | None = None) -> findings.Findings:
-    """Examine all rows of what files are guessed to be about."""
     return findings.find(guess.checked(), guess.contents, guess.examples, unlabelled)

@@ -70,15 +70,12 @@ def test_files_alike_are_asked_about_once(tmp_path: Path) -> None:
 
     assert read_further(paths, ["text"], ReadOptions(), ask).values("text")[3:5] == ["q0d", "q1a"]
     assert len(asked) == 1
+    (tmp_path / "more.tsv").write_text("".join(f"gj04\t1\t{review(n)}\n" for n in range(5)))
+    options = ReadOptions(columns=["source", "label", "sentence"])
+    nameless = read_further([tmp_path / "more.tsv"], ["sentence"], options, refuse)
+    assert nameless.values("sentence")[0] == review(0)
     with pytest.raises(PotstillError, match=r"2 text columns .q, place., but the task reads 1"):
         read_further(paths[:1], ["text"], ReadOptions(), lambda _: "q,place")
-
-
-def test_columns_of_the_task_name_those_of_files_without_header_line(tmp_path: Path) -> None:
-    path = tmp_path / "more.tsv"
-    path.write_text("".join(f"gj04\t1\t{review(n)}\n" for n in range(5)))
-    names = ["source", "label", "sentence"]
-    assert read_further([path], ["sentence"], ReadOptions(columns=names), refuse).values("sentence")[0] == review(0)
 
 
 def touch(folder: Path, *names: str) -> list[Path]:
@@ -107,6 +104,9 @@ def test_names_say_the_split(tmp_path: Path, names: list[str], splits: list[str]
     assert files_by_split([one], two, three) == {"train": [one], "dev": [two], "test": [three]}
 
 
+SAVED = ("train", "validation")
+
+
 @pytest.mark.parametrize(
     ("names", "splits"),
     [
@@ -116,34 +116,18 @@ def test_names_say_the_split(tmp_path: Path, names: list[str], splits: list[str]
         (
             [
                 "README.md",
-                "data/train-00000-of-00002.parquet",
-                "data/train-00001-of-00002.parquet",
+                *(f"data/train-0000{n}-of-00002.parquet" for n in (0, 1)),
                 "data/test-00000-of-00001.parquet",
             ],
             [2, 1],
         ),
         # Newer shards of the hub, with a hash.
-        (
-            [
-                "train-00000-of-00002-a1b2c3d4e5f60718.parquet",
-                "train-00001-of-00002-0718a1b2c3d4e5f6.parquet",
-                "validation.parquet",
-            ],
-            [2, 1],
-        ),
+        ([*(f"train-0000{n}-of-00002-a1b2c3d4e5f6071{n}.parquet" for n in (0, 1)), "validation.parquet"], [2, 1]),
         # Spark, which splits no data set.
         ([f"part-0000{n}-1c9f2f1e-1111-2222-3333-abcdefabcdef-c000.snappy.parquet" for n in range(3)], [3]),
         (["train_a.csv", "train_b.csv", "dev.csv"], [2, 1]),
         # datasets' save_to_disk; what it cached beside it does not count.
-        (
-            [
-                "dataset_dict.json",
-                "train/data-00000-of-00001.arrow",
-                "train/cache-1.arrow",
-                "validation/data-00000-of-00001.arrow",
-            ],
-            [1, 1],
-        ),
+        (["dataset_dict.json", "train/cache-1.arrow", *(f"{s}/data-00000-of-00001.arrow" for s in SAVED)], [1, 1]),
     ],
 )
 def test_folders(tmp_path: Path, names: list[str], splits: list[int]) -> None:
@@ -158,6 +142,7 @@ def test_folders(tmp_path: Path, names: list[str], splits: list[int]) -> None:
         (["train.csv", "train.tsv"], r"train is .*train\.csv already"),
         (["dev.csv", "test.csv"], r"no training file, only dev, test"),
         (["set/a.txt", "set/b.txt"], r"text per line"),
+        (["set/cola/train.parquet", "set/rte/train.parquet"], "the folder of one data set"),
         (["a.xlsx"], r"unknown file suffix; .*a spreadsheet as CSV"),
     ],
 )
@@ -165,12 +150,6 @@ def test_what_is_not_clear_is_refused(tmp_path: Path, names: list[str], message:
     with pytest.raises(PotstillError, match=message):
         paths = touch(tmp_path, *names)
         files_by_split([tmp_path / "set"] if names[0].startswith("set/") else paths)
-
-
-def test_a_folder_of_two_data_sets_is_refused(tmp_path: Path) -> None:
-    touch(tmp_path, "cola/train.parquet", "rte/train.parquet")
-    with pytest.raises(PotstillError, match="the folder of one data set"):
-        files_by_split([tmp_path])
 
 
 def test_files_of_a_folder_that_are_not_read_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

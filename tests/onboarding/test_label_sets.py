@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,18 +21,16 @@ LISTS = [["joy"], ["anger", "fear"], [], ["joy", "anger"], ["fear"]]
 
 
 def marked(names: Sequence[str] = NAMES, rows: int = 120, **further: list[object]) -> Content:
-    """Return texts with a column of marks for each name, and further columns."""
     columns = {name: [int(n % (k + 2) == 0) for n in range(rows)] for k, name in enumerate(names)}
     texts = [review(n) for n in range(rows)]
     return content_of("all.csv", {"id": range(rows), "text": texts, **columns, **further})
 
 
-def guess(content: Content, **overrides: str) -> TaskGuess:
+def guess(content: Content, **overrides: Any) -> TaskGuess:
     return understand({"all": content}, Request(**overrides), None, refuse)
 
 
 def of_classes(classes: int) -> Content:
-    """Return texts with a column for each class, of which every row has one."""
     columns = {f"is_{k}": [int(n % classes == k) for n in range(60)] for k in range(classes)}
     return content_of("all.csv", {"text": [review(n) for n in range(60)], **columns})
 
@@ -43,6 +42,11 @@ def test_six_columns_of_marks_are_understood_without_a_flag() -> None:
     assert guessed.metrics == ["average_precision", "f1_micro", "f1_macro"]
     findings = find(guessed)
     assert sum(findings.rows.values()) == 120 and {*findings.classes["dev"]} == {*NAMES}
+    # Labels that no row has are left out and named; others follow a model's order.
+    guessed = guess(marked(NAMES[:3], spam=[0] * 120))
+    assert guessed.label == NAMES[:3] and guessed.empty == ["spam"]
+    ordered = guess(marked(NAMES[:3])).in_order(["obscene", "toxic", "severe_toxic"])
+    assert ordered.label == [*ordered.labels] == ["obscene", "toxic", "severe_toxic"]
 
 
 @pytest.mark.parametrize(
@@ -77,11 +81,6 @@ def test_two_marks_or_one_each_are_asked_about() -> None:
         with pytest.raises(PotstillError, match="columns of 0 and 1"):
             guess(content)
         assert guess(content, kind="multilabel").kind == "multilabel"
-
-
-def test_labels_that_no_row_has_are_left_out_and_named() -> None:
-    guessed = guess(marked(NAMES[:3], spam=[0] * 120))
-    assert guessed.label == NAMES[:3] and guessed.empty == ["spam"]
 
 
 def test_odd_marks_are_listed_by_row() -> None:
@@ -131,35 +130,25 @@ def test_class_names_of_lists_of_numbers(tmp_path: Path) -> None:
     assert guessed.labels == {name: [str(number)] for number, name in enumerate(names)}
 
 
-def test_lists_of_words_are_no_labels(tmp_path: Path) -> None:
+def test_lists_of_words_and_classes_of_two_words_are_no_label_sets(tmp_path: Path) -> None:
     texts = [review(n) for n in range(60)]
     rows = [{"text": t, "tokens": t.split(), "sentiment": n % 2} for n, t in enumerate(texts)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "all.parquet")
     guessed = guess(read_content([tmp_path / "all.parquet"]))
     assert (guessed.kind, guessed.label) == ("classification", "sentiment")
-
-
-def test_classes_of_two_words_are_no_lists() -> None:
     classes = ["New York", "Los Angeles", "billing, refund", "other"] * 15
-    texts = [review(n) for n in range(60)]
     guessed = guess(content_of("all.csv", {"text": texts, "label": classes}))
     assert guessed.kind == "classification" and len(guessed.labels) == 4
 
 
 def test_what_is_said_of_several_labels_that_there_are_not() -> None:
     plain = content_of("a.csv", {"text": [review(n) for n in range(40)], "label": ["a", "b"] * 20})
-    with pytest.raises(PotstillError, match=r"no labels of which a row may have several.*--label"):
-        guess(plain, kind="multilabel")
-    with pytest.raises(PotstillError, match="no column 'odious'; there are"):
-        guess(marked(), label="toxic,odious")
-    with pytest.raises(PotstillError, match="'f1' is not a metric of a multilabel"):
-        understand({"all": marked()}, Request(metrics=["f1"]), None, refuse)
-    with pytest.raises(PotstillError, match="--positive toxic: it names one of two classes"):
-        guess(marked(), positive="toxic")
-    with pytest.raises(PotstillError, match="labels are named by their columns"):
-        guess(marked(), labels="a;b")
-
-
-def test_labels_and_their_columns_follow_a_models_order() -> None:
-    ordered = guess(marked(NAMES[:3])).in_order(["obscene", "toxic", "severe_toxic"])
-    assert ordered.label == [*ordered.labels] == ["obscene", "toxic", "severe_toxic"]
+    for given, flags, message in (
+        (plain, {"kind": "multilabel"}, r"no labels of which a row may have several.*--label"),
+        (marked(), {"label": "toxic,odious"}, "no column 'odious'; there are"),
+        (marked(), {"metrics": ["f1"]}, "'f1' is not a metric of a multilabel"),
+        (marked(), {"positive": "toxic"}, "--positive toxic: it names one of two classes"),
+        (marked(), {"labels": "a;b"}, "labels are named by their columns"),
+    ):
+        with pytest.raises(PotstillError, match=message):
+            guess(given, **flags)

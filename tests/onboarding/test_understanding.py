@@ -206,15 +206,10 @@ def test_odd_rows_have_their_numbers() -> None:
     others = find(about(given, labels="bad;good"))
     assert "with a label that belongs to no class" in {odd.reason for odd in others.stopping}
     assert sum(others.rows.values()) == 37
-
-
-def test_scores_outside_of_their_range() -> None:
     given = content(review=TEXTS, score=[*(n / 10 for n in range(38)), "7.5", "x"])
-    findings = find(about(given, label="score", kind="regression", labels="0..5"))
-    assert {odd.reason: odd.rows for odd in findings.stopping} == {
-        "with a score outside the range 0 to 5": [38],
-        "with a label that is not a number": [39],
-    }
+    odd = find(about(given, label="score", kind="regression", labels="0..5")).stopping
+    outside, words = "with a score outside the range 0 to 5", "with a label that is not a number"
+    assert {one.reason: one.rows for one in odd} == {outside: [38], words: [39]}
 
 
 def test_a_class_without_rows_to_learn_it_from() -> None:
@@ -241,10 +236,8 @@ def test_leaks_between_splits() -> None:
     assert (shared.split, shared.earlier, shared.rows, shared.other_label) == ("dev", "train", 2, 1)
     assert shared.places == [(Path("dev.csv"), 2), (Path("dev.csv"), 3)]
     assert findings.hidden == ["test"] and "test" not in findings.classes
-
-
-def test_hidden_scores_are_no_scores() -> None:
-    part = content(review=TEXTS, score=[n / 10 for n in range(40)])
-    splits = {"train": part, "dev": part, "test": content(review=TEXTS, score=["-1"] * 40)}
+    # Hidden scores are no scores.
+    scored = content(review=TEXTS, score=[n / 10 for n in range(40)])
+    splits = {"train": scored, "dev": scored, "test": content(review=TEXTS, score=["-1"] * 40)}
     guessed = understand(splits, Request(), None, refuse)
     assert guessed.labels == {"min": 0.0, "max": 4.0} and find(guessed).hidden == ["test"]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pipeline_lib.params import check_params
-from tests.params.variants import GENERAL, TINY, changed, error_of
+from tests.params.variants import GENERAL, LAYERS, TINY, changed, error_of
 
 TINY_ROW = {
     **{"student": "tiny", "data": "original", "iterations": None, "optimiser": "short"},
@@ -19,15 +19,7 @@ TWO_STAGES = {
     "methods.answers": TINY_ROW | {"start": "layers", "objective": {"labels": 1.0}},
 }
 """A row that learns layers, from a Transformer that general distillation made, and one after it."""
-LAST_LAYERS = {
-    "architecture": "transformer",
-    "model": "minilm",
-    "layers": [0, 1, 2],
-    "pool": "last",
-    "classifier": None,
-    "dropout": None,
-    "max_words": 128,
-}
+LAST_LAYERS = LAYERS | {"pool": "last", "max_words": 128}
 PATIENT = {
     "students.layers": LAST_LAYERS,
     "methods.bilstm_kd.student": "layers",

@@ -28,6 +28,7 @@ def overlay(folder: Path, text: str, base: Path = DEFAULT) -> Path:
 
 def test_the_default_is_what_is_shipped_as_params() -> None:
     assert DEFAULT.read_text() == (ROOT / "params.yaml").read_text()
+    assert set(ROWS) < set(read_values(DEFAULT))
 
 
 @pytest.mark.parametrize("path", OVERLAYS, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -123,6 +124,9 @@ def test_bases_that_are_missing_or_lead_back_are_refused(tmp_path: Path) -> None
         load_params(overlay(tmp_path, "", Path("nowhere.yaml")))
     with pytest.raises(PotstillError, match=r"own\.yaml: extends leads back"):
         load_params(overlay(tmp_path, "", Path("own.yaml")))
+    (tmp_path / "params.yaml").write_text(f"extends: {DEFAULT}\n")
+    with pytest.raises(PotstillError, match="distill profile use"):
+        load_params(tmp_path / "params.yaml")
 
 
 def test_a_profile_that_is_json_is_refused_where_its_text_is_needed(tmp_path: Path) -> None:
@@ -132,13 +136,6 @@ def test_a_profile_that_is_json_is_refused_where_its_text_is_needed(tmp_path: Pa
     assert read_values(path)["seeds"] == [7]
     with pytest.raises(PotstillError, match=r"base\.json: a profile has its sections line by line"):
         plain_text(path)
-
-
-def test_a_profile_in_the_place_of_params_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "params.yaml"
-    path.write_text(f"extends: {DEFAULT}\n")
-    with pytest.raises(PotstillError, match="distill profile use"):
-        load_params(path)
 
 
 def test_differences_are_named_key_by_key(tmp_path: Path) -> None:
@@ -176,6 +173,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_use_writes_params_and_default_brings_them_back(project: Path) -> None:
+    (project / "profiles/mine.yaml").write_text("extends: default.yaml\nseed: 3\n")
+    assert "profiles/mine.yaml:2: seed: unknown key" in str(run("use", "mine")[1])
+    assert (project / "params.yaml").read_bytes() == DEFAULT.read_bytes()
     assert run("use", "tang")[1] is None
     assert next(iter(load_params().models.values())).kind == "hub"
     assert plain((project / "params.yaml").read_text()) == read_values(Path("profiles/tang.yaml"))
@@ -208,12 +208,6 @@ def test_an_edited_profile_is_used_again(project: Path, name: str) -> None:
     assert file.read_text() == by_hand
 
 
-def test_a_faulty_profile_leaves_params_alone(project: Path) -> None:
-    (project / "profiles/mine.yaml").write_text("extends: default.yaml\nseed: 3\n")
-    assert "profiles/mine.yaml:2: seed: unknown key" in str(run("use", "mine")[1])
-    assert (project / "params.yaml").read_bytes() == DEFAULT.read_bytes()
-
-
 def test_show_and_list(project: Path) -> None:
     shown, _ = run("show", "tang")
     assert '- models.minilm\n+ models.bert_large: {"kind": "hub", ' in shown
@@ -221,7 +215,3 @@ def test_show_and_list(project: Path) -> None:
     assert "profiles/tang.yaml" in listed and "benchmarks/sst2.yaml" in listed
     names = "default, dse, gpu, sra, tang, thesis, thesis_mkd"
     assert f"no profile 'paper'; there are {names}" in str(run("use", "paper")[1])
-
-
-def test_the_sections_of_rows_are_sections() -> None:
-    assert set(ROWS) < set(read_values(DEFAULT))

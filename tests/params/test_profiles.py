@@ -13,12 +13,10 @@ NAMES = ("tang", "thesis", "thesis_mkd", "sra", "dse")
 
 @pytest.fixture(scope="module", params=NAMES)
 def profile(request: pytest.FixtureRequest) -> Params:
-    """Return each profile."""
     return load_params(PROFILES / f"{request.param}.yaml")
 
 
 def optimisers(params: Params, task: str) -> list[Optimiser]:
-    """Return what a task's rows are trained with."""
     rows = params.methods_of(task).values()
     return [params.optimisers[row.optimiser] for row in rows]
 
@@ -36,7 +34,6 @@ def test_every_task_has_rows_and_every_optimiser_is_used(profile: Params) -> Non
 
 
 def rules(params: Params, name: str) -> tuple[float, float, float]:
-    """Return the probabilities of a transfer set: masking, parts of speech, n-grams."""
     recipe = params.transfer[name]
     return recipe.p_mask, recipe.p_pos, recipe.p_ngram
 
@@ -75,20 +72,6 @@ def test_what_is_ours_is_marked(name: str) -> None:
         lines = [line for line in text.splitlines() if key in line and "states" not in line]
         ours = [line for line in lines if line.endswith("# ours")]
         assert ours and (len(ours) == len(lines) or name == "thesis_mkd"), key
-
-
-@pytest.mark.parametrize(
-    ("name", "vectors"),
-    [
-        ("tang", "GoogleNews-vectors-negative300.bin"),
-        ("thesis", "GoogleNews-vectors-negative300.bin"),
-        ("sra", "glove.840B.300d.txt"),
-    ],
-)
-def test_words_that_no_training_text_has_keep_their_vectors(name: str, vectors: str) -> None:
-    vocabulary = load_params(PROFILES / f"{name}.yaml").vocabulary
-    assert vocabulary.vectors.path == vectors and vocabulary.extra_words == 100_000
-    assert vocabulary.dimensions is None and not vocabulary.lowercase
 
 
 @pytest.mark.parametrize(
@@ -140,29 +123,66 @@ def test_soft_labels_and_a_mixture_stand_beside_logits() -> None:
         assert rows[f"bilstm_kd{batch}"].objective.weights == {"logits": 1.0}
 
 
-def test_wu_et_al() -> None:
-    params = load_params(PROFILES / "sra.yaml")
-    assert set(params.tasks) == {"sst2", "mrpc", "qqp", "mnli"}
-    assert params.models["bert_base"].model == "google-bert/bert-base-uncased"
-    assert (params.sentence_vectors.model, params.sentence_vectors.pooling) == ("bert_base", "cls")
-    student, encoder = params.students["bilstm_sra"], params.encoders["sra"]
-    assert (student.hidden, student.width, student.classifier) == (512, 768, 256)
-    assert not encoder.centre
-    pretraining = params.optimisers[encoder.optimiser]
-    assert (pretraining.name, pretraining.learning_rates) == ("adam", [1e-3])
-    assert pretraining.batch_size == 1024
-    for task in params.tasks:
-        for optimiser in optimisers(params, task):
-            assert optimiser.name == "adam"
-            assert optimiser.learning_rates == [2e-4, 3e-4, 5e-4, 1e-3]
-    for task, rows in (("sst2", 67_349), ("mrpc", 3_668)):
-        augment = params.tasks[task].augment
-        # Enough repetitions to get there.
-        assert augment.cap == 800_000 and rows * augment.n_iter > 1.2 * augment.cap
+GOOGLE, BERT = "GoogleNews-vectors-negative300.bin", "google-bert/bert-{}-uncased"
+CONSTANTS: list[tuple[str, str, dict[str, Any]]] = [
+    # Words that no training text has keep their vectors; those of chapter 4 are of the training text alone.
+    *((n, "vocabulary", {"extra_words": 100_000, "dimensions": None, "lowercase": False}) for n in NAMES[:2]),
+    ("sra", "vocabulary", {"extra_words": 100_000, "dimensions": None, "lowercase": False}),
+    ("thesis_mkd", "vocabulary", {"extra_words": 0}),
+    *((name, "vocabulary.vectors", {"path": GOOGLE}) for name in ("tang", "thesis")),
+    ("sra", "vocabulary.vectors", {"path": "glove.840B.300d.txt"}),
+    # Wu et al.; tables 4 and 5.
+    *(("sra", f"models.bert_{size}", {"model": BERT.format(size)}) for size in ("base", "large")),
+    ("sra", "sentence_vectors", {"model": "bert_base", "pooling": "cls"}),
+    ("sra", "students.bilstm_sra", {"hidden": 512, "width": 768, "classifier": 256}),
+    ("sra", "encoders.sra", {"centre": False, "wikipedia": None, "optimiser": "sra"}),
+    ("sra", "optimisers.sra", {"name": "adam", "learning_rates": [1e-3], "batch_size": 1024}),
+    ("sra", "encoders.sra_2m", {"wikipedia": 2_000_000}),
+    ("sra", "encoders.sra_1m", {"wikipedia": 1_000_000}),
+    ("sra", "wikipedia", {"sentences": 4_000_000}),
+    ("sra", "similarity.qqp", {"task": "qqp", "encoders": ["sra"], "model": "bert_base", "poolings": ["cls", "mean"]}),
+    # Chapters 3 and 4.
+    ("thesis", "teachers.bert_large.tuning", {"select": "loss"}),
+    ("thesis_mkd", "teachers.refined.tuning", {"kind": "refined", "epochs": 1, "ranking": {"qnli": "entailment"}}),
+    ("thesis_mkd", "teachers.refined.tuning", {"select": "metric"}),
+    ("thesis_mkd", "students.biattentive", {"hidden": 256, "classifier": 512, "tokens": "pieces"}),
+    ("thesis_mkd", "students.biattentive_words", {"tokens": "words"}),
+    ("thesis_mkd", "students.layers3_mean", {"layers": [0, 1, 2]}),
+    ("thesis_mkd", "optimisers.joint", {"name": "adam", "learning_rates": [5e-4], "batch_size": 128, "epochs": 16}),
+    ("thesis_mkd", "optimisers.joint", {"clip_norm": 1.0}),
+    ("thesis_mkd", "optimisers.tuning", {"learning_rates": [1e-5, 1.5e-5, 5e-5], "select": "loss"}),
+    ("thesis_mkd", "joint.mkd_layers", {"optimiser": "joint_layers"}),
+    ("thesis_mkd", "optimisers.joint_layers", {"learning_rates": [2e-5, 5e-5], "warmup": 0.1, "batch_size": 128}),
+    ("thesis_mkd", "optimisers.joint_layers", {"epochs": 16, "clip_norm": 1.0}),
+    # Jiao et al. and Barkan et al.
+    ("thesis_mkd", "students.tiny", {"depth": 4, "width": 312, "feedforward": 1200, "heads": 12}),
+    ("thesis_mkd", "encoders.general.teacher_runs", {"layers": [3, 6, 9, 12]}),
+    ("dse", "students.dse", {"model": "bert_large", "layers": None, "last": 4, "classifier": 512, "frozen": False}),
+    ("dse", "students.dse_frozen", {"last": 4, "classifier": 512, "frozen": True}),
+]
+
+
+def test_the_papers_constants() -> None:
+    profiles: dict[str, Any] = {name: load_params(PROFILES / f"{name}.yaml") for name in NAMES}
+    for name, path, expected in CONSTANTS:
+        row = profiles[name]
+        for key in path.split("."):
+            row = row[key] if isinstance(row, dict) else getattr(row, key)
+        assert {key: getattr(row, key) for key in expected} == expected, (name, path)
+    by_loss = {(p, name) for p in NAMES for name, row in profiles[p].optimisers.items() if row.select == "loss"}
+    assert by_loss == {("thesis_mkd", "tuning")}
 
 
 def test_wu_et_al_s_rows_have_one_baseline_and_one_student() -> None:
     params = load_params(PROFILES / "sra.yaml")
+    assert set(params.tasks) == {"sst2", "mrpc", "qqp", "mnli"}
+    for task in params.tasks:
+        for optimiser in optimisers(params, task):
+            assert (optimiser.name, optimiser.learning_rates) == ("adam", [2e-4, 3e-4, 5e-4, 1e-3])
+    for task, rows in (("sst2", 67_349), ("mrpc", 3_668)):
+        augment = params.tasks[task].augment
+        # Enough repetitions to get there.
+        assert augment.cap == 800_000 and rows * augment.n_iter > 1.2 * augment.cap
     rows = {
         # Table 1, rows 10 to 14: start, data, what is learned.
         "bilstm_kd": ("vectors", "original", "logits"),
@@ -177,62 +197,21 @@ def test_wu_et_al_s_rows_have_one_baseline_and_one_student() -> None:
         assert (row.student, row.baseline, row.tasks) == ("bilstm_sra", "bilstm", None)
         # Distilled from BERT-large, which gives no vectors.
         assert term == "labels" or row.teacher == "bert_large"
-    assert params.models["bert_large"].model == "google-bert/bert-large-uncased"
     assert params.teachers["bert_large"].answers("full")
-    # Tables 4 and 5.
-    sizes = {name: row.wikipedia for name, row in params.encoders.items()}
-    assert sizes == {"sra": None, "sra_2m": 2_000_000, "sra_1m": 1_000_000}
-    assert params.wikipedia.sentences == 4_000_000
-    untuned = params.similarity["qqp"]
-    assert (untuned.task, untuned.encoders, untuned.model) == ("qqp", ["sra"], "bert_base")
-    assert untuned.poolings == ["cls", "mean"]
 
 
-def test_chapter_4() -> None:
+def test_chapter_4_with_sun_et_al_and_jiao_et_al() -> None:
     params = load_params(PROFILES / "thesis_mkd.yaml")
     every = {"sst2", "mrpc", "stsb", "qqp", "mnli", "qnli", "rte"}
     assert set(params.tasks) == every and {*params.transfer} == {"original", "mask"}
-    assert rules(params, "mask") == (0.1, 0.0, 0.0)
-    # Words of the training text alone, unlike in chapter 3: so there are two files.
-    assert params.vocabulary.extra_words == 0
-    refined = params.teachers["refined"].tuning
-    assert (refined.kind, refined.epochs, refined.ranking) == ("refined", 1, {"qnli": "entailment"})
-    assert 5e-4 in refined.learning_rates
-    student, words = params.students["biattentive"], params.students["biattentive_words"]
-    assert (student.hidden, student.classifier, student.tokens) == (256, 512, "pieces")
-    assert words.tokens == "words" and params.students["layers3_mean"].layers == [0, 1, 2]
-    joint, tuning = params.optimisers["joint"], params.optimisers["tuning"]
-    assert (joint.name, joint.learning_rates, joint.batch_size) == ("adam", [5e-4], 128)
-    assert (joint.epochs, joint.clip_norm) == (16, 1.0)
-    assert tuning.learning_rates == [1e-5, 1.5e-5, 5e-5]
+    assert rules(params, "mask") == (0.1, 0.0, 0.0) and 5e-4 in params.teachers["refined"].tuning.learning_rates
     groups = {name: set(row.tasks) for name, row in params.joint.items()}
     assert groups["sentiment"] == {"sst2"} and groups["paraphrase"] == {"mrpc", "qqp"}
     assert groups["nli"] == {"mnli", "qnli", "rte"}
-    for name in ("mkd", "mkd_words", "mtl", "mkd_layers", "all_tasks"):
-        assert groups[name] == every
+    assert all(groups[name] == every for name in ("mkd", "mkd_words", "mtl", "mkd_layers", "all_tasks"))
     # Tables 4.1 to 4.3, and of the students of table 4.2 none is tuned.
     untuned = {name for name, row in params.methods.items() if row.optimiser is None}
     assert untuned == {"bilstm_mtl", "mkd_lstm_word", "mkd_lstm"}
-
-
-def test_layers_of_a_model_are_trained_jointly_with_low_rates_and_warm_up() -> None:
-    params = load_params(PROFILES / "thesis_mkd.yaml")
-    layers = params.optimisers[params.joint["mkd_layers"].optimiser]
-    assert (layers.learning_rates, layers.warmup) == ([2e-5, 5e-5], 0.1)
-    assert (layers.batch_size, layers.epochs, layers.clip_norm) == (128, 16, 1.0)
-
-
-def test_the_loss_on_dev_selects_where_the_thesis_says_so() -> None:
-    third, fourth = (load_params(PROFILES / f"{name}.yaml") for name in ("thesis", "thesis_mkd"))
-    assert third.teachers["bert_large"].tuning.select == "loss"
-    by_loss = [name for name, row in fourth.optimisers.items() if row.select == "loss"]
-    assert by_loss == ["tuning"] and fourth.teachers["refined"].tuning.select == "metric"
-    assert {row.select for row in third.optimisers.values()} == {"metric"}
-    assert {row.select for row in load_params(PROFILES / "dse.yaml").optimisers.values()} == {"metric"}
-
-
-def test_sun_et_al_and_jiao_et_al() -> None:
-    params = load_params(PROFILES / "thesis_mkd.yaml")
     states = {"pkd3": [4, 8], "pkd3_last": [10, 11], "pkd6": [2, 4, 6, 8, 10], "pkd6_last": [7, 8, 9, 10, 11]}
     for name, layers in states.items():
         row = params.methods[name]
@@ -240,13 +219,9 @@ def test_sun_et_al_and_jiao_et_al() -> None:
         assert {*row.objective.weights} == {"labels", "soft_labels", "patience"}
         assert row.baseline == name.removesuffix("_last").replace("pkd", "bert")
     assert [len(params.students[name].layers) for name in ("layers3", "layers6")] == [3, 6]
-    tiny = params.students["tiny"]
-    assert (tiny.depth, tiny.width, tiny.feedforward, tiny.heads) == (4, 312, 1200, 12)
-    assert params.encoders["general"].teacher_runs.layers == [3, 6, 9, 12]
     for name in ("tiny_layers", "tinybert", "tinybert_scores"):
         row = params.methods[name]
-        assert (row.data, row.iterations) == ("mask", 20)
-        assert params.teachers[row.teacher].answers(row.data)
+        assert (row.data, row.iterations) == ("mask", 20) and params.teachers[row.teacher].answers(row.data)
     assert {task.augment.n_iter for task in params.tasks.values()} == {10, 40}
 
 
@@ -254,23 +229,12 @@ def test_barkan_et_al() -> None:
     params = load_params(PROFILES / "dse.yaml")
     assert {*params.tasks} == {"mrpc", "stsb", "qnli", "qqp", "mnli"}
     assert {*params.models} == {*params.teachers} == {"bert_large"}
-    for name, frozen in (("dse", False), ("dse_frozen", True)):
-        student = params.students[name]
-        assert (student.model, student.layers, student.last) == ("bert_large", None, 4)
-        assert (student.classifier, student.frozen) == (512, frozen)
-    weights = {
-        "dse_a0": {"labels": 1.0},
-        "dse_a05": {"logits": 0.5, "labels": 0.5},
-        "dse_a1": {"logits": 1.0},
-        "dse_frozen": {"logits": 1.0},
-    }
+    weights = {"dse_a0": {"labels": 1.0}, "dse_a05": {"logits": 0.5, "labels": 0.5}, "dse_a1": {"logits": 1.0}}
+    weights["dse_frozen"] = weights["dse_a1"]
     for task in params.tasks:
         suffix, rate = ("_stsb", 1e-5) if task == "stsb" else ("", 2e-5)
-        rows = params.methods_of(task)
-        assert {*rows} == {f"{name}{suffix}" for name in weights}
-        for name, objective in weights.items():
-            assert rows[f"{name}{suffix}"].objective.weights == objective
+        found = {name: row.objective.weights for name, row in params.methods_of(task).items()}
+        assert found == {f"{name}{suffix}": objective for name, objective in weights.items()}
         for optimiser in optimisers(params, task):
-            assert (optimiser.name, optimiser.learning_rates) == ("adam", [rate])
+            assert (optimiser.name, optimiser.learning_rates, optimiser.max_steps) == ("adam", [rate], None)
             assert (optimiser.batch_size, optimiser.epochs) == (32, 8)
-            assert optimiser.max_steps is None

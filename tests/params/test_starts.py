@@ -48,6 +48,9 @@ def test_sentence_vectors_in_files_have_no_model() -> None:
         ("encoders.sra.tasks", {"films": None}, "encoders.sra.tasks: no task 'films'"),
         ("encoders.sra.tasks", {"movies": "no"}, "encoders.sra.tasks.movies: no transfer set 'no'"),
         ("methods.bilstm.start", "sro", "methods.bilstm.start: no 'sro'; there are vectors"),
+        ("methods.bilstm.start", "model", "methods.bilstm.start: a bilstm student takes no layers of a pretrained"),
+        ("joint", {"mtl": JOINT, "sra": JOINT}, "joint.sra: `start: sra` of a method means"),
+        ("joint", {"mtl": JOINT, "vectors": JOINT}, "joint.vectors: `start: vectors` of a method means"),
         ("methods.bilstm.start", "sra", "methods.bilstm.student: bilstm, but its start sra is a"),
         ("methods.bilstm_sra.tasks", ["films"], "methods.bilstm_sra.tasks: no task 'films'"),
         ("optimisers.short.learning_rates", [], "optimisers.short.learning_rates: "),
@@ -99,20 +102,13 @@ DSE = {
         (LAYERS, {"model": "mine"}, "model", "students.new.model: no 'mine'; there are minilm"),
     ],
 )
-def test_students_of_word_pieces_and_where_they_start(
-    student: dict[str, Any], changes: dict[str, Any], start: str, message: str | None
-) -> None:
+def test_students_and_starts(student: dict[str, Any], changes: dict[str, Any], start: str, message: str | None) -> None:
     own = {"students.new": student | changes, "methods.bilstm.student": "new"}
     raw = changed(own | {"methods.bilstm.start": start})
     if message is None:
         assert check_params(raw).students["new"].joint == (student is not DSE)
     else:
         assert message in error_of(raw)
-
-
-def test_words_do_not_start_from_a_models_layers() -> None:
-    error = error_of(changed({"methods.bilstm.start": "model"}))
-    assert "methods.bilstm.start: a bilstm student takes no layers of a pretrained model" in error
 
 
 def test_rows_start_from_a_joint_training_or_take_its_students() -> None:
@@ -136,13 +132,6 @@ def test_rows_start_from_a_joint_training_or_take_its_students() -> None:
 )
 def test_faulty_joint_trainings_name_their_key(key: str, value: Any, message: str) -> None:
     assert message in error_of(changed({"joint": {"mtl": JOINT | {key: value}}}))
-
-
-@pytest.mark.parametrize("name", ["vectors", "sra"])
-def test_a_joint_training_has_a_name_of_its_own(name: str) -> None:
-    assert f"joint.{name}: `start: {name}` of a method means" in error_of(
-        changed({"joint": {"mtl": JOINT, name: JOINT}})
-    )
 
 
 def test_a_row_can_start_from_a_group_that_lacks_its_task() -> None:

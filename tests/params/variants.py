@@ -13,6 +13,7 @@ from tests.tour import TOUR
 
 RAW = YAML(typ="safe", pure=True).load(TOUR.read_text())
 HEX40 = "a" * 40
+HUB = {"kind": "hub", "dataset": "d", "config": None, "revision": HEX40}
 JOINT = {
     **{"student": "bilstm", "start": "vectors", "optimiser": "short"},
     **{"tasks": {"movies": "original", "tweets": "full"}},
@@ -53,15 +54,9 @@ VARIANTS = {
         "wikipedia.source": {"kind": "files", "files": ["AA/*"], "form": "extracted"},
     },
     "hub": {
-        "tasks.movies.source": {
-            "kind": "hub",
-            "dataset": "d",
-            "config": None,
-            "revision": HEX40,
-            "splits": {"all": "train"},
-        },
+        "tasks.movies.source": HUB | {"splits": {"all": "train"}},
         "models.minilm": {"kind": "hub", "model": "m", "revision": HEX40},
-        "wikipedia.source": {"kind": "hub", "dataset": "d", "config": None, "revision": HEX40, "split": "train"},
+        "wikipedia.source": HUB | {"split": "train"},
     },
     "neighbours": {
         "tasks.movies.source": {"kind": "neighbours", "pairs": 100, "same_article": 0.5, "dev": 0.1, "test": 0.1},
@@ -78,7 +73,6 @@ VARIANTS = {
 
 
 def changed(changes: dict[str, Any]) -> dict[str, Any]:
-    """Return the shipped parameters with values at dotted keys put in."""
     raw = copy.deepcopy(RAW)
     for dotted, value in changes.items():
         *path, last = dotted.split(".")

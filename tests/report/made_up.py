@@ -33,7 +33,6 @@ stages:
 
 
 def made_up_content(folder: Path, **changes: Any) -> dict[str, Any]:
-    """Return a page's content; keyword arguments replace what ``scores.json`` has."""
     layout, settings = Layout(folder / "data"), made_up_params()
     made_up_transfer(layout)
     texts = [HOSTILE, "a quiet triumph", "so dull", "not bad at all"]
@@ -65,7 +64,6 @@ def made_up_content(folder: Path, **changes: Any) -> dict[str, Any]:
 
 
 def made_up_params() -> Params:
-    """Return the shipped parameters with one task, two methods, and hostile labels."""
     shipped = params()
     task = shipped.tasks[TASK].model_copy(update={"labels": {LABELS[0]: ["0"], LABELS[1]: ["1"]}})
     methods = {name: shipped.methods[name] for name in METHODS}

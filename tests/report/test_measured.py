@@ -23,7 +23,6 @@ def measures(first: dict[str, float]) -> dict[str, SeedScores]:
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
-    """Return a layout with the scores of a row of each."""
     found = Layout(tmp_path)
     systems: dict[str, Any] = {
         "f": {"judged": measures({"1": 0.5, "2": 0.6}), "teacher": measures({"1": 0.1, "2": 0.1})},

@@ -35,25 +35,15 @@ def address(content: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -
     return (folder / "index.html").as_uri()
 
 
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-extensions",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--force-prefers-reduced-motion",
-    "--window-size=800,600",
-)
+FLAGS = """--headless=new --no-sandbox --disable-gpu --no-first-run --disable-extensions --disable-background-networking
+--disable-component-update --disable-sync --force-prefers-reduced-motion --window-size=800,600"""
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+    for flag in (*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     found = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
@@ -78,13 +68,11 @@ def page(browser: WebDriver, address: str) -> Iterator[WebDriver]:
 
 
 def shown(page: WebDriver) -> list[str]:
-    """Return the texts of the listed rows that are to be seen."""
     rows = f"[...document.querySelectorAll('{ROWS}')].filter(row => !row.hidden)"
     return page.execute_script(f"return {rows}.map(row => row.cells[0].textContent)")
 
 
 def column(page: WebDriver, number: int) -> list[str]:
-    """Return a column of the table of scores."""
     rows = f"[...document.querySelector('{TABLE}').tBodies[0].rows]"
     return page.execute_script(f"return {rows}.map(row => row.cells[{number}].textContent)")
 

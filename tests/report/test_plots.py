@@ -13,17 +13,9 @@ def _result(task: str = "movies") -> TaskResult:
     return TaskResult(task, made_up_scores(methods), made_up_speed())
 
 
-def test_a_summary_says_what_the_best_student_is_worth() -> None:
-    result = _result()
-    values = summary([result])["movies"]
-    best = result.scores.best_on_dev()
-    student = result.scores.methods[best]
-    scored = student.scores[result.scores.decisive_split][result.scores.metric].mean
-    assert values["method"] == best and values["student"] == round(100 * scored, 1)
-    assert values["teacher"] > 0
-
-
 def test_a_summary_has_few_leaves_whatever_the_tasks() -> None:
+    values = summary([_result()])["movies"]
+    assert (values["method"], values["student"]) == ("bilstm_kd", 82.0) and values["teacher"] > 0
     for count in (1, 3, 7, 30):
         found = summary([_result(f"task{number}") for number in range(count)])
         leaves = sum(len(values) for values in found.values())

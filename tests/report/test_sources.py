@@ -16,7 +16,6 @@ VECTORS = {"files": ["v.jsonl"], "format": None, "mask": "[MASK]", "storage": "f
 
 
 def own_params(inputs: Path) -> Params:
-    """Return parameters with files of the user's own wherever there can be some."""
     shipped = made_up_params()
     source = OwnFiles.model_validate({"kind": "files", "files": FILES, "format": "csv", "columns": None})
     task = shipped.tasks[TASK].model_copy(update={"source": source})
@@ -42,7 +41,6 @@ def finished(checkpoint: str) -> Finished:
 
 
 def write_records(layout: Layout, inputs: Path) -> None:
-    """Write what the stages that fetch leave behind, and the cards of models."""
     digests = {
         layout.raw_task(TASK): {f"{split}.csv": f"of {split}" for split in FILES},
         layout.models: {"base/config.json": "of c", "base/model.safetensors": "of base"},

@@ -33,7 +33,6 @@ DETAILS = ("details/scores", "details/recall", "details/gain")
 
 
 def changed(scores: TaskScores, path: str, value: Any) -> TaskScores:
-    """Return the scores with another value at a path of keys, with slashes between them."""
     content = scores.model_dump()
     *parents, last = path.split("/")
     part = content
@@ -44,7 +43,6 @@ def changed(scores: TaskScores, path: str, value: Any) -> TaskScores:
 
 
 def hide_test(scores: TaskScores) -> TaskScores:
-    """Make the scores those of a task whose test labels are hidden."""
     teacher = "teachers/minilm"
     for part in ("floor/scores", *(f"{teacher}/{p}" for p in ("scores", *DETAILS[:2]))):
         scores = changed(scores, f"{part}/test", None)
@@ -79,11 +77,6 @@ def test_cells_are_rounded_and_signed(scores: TaskScores) -> None:
     assert best == ["bilstm_kd_mask_pos", *["90.0 ± 0.4"] * 2, *gains, *sizes, "0.003", "1,500 × 64", "16,000"]
 
 
-def test_the_least_p_is_printed_as_a_bound(scores: TaskScores) -> None:
-    scores = changed(scores, "methods/bilstm_kd_mask_pos/gain/test/p_holm", 0.0)
-    assert "p ≤0.001" in scores_table(TaskResult("movies", scores), timed=False).lines[-1][3]
-
-
 def test_one_seed_has_a_gain_without_interval(scores: TaskScores, params: Params) -> None:
     gain = {"difference": 0.019, "low": None, "high": None, "p": None, "p_holm": None}
     scores = changed(changed(scores, "methods/bilstm_kd_mask_pos/gain/test", gain), "steps", [])
@@ -110,7 +103,6 @@ def test_a_gain_is_checked_by_its_interval_and_the_corrected_p(
 
 @pytest.fixture
 def further(scores: TaskScores) -> TaskScores:
-    """Return scores with one more labelled split, on which a row's are other than on test."""
     scores = with_split(scores, "test_b")
     row = "methods/bilstm_kd_mask_pos"
     gain = {"difference": -0.051, "low": -0.083, "high": -0.019, "p": 0.001, "p_holm": 0.003}
@@ -128,9 +120,7 @@ def further(scores: TaskScores) -> TaskScores:
     return scores
 
 
-def test_further_splits_have_tables_of_their_own(
-    scores: TaskScores, further: TaskScores, params: Params, tmp_path: Path
-) -> None:
+def test_further_splits_have_tables(scores: TaskScores, further: TaskScores, params: Params, tmp_path: Path) -> None:
     result = TaskResult("movies", further, SPEED)
     quality, *others = task_tables(result, False, "test_b").values()
     assert quality.title == "movies: accuracy on test_b"
@@ -157,9 +147,7 @@ def test_further_splits_have_tables_of_their_own(
     assert [line for line in report.splitlines() if line in named][: len(named)] == named
 
 
-def test_further_splits_are_among_the_checks_and_the_metrics(
-    scores: TaskScores, further: TaskScores, tmp_path: Path
-) -> None:
+def test_further_splits_are_in_checks_and_metrics(scores: TaskScores, further: TaskScores, tmp_path: Path) -> None:
     checks = {one["check"]: one for one in task_checks("movies", further, Layout(tmp_path))}
     worse = checks["bilstm_kd_mask_pos is better than bilstm on test_b"]
     assert worse["found"] == "-5.1 points [-8.3, -1.9], p 0.003" and not worse["holds"]
@@ -205,13 +193,6 @@ def test_the_table_fits_and_no_number_is_broken(scores: TaskScores, params: Para
     assert "bilstm_kd_mask_pos" in text
 
 
-def test_the_caption_names_what_was_not_run(scores: TaskScores, params: Params) -> None:
-    text = " ".join(printed(TaskResult("movies", scores), params, 400).split())
-    assert "Not run yet: bilstm_kd, bilstm_kd_ts, bilstm_mtl (" in text
-    assert "over seeds 1, 2" in text
-    assert "not measured" in text
-
-
 def test_the_caption_says_what_was_timed_and_how(scores: TaskScores, params: Params) -> None:
     text = printed(TaskResult("movies", scores, SPEED), params, 400)
     assert "in each system's fastest form of those that answer as in torch; " in text
@@ -242,21 +223,6 @@ def test_a_form_on_the_accelerator_alone_has_no_latency(scores: TaskScores, para
     assert "Fast GPU" in text
     (line,) = [" ".join(row.split()) for row in text.splitlines() if "torch bfloat16" in row]
     assert line == "teacher minilm, torch bfloat16 – – 9,000 – 92"
-
-
-def test_the_caption_tells_of_texts_in_two_splits(scores: TaskScores, params: Params) -> None:
-    none = {"rows": 0, "other_label": 0}
-    shared = {"test": {"train": {"rows": 12, "other_label": 3}, "dev": none}}
-    result = TaskResult("movies", changed(scores, "shared_texts", shared))
-    text = printed(result, params, 400)
-    assert "Texts: 12 of test also in train (3 under another label)." in text
-    assert "Texts:" not in printed(TaskResult("movies", scores), params, 400)
-
-
-def test_the_caption_names_the_class_of_f1(scores: TaskScores, params: Params) -> None:
-    result = TaskResult("movies", changed(scores, "f1_label", "negative"))
-    text = printed(result, params, 400)
-    assert "in percent (f1 of class negative); mean" in text
 
 
 def test_metrics_are_plain_numbers_for_dvc(scores: TaskScores) -> None:
@@ -340,9 +306,7 @@ def test_labels_are_not_markup(scores: TaskScores, params: Params, label: str) -
     assert f"always {label}" in stream.getvalue()
 
 
-def test_a_class_with_a_bar_keeps_the_markdown_in_its_columns(
-    scores: TaskScores, params: Params, tmp_path: Path
-) -> None:
+def test_a_class_with_a_bar_keeps_markdown_in_its_columns(scores: TaskScores, params: Params, tmp_path: Path) -> None:
     barred = changed(scores, "floor/answer", "a|b *c*")
     write_report(tmp_path / "results.md", [TaskResult("movies", barred)], params)
     text = (tmp_path / "results.md").read_text()

@@ -13,7 +13,7 @@ from pipeline_lib.base.kinds.calibration import (
     log_losses,
     selective_accuracy,
 )
-from pipeline_lib.base.kinds.probabilities import of_two, softmax
+from pipeline_lib.base.kinds.probabilities import of_two, sigmoid, softmax
 from pipeline_lib.results.significance import compare_samples
 
 RNG = np.random.default_rng(0)
@@ -22,7 +22,6 @@ LABELS = RNG.integers(0, 3, 300)
 
 
 def drawn_labels(logits: np.ndarray) -> np.ndarray:
-    """Labels that follow the probabilities of the logits: a model that is calibrated."""
     each = [RNG.choice(len(shares), p=shares) for shares in softmax(logits)]
     return np.array(each)
 
@@ -34,10 +33,10 @@ def error_of(labels: np.ndarray, logits: np.ndarray) -> float:
 def test_the_likelihood_is_that_of_scikit_learn() -> None:
     expected = log_loss(LABELS, softmax(LOGITS))
     assert KINDS["classification"].details(LABELS, LOGITS)["nll"] == pytest.approx(expected)
-
-
-def test_a_sure_error_costs_much_and_never_everything() -> None:
+    # A sure error costs much and never everything.
     assert log_losses(np.array([1]), np.array([[1000.0, 0.0]])) == pytest.approx([1000.0])
+    found = KINDS["regression"].details(np.ones(3), np.array([[1.0], [2.0], [4.0]]))
+    assert found == {"mean_absolute_error": pytest.approx(4 / 3)}
 
 
 def test_the_calibration_error_is_the_mean_over_bins_of_equal_mass() -> None:
@@ -47,6 +46,9 @@ def test_the_calibration_error_is_the_mean_over_bins_of_equal_mass() -> None:
     sure = shares.max(1)[order].reshape(15, 20)
     expected = np.abs(right.mean(1) - sure.mean(1)).mean()
     assert error_of(LABELS, LOGITS) == pytest.approx(expected)
+    # No seed reads another's rows.
+    both = calibration_errors(LABELS, np.stack([LOGITS, 2 * LOGITS]))(np.arange(300)[None])[0]
+    assert both == pytest.approx([expected, error_of(LABELS, 2 * LOGITS)])
 
 
 def test_the_order_of_equally_sure_rows_plays_no_part() -> None:
@@ -98,17 +100,11 @@ def test_the_temperature_undoes_a_wrong_scale(factor: float) -> None:
     assert found == pytest.approx(factor, rel=0.1)
     best = log_losses(labels, scaled / found).mean()
     assert best <= min(log_losses(labels, scaled / (found * by)).mean() for by in (0.99, 1.01))
-
-
-def test_a_model_without_errors_gets_the_lowest_temperature_and_one_of_noise_the_highest() -> None:
+    marks = (RNG.random((4000, 3)) < sigmoid(logits)).astype(np.uint8)
+    assert best_temperature(marks, scaled) == pytest.approx(factor, rel=0.1)
+    # A model without errors gets the lowest, and one of noise the highest.
     assert best_temperature(LABELS, np.eye(3)[LABELS]) == 0.05
     assert best_temperature(LABELS, -np.eye(3)[LABELS]) == 20.0
-
-
-def test_regressions_have_their_mean_absolute_error_alone() -> None:
-    scores = np.array([[1.0], [2.0], [4.0]])
-    found = KINDS["regression"].details(np.array([1.0, 1.0, 1.0]), scores)
-    assert found == {"mean_absolute_error": pytest.approx(4 / 3)}
 
 
 def test_an_overconfident_system_is_found_out_with_an_interval() -> None:
@@ -123,11 +119,6 @@ def test_an_overconfident_system_is_found_out_with_an_interval() -> None:
         assert found.p < 0.01
 
 
-def test_no_seed_reads_anothers_rows() -> None:
-    both = calibration_errors(LABELS, np.stack([LOGITS, 2 * LOGITS]))(np.arange(300)[None])[0]
-    assert both == pytest.approx([error_of(LABELS, LOGITS), error_of(LABELS, 2 * LOGITS)])
-
-
 def test_each_of_several_labels_is_a_classifier_of_two_classes() -> None:
     draw = np.random.default_rng(2)
     marks = (draw.random((60, 3)) < 0.4).astype(np.uint8)
@@ -139,13 +130,6 @@ def test_each_of_several_labels_is_a_classifier_of_two_classes() -> None:
         assert value == pytest.approx(np.mean([one[name] for one in each]))
     positives = [logits[marks[:, n] == 1, n] > 0 for n in range(3)]
     assert KINDS["multilabel"].recall(marks, logits) == {n: pytest.approx(p.mean()) for n, p in enumerate(positives)}
-
-
-def test_one_temperature_of_several_labels() -> None:
-    draw = np.random.default_rng(4)
-    logits = draw.normal(size=(4000, 2)) * 2
-    marks = (draw.random((4000, 2)) < 1 / (1 + np.exp(-logits))).astype(np.uint8)
-    assert best_temperature(marks, 3 * logits) == pytest.approx(3.0, rel=0.1)
 
 
 def biased(classes: int, rows: int = 600) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -20,13 +20,11 @@ UNKNOWN_SPEED = "Its speed was not measured (stage measure_speed)."
 
 
 def made(**methods: Any) -> TaskScores:
-    """Return scores whose best student on dev is ``bilstm_kd_ts``."""
     two = {"bilstm": made_up_method(0.88), "bilstm_kd_ts": made_up_method(0.9, GAIN)}
     return made_up_scores(methods or two)
 
 
 def changed(scores: TaskScores, *changes: tuple[str, Any]) -> TaskScores:
-    """Return the scores with other values at paths of keys; ``*`` stands for every method."""
     content = scores.model_dump()
     for path, value in changes:
         first, *keys, last = path.split("/")
@@ -89,9 +87,7 @@ NOTHING = [(path, {"dev": None, "test": None}) for path in ("floor/scores", "tea
         ),
     ],
 )
-def test_quality_speed_size_and_agreement_are_told_in_this_order(
-    scores: TaskScores, speed: TaskSpeed | None, text: str
-) -> None:
+def test_quality_speed_size_and_agreement_come_in_order(scores: TaskScores, speed: TaskSpeed | None, text: str) -> None:
     assert text in told(scores, speed)
 
 

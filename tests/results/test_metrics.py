@@ -18,37 +18,21 @@ GUESSES = np.array([1, 1, 0, 0, 0, 0, 1, 1])
 
 
 def one_hot(guesses: np.ndarray, classes: int) -> np.ndarray:
-    """Return logits whose greatest is the guess."""
     return np.eye(classes, dtype=np.float32)[guesses]
 
 
-@pytest.mark.parametrize(
-    ("metric", "expected"),
-    [
-        ("accuracy", 6 / 8),
-        # 3 true positives, 1 false positive, 1 false negative.
-        ("f1", 2 * 3 / (2 * 3 + 1 + 1)),
-        # (3 * 3 - 1 * 1) / sqrt(4 * 4 * 4 * 4)
-        ("matthews_correlation", 8 / 16),
-    ],
-)
-def test_binary_metrics_by_hand(metric: str, expected: float) -> None:
-    assert score(metric, LABELS, one_hot(GUESSES, 2)) == pytest.approx(expected)
-
-
-def test_f1_is_that_of_the_positive_class() -> None:
+def test_metrics_of_classes_by_hand() -> None:
+    # 3 true positives, 1 false positive, 1 false negative; (3 * 3 - 1 * 1) / sqrt(4 * 4 * 4 * 4).
+    for metric, expected in (("accuracy", 6 / 8), ("f1", 6 / 8), ("matthews_correlation", 8 / 16)):
+        assert score(metric, LABELS, one_hot(GUESSES, 2)) == pytest.approx(expected)
     labels, outputs = np.array([1, 1, 1, 0]), one_hot(np.array([1, 1, 0, 0]), 2)
     assert score("f1", labels, outputs) == score("f1", labels, outputs, 1) == pytest.approx(4 / 5)
     assert score("f1", labels, outputs, 0) == pytest.approx(2 / 3)
-
-
-def test_f1_of_three_classes_is_the_mean_of_all() -> None:
     labels, guesses = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2])
     assert score("f1", labels, one_hot(guesses, 3)) == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
 
 
 def scikit_learns(metric: str, labels: np.ndarray, guesses: np.ndarray, classes: int, positive: int) -> float:
-    """Return the metric as scikit-learn computes it."""
     if metric == "accuracy":
         return sklearn.metrics.accuracy_score(labels, guesses)
     if metric == "matthews_correlation":
@@ -58,9 +42,7 @@ def scikit_learns(metric: str, labels: np.ndarray, guesses: np.ndarray, classes:
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "f1", "matthews_correlation"])
-@pytest.mark.parametrize("classes", [2, 3, 5])
-@pytest.mark.parametrize("present", [1, 2])
-@pytest.mark.parametrize("positive", [0, 1])
+@pytest.mark.parametrize(("classes", "present", "positive"), [(2, 1, 0), (2, 2, 1), (3, 1, 0), (5, 2, 1)])
 def test_decisions_are_scored_as_by_scikit_learn(metric: str, classes: int, present: int, positive: int) -> None:
     # `present` classes occur at all: the degenerate cases, where a ratio is 0/0, are among them.
     rng = np.random.default_rng(classes)
@@ -75,17 +57,16 @@ def test_decisions_are_scored_as_by_scikit_learn(metric: str, classes: int, pres
     assert each == from_confusion(metric, stack, positive).tolist()
 
 
-@pytest.mark.parametrize("hidden", [None, np.array([0, -1])])
-def test_hidden_labels_are_never_scored(hidden: np.ndarray | None) -> None:
-    with pytest.raises(PotstillError, match="hidden labels"):
-        score("accuracy", hidden, one_hot(np.array([0, 1]), 2))
-
-
-def test_missing_rows_and_unknown_metrics_are_refused() -> None:
-    with pytest.raises(PotstillError, match="3 predictions for 2 labels"):
-        score("accuracy", np.array([0, 1]), one_hot(np.array([0, 1, 1]), 2))
-    with pytest.raises(PotstillError, match="bleu"):
-        score("bleu", np.array([0, 1]), one_hot(np.array([0, 1]), 2))
+def test_what_cannot_be_scored_is_refused() -> None:
+    two = np.array([0, 1])
+    for metric, labels, guesses, message in (
+        ("accuracy", None, two, "hidden labels"),
+        ("accuracy", np.array([0, -1]), two, "hidden labels"),
+        ("accuracy", two, np.array([0, 1, 1]), "3 predictions for 2 labels"),
+        ("bleu", two, two, "bleu"),
+    ):
+        with pytest.raises(PotstillError, match=message):
+            score(metric, labels, one_hot(guesses, 2))
 
 
 SCORES = np.array([0.0, 1.0, 2.0, 4.0, 5.0], np.float32)
@@ -99,9 +80,7 @@ def test_correlations_by_hand() -> None:
     answers = np.array([[-1.0], [1.0], [-1.0], [1.0], [0.0]])
     assert score("pearson", SCORES, answers) == pytest.approx(3.0 / np.sqrt(17.2 * 4.0))
     assert KINDS["regression"].agreement(SCORES, answers) == score("pearson", SCORES, answers)
-
-
-def test_a_constant_correlates_with_nothing() -> None:
+    # A constant correlates with nothing.
     constant = np.full((5, 1), 2.5)
     assert score("pearson", SCORES, constant) == score("spearman", SCORES, constant) == 0.0
     assert from_scores("pearson", SCORES, constant.T).tolist() == [0.0]
@@ -123,7 +102,6 @@ RESAMPLED = np.random.default_rng(5).integers(0, 90, (3, 90))
 
 
 def of_sklearn(metric: str, labels: np.ndarray, outputs: np.ndarray) -> float:
-    """Return what scikit-learn says of logits."""
     if metric == "average_precision":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a label that never applies

@@ -97,7 +97,6 @@ def test_a_submission_is_the_eleven_official_files(tmp_path: Path, monkeypatch: 
 
 
 def _predictions(task: str, row: str, rows: int) -> None:
-    """Write a task's predictions and scores; those of MNLI also for its mismatched part."""
     sizes = {"test": rows} | ({"test_mismatched": 9847} if task == "mnli" else {})
     width = {"mnli": 3, "stsb": 1}.get(task, 2)
     parts = [

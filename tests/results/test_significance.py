@@ -44,22 +44,17 @@ class TestEveryMetric:
 def test_difference_is_that_of_the_means_over_seeds() -> None:
     a = np.stack([LABELS, 1 - LABELS])
     assert against(a, LABELS[None]).difference == pytest.approx(0.5 - 1.0)
-
-
-def test_a_single_seed_gives_no_interval() -> None:
+    # A single seed gives no interval.
     found = against(flipped(0.05, 1), flipped(0.3, 3))
-    assert found.difference > 0.1
-    assert (found.low, found.high, found.p) == (None, None, None)
-
-
-def test_equal_seeds_of_the_bootstrap_give_equal_numbers() -> None:
-    a, b = flipped(0.1, 2), flipped(0.15, 2)
-    assert against(a, b) == against(a, b)
+    assert found.difference > 0.1 and (found.low, found.high, found.p) == (None, None, None)
+    with pytest.raises(PotstillError, match="hidden"):
+        compare(None, LABELS[None], LABELS[None], "f1", 2, resamples=100, confidence=0.9, seed=1)
 
 
 def test_chunks_move_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = flipped(0.1, 2), flipped(0.15, 2)
     whole = against(a, b)
+    assert against(a, b) == whole
     monkeypatch.setattr("pipeline_lib.results.significance.CHUNK", 4000)
     assert against(a, b) == whole
 
@@ -87,7 +82,7 @@ def test_correlations_are_compared_too() -> None:
     assert found.low > 0
 
 
-@pytest.mark.parametrize(("seeds", "spread"), [(2, 0.005), (2, 0.018), (3, 0.010), (5, 0.018)])
+@pytest.mark.parametrize(("seeds", "spread"), [(2, 0.018), (5, 0.018)])
 def test_equal_systems_are_called_different_in_about_one_case_of_twenty(seeds: int, spread: float) -> None:
     """Equal on average; each training adds its own luck, ``spread`` in accuracy."""
     rng = np.random.default_rng([seeds, int(1000 * spread)])
@@ -114,8 +109,3 @@ def test_holm_corrects_for_the_number_of_rows() -> None:
     found = holm({"a": 0.01, "b": 0.04, "c": 0.03, "one_seed": None})
     assert found == {"a": pytest.approx(0.03), "c": pytest.approx(0.06), "b": pytest.approx(0.06), "one_seed": None}
     assert holm({}) == {}
-
-
-def test_hidden_labels_are_refused() -> None:
-    with pytest.raises(PotstillError, match="hidden"):
-        compare(None, LABELS[None], LABELS[None], "f1", 2, resamples=100, confidence=0.9, seed=1)

@@ -24,9 +24,7 @@ NO_RATE = {"method": None, "forms": {"onnx": FORM}, "not_timed": {}}
         ({"students": {"bilstm": NO_RATE}}, "students.bilstm.forms.onnx.rates.one_core.median: "),
     ],
 )
-def test_a_damaged_file_is_named_with_the_key_and_the_remedy(
-    tmp_path: Path, change: dict[str, Any], place: str
-) -> None:
+def test_a_damaged_file_is_named_with_key_and_remedy(tmp_path: Path, change: dict[str, Any], place: str) -> None:
     path = tmp_path / "movies.json"
     made_up_speed().write(path)
     write_json(path, read_json(path) | change)
@@ -45,9 +43,6 @@ def test_the_fastest_form_is_sought_where_it_runs() -> None:
     assert speed.fastest("teachers", "minilm", "all_cores")[0] == "torch float32"
     assert speed.fastest("teachers", "minilm", "accelerator") is None
     assert speed.fastest("teachers", "other") is None
-
-
-def test_a_rate_is_the_median_of_the_turns() -> None:
     rate = Rate.of([30.0, 10.0, 20.123456])
     assert (rate.median, rate.min, rate.max) == (20.12, 10.0, 30.0)
 

@@ -18,7 +18,6 @@ LOOKS.append({"step": 20, "epoch": 1.0, "loss": 0.2, "dev": 0.8, "dev_loss": 0.2
 
 
 def curves(folder: Path, history: list[dict[str, Any]], kind: str) -> list[Curve]:
-    """Return the curves of a kind of system, where the student and the joint one have a history."""
     params, layout = load_params(TOUR), Layout(folder)
     [joint] = [name for name, row in params.joint.items() if "movies" in row.tasks]
     joined = [

@@ -27,23 +27,18 @@ def test_nested(tmp_path: Path, outer: type, inner: type) -> None:
 
 
 def test_members_that_are_missing(tmp_path: Path) -> None:
-    archive = tmp_path / "package.tar.gz"
-    archive.write_bytes(tar_bytes({"p/inner.tar.gz": tar_bytes(INNER)}))
-    with pytest.raises(PotstillError, match=r"no member 'p/iner.tar.gz'; close: p/inner.tar.gz"):
-        read_member(archive, "p/iner.tar.gz!x")
-    with pytest.raises(PotstillError, match=r"inner.tar.gz: no member.*close: texts/dev.txt"):
-        read_member(archive, "p/inner.tar.gz!elsewhere/dev.txt")
-    # Not an archive.
-    archive = tmp_path / "package.tar.gz"
-    archive.write_bytes(tar_bytes({"p/plain.txt": b"text"}))
-    with pytest.raises(PotstillError, match=r"plain.txt: truncated or invalid zip or tar"):
-        read_member(archive, "p/plain.txt!x")
-    archive.write_bytes(archive.read_bytes()[:40])
-    with pytest.raises(PotstillError, match=r"package.tar.gz: truncated or invalid zip or tar"):
-        read_member(archive, "p/plain.txt")
-    with pytest.raises(PotstillError, match=r"absent.zip: not found"):
-        read_member(tmp_path / "absent.zip", "x")
-    # Extract folder missing.
+    packed = tar_bytes({"p/inner.tar.gz": tar_bytes(INNER), "p/plain.txt": b"text"})
+    (tmp_path / "package.tar.gz").write_bytes(packed)
+    (tmp_path / "half.tar.gz").write_bytes(packed[:40])
+    for name, member, message in (
+        ("package.tar.gz", "p/iner.tar.gz!x", r"no member 'p/iner.tar.gz'; close: p/inner.tar.gz"),
+        ("package.tar.gz", "p/inner.tar.gz!elsewhere/dev.txt", r"inner.tar.gz: no member.*close: texts/dev.txt"),
+        ("package.tar.gz", "p/plain.txt!x", r"plain.txt: truncated or invalid zip or tar"),
+        ("half.tar.gz", "p/plain.txt", r"half.tar.gz: truncated or invalid zip or tar"),
+        ("absent.zip", "x", r"absent.zip: not found"),
+    ):
+        with pytest.raises(PotstillError, match=message):
+            read_member(tmp_path / name, member)
     archive = tmp_path / "package"
     archive.write_bytes(zip_bytes({"package_name/model/config.json": b"{}"}))
     with pytest.raises(PotstillError, match=r"no model files.*close: package_name/model"):
@@ -135,7 +130,6 @@ def test_downloads_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert len(calls) == 1
     # Nothing is left of the temporary folder.
     assert list((tmp_path / "cache").iterdir()) == [first]
-    # Default cache.
     monkeypatch.setenv("POTSTILL_HOME", str(tmp_path))
     monkeypatch.setattr(subprocess, "run", fake_pip([]))
     assert download("some-corpus==1.0", "sdist", DIGEST).parent == tmp_path / "downloads"
@@ -172,19 +166,15 @@ def test_one_wheel_of_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_pip_brings_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = hashlib.sha256(b"other").hexdigest()
-    monkeypatch.setattr(subprocess, "run", fake_pip([], b"other"))
-    with pytest.raises(PotstillError, match=f"{other}.*{DIGEST}"):
-        download("some-corpus==1.0", "sdist", DIGEST, tmp_path)
-    assert list(tmp_path.iterdir()) == []
-    # Digest refused by pip.
-    found = "a" * 64
-    stderr = f"ERROR: HASHES DO NOT MATCH\n  Expected sha256 {DIGEST}\n       Got        {found}\n"
-    monkeypatch.setattr(subprocess, "run", fake_pip([], stderr=stderr))
-    with pytest.raises(PotstillError, match=f"{found}.*{DIGEST}"):
-        download("some-corpus==1.0", "sdist", DIGEST, tmp_path)
-    # Pip fails.
-    stderr = "WARNING: retrying\nERROR: No matching distribution\n\n[notice] upgrade pip\n"
-    monkeypatch.setattr(subprocess, "run", fake_pip([], stderr=stderr))
-    with pytest.raises(PotstillError, match=r"No matching distribution.*yourself"):
-        download("some-corpus==1.0", "sdist", DIGEST, tmp_path)
+    other, found = hashlib.sha256(b"other").hexdigest(), "a" * 64
+    refused = f"ERROR: HASHES DO NOT MATCH\n  Expected sha256 {DIGEST}\n       Got        {found}\n"
+    failed = "WARNING: retrying\nERROR: No matching distribution\n\n[notice] upgrade pip\n"
+    for stderr, message in (
+        ("", f"{other}.*{DIGEST}"),
+        (refused, f"{found}.*{DIGEST}"),
+        (failed, r"No matching distribution.*yourself"),
+    ):
+        monkeypatch.setattr(subprocess, "run", fake_pip([], b"other", stderr))
+        with pytest.raises(PotstillError, match=message):
+            download("some-corpus==1.0", "sdist", DIGEST, tmp_path)
+        assert list(tmp_path.iterdir()) == []

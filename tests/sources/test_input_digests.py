@@ -15,7 +15,6 @@ FILES = ("train.tsv", "dev.tsv", "test.tsv")
 
 @pytest.fixture
 def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Go to a workspace, and return its folder of inputs."""
     folder = tmp_path / "main/data/input"
     folder.joinpath("encoder").mkdir(parents=True)
     for name in (*FILES, "encoder/config.json"):
@@ -87,9 +86,7 @@ def test_nothing_is_linked_or_changed(inputs: Path, monkeypatch: pytest.MonkeyPa
     assert sorted(inputs.rglob("*")) == before
 
 
-def test_a_copy_of_the_repository_links_what_it_lacks(
-    inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_of_a_repository_links_the_rest(inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Git tracks one file of the encoder's folder, and a file that has changed since.
     (inputs / "encoder/notes.txt").write_text("notes")
     here = tmp_path / "copy/data/input"

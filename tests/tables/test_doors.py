@@ -129,7 +129,6 @@ def test_blank_lines_and_encodings(tmp_path: Path, read: Read, caplog: pytest.Lo
     rows = read(tmp_path / "a.csv")
     assert [text for text, _ in rows] == ["one\ntwo", "three"]
     assert [number for _, number in rows] in ([4, 7], [None, None])
-    # Other encodings.
     texts = ["Die Gebühr für Gäste ist fällig.", "Das Frühstück war köstlich."] * 9
     rows = "".join(f"{text},{'neg' if n % 2 else 'pos'}\n" for n, text in enumerate(texts))
     (tmp_path / "a.csv").write_bytes(("text,label\n" + rows).encode("cp1252"))

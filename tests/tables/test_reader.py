@@ -18,8 +18,7 @@ import pytest
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.text import printable
 from pipeline_lib.tables import reader
-from pipeline_lib.tables.answer_writer import AnsweredBatch, text_lines
-from pipeline_lib.tables.lines import SAMPLE
+from pipeline_lib.tables.answer_writer import AnsweredBatch, json_lines, text_lines
 from pipeline_lib.tables.reader import ReadOptions, open_input, read_batches
 from pipeline_lib.tables.writer import open_writer, require_other
 
@@ -29,13 +28,11 @@ Rows = list[tuple[str, ...]]
 
 
 def rows_of(path: Path | None, optional: tuple[str, ...] = (), names: list[str] = WANTED, **options: Any) -> Rows:
-    """Return the rows of a file as tuples of text."""
     batches = read_batches(path, names, optional, ReadOptions(**options))
     return [row for batch in batches for row in zip(*map(batch.texts, names), strict=True)]
 
 
 def numbers_of(path: Path, **options: Any) -> list[int]:
-    """Return the numbers of a file's rows."""
     batches = read_batches(path, WANTED, options=ReadOptions(**options))
     return [number for batch in batches for number in batch.numbers]
 
@@ -52,8 +49,6 @@ def compressed(content: bytes, suffix: str) -> bytes:
 
 
 class TestDialects:
-    """Whatever a spreadsheet or a library writes is read back as it was."""
-
     @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
     @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
     @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -123,9 +118,7 @@ class TestDialects:
         assert rows_of(path) == ROWS and numbers_of(path) == [3, 4]
 
     @pytest.mark.parametrize("encoding", ["cp1252", "cp1251", "shift_jis"])
-    def test_other_encodings_are_guessed_and_said(
-        self, tmp_path: Path, caplog: pytest.LogCaptureFixture, encoding: str
-    ) -> None:
+    def test_other_encodings_are_guessed(self, tmp_path: Path, caplog: pytest.LogCaptureFixture, encoding: str) -> None:
         texts = {
             "cp1252": "Der Kaffee für die Gäste war köstlich, und die Gebühr fällig.",
             "cp1251": "Этот фильм очень хороший, и мы хотим посмотреть его снова.",
@@ -138,9 +131,9 @@ class TestDialects:
         assert rows_of(path) == rows
         assert len(caplog.messages) == 1 and "which was guessed" in caplog.messages[0]
 
-    def test_an_encoding_that_shows_late(self, tmp_path: Path) -> None:
-        row = "plain words of a long file\t1\n"
-        count = 2 * SAMPLE // len(row)
+    def test_an_encoding_that_shows_late(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("pipeline_lib.tables.lines.SAMPLE", 1 << 14)
+        row, count = "plain words of a long file\t1\n", 2000
         late = "Gebühr und Gäste für später\t0\n".encode("cp1252")
         content = b"sentence\tlabel\n" + row.encode() * count + late * 20
         path = write(tmp_path / "a.tsv", content)
@@ -159,21 +152,21 @@ class TestFormats:
         test = write(tmp_path / "test.tsv", "index\tsentence\n0\tBill.\n")
         assert rows_of(test, ("label",), columns=columns) == [("Bill.", "")]
 
-    def test_short_rows(self, tmp_path: Path) -> None:
+    def test_short_and_long_rows(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.tsv", "label\tsentence\n1\ta b\n0\n")
         assert rows_of(path, short_rows=True) == [("a b", "1"), ("", "0")]
-
-    def test_rows_have_the_numbers_of_their_first_lines(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.csv", 'sentence,label\n"a\nb",1\n\nc,0\n')
         assert numbers_of(path) == [2, 5]
+        with open_input(path) as source:
+            assert (source.format, source.columns) == ("csv", WANTED)
 
     def test_json(self, tmp_path: Path) -> None:
         content = (
             '{"sentence": "a", "label": 1}\n{"sentence": "b", "label": 1.0, "x": []}\n\n'
             '{"sentence": "c", "label": 2.5}\r\n{"sentence": null, "label": "1"}\n'
-            '{"sentence": "d", "label": true}\n{"label": ["x"]}\n{"sentence": NaN}\n\n'
+            '{"sentence": "\\ud83d\\ude00", "label": true}\n{"label": ["x"]}\n{"sentence": NaN}\n\n'
         )
-        expected = [("a", "1"), ("b", "1"), ("c", "2.5"), ("", "1"), ("d", "true"), ("", "x")]
+        expected = [("a", "1"), ("b", "1"), ("c", "2.5"), ("", "1"), ("😀", "true"), ("", "x")]
         path = write(tmp_path / "a.jsonl", content)
         assert rows_of(path) == [*expected, ("", "")]
         assert numbers_of(path) == [1, 2, 4, 5, 6, 7, 8]
@@ -224,8 +217,9 @@ class TestFormats:
             assert rows_of(path) == [("a", expected[0]), ("b", expected[1])]
 
     def test_lines(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "a.txt", "\ufeffone\r\n\r\nna\u2028ïve\n\n")
-        expected = [("one",), ("",), ("na\u2028ïve",), ("",)]
+        odd = "na\u2028ïve\x0b\x0c\x1c\x85\rend"
+        path = write(tmp_path / "a.txt", f"\ufeffone\r\n\r\n{odd}\n\n")
+        expected = [("one",), ("",), (odd,), ("",)]
         assert rows_of(path, names=["text"]) == expected
         with pytest.raises(PotstillError, match="no column 'label'; there are 'text'"):
             rows_of(path, names=["label"])
@@ -262,10 +256,10 @@ class TestStandardInput:
         text = "sentence;label\na b;1\nc;0\n"
         pipe(compressed(text.encode(encoding), suffix))
         assert rows_of(None, format="csv") == ROWS
-
-    def test_lines(self, pipe: Any) -> None:
         pipe(b"one\n\ntwo")
         assert rows_of(None, names=["text"]) == [("one",), ("",), ("two",)]
+        with pytest.raises(PotstillError, match="standard input: Parquet is read from its end"):
+            rows_of(None, format="parquet")
 
     @pytest.mark.parametrize("format", ["lines", "csv", "tsv", "jsonl"])
     def test_a_row_is_read_as_soon_as_it_is_written(self, monkeypatch: pytest.MonkeyPatch, format: str) -> None:
@@ -282,10 +276,6 @@ class TestStandardInput:
             pipe.write((row % "four")[4:].encode())
             pipe.close()
             assert [batch.texts("text") for batch in batches] == [["four"]]
-
-    def test_parquet_is_a_file(self) -> None:
-        with pytest.raises(PotstillError, match="standard input: Parquet is read from its end"):
-            rows_of(None, format="parquet")
 
 
 class TestFaults:
@@ -314,10 +304,6 @@ class TestFaults:
         with pytest.raises(PotstillError, match=rf"{path.name}: .*{message}"):
             rows_of(path)
 
-    def test_both_halves_of_a_surrogate_pair_are_a_character(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "a.jsonl", '{"sentence": "\\ud83d\\ude00", "label": 1}\n')
-        assert rows_of(path) == [("😀", "1")]
-
     @pytest.mark.parametrize(
         ("column", "message"),
         [
@@ -342,17 +328,8 @@ class TestFaults:
             rows_of(tmp_path)
         with pytest.raises(PotstillError, match="encoding 'utf-9': unknown"):
             rows_of(write(tmp_path / "a.csv", "sentence,label\n"), encoding="utf-9")
-
-    def test_remedies_are_the_readers(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "a.csv", "a,b\n1,2\n")
         with pytest.raises(PotstillError, match=r"there are 'a', 'b'. Use --text\.$"):
-            rows_of(path, remedy="Use --text.")
-
-
-def test_a_file_says_what_it_has(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.csv", "\nsentence,label\nx,1\n")
-    with open_input(path) as source:
-        assert (source.format, source.columns) == ("csv", WANTED)
+            rows_of(write(tmp_path / "a.csv", "a,b\n1,2\n"), remedy="Use --text.")
 
 
 FORMULAS = ['=HYPERLINK("http://x")', "@SUM(A1)", "+cmd|' /C calc'!A0", "-so it was", "\tx", "-"]
@@ -382,7 +359,15 @@ def test_what_is_written(tmp_path: Path) -> None:
     batch = AnsweredBatch({"text": [orders]}, ["a\x1b[2J", "b"], "classification", np.array([[1.0, 0.0]]))
     (line,) = text_lines(batch)
     assert "\x1b" not in line and "\x9b" not in line and line.startswith(r"a\x1b[2J")
-    # What is read is not written.
+    outputs = np.array([[2.0, -1.0, 1.0], [-1.0, -1.0, -1.0], [np.nan] * 3])
+    several = AnsweredBatch({"text": ["a", "b", "c"]}, ["joy", "fear", "calm"], "multilabel", outputs)
+    assert [*text_lines(several)] == ["joy 0.8808, calm 0.7311\ta", "(none)\tb", "\tc"]
+    first, *others = map(json.loads, json_lines(several, ""))
+    assert first["labels"] == ["joy", "calm"] and [row["labels"] for row in others] == [[], None]
+    assert first["probabilities"] == {"joy": 0.880797, "fear": 0.268941, "calm": 0.731059}
+    columns = several.flat()
+    assert columns["labels"] == ['["joy", "calm"]', "[]", None]
+    assert columns["probability_fear"] == [0.268941, 0.268941, None]
     (tmp_path / "a").touch()
     (tmp_path / "b").symlink_to(tmp_path / "a")
     require_other(tmp_path / "c", tmp_path / "a")

@@ -146,21 +146,6 @@ def test_a_faulty_row_is_named(tmp_path: Path, rows: Lines, message: str) -> Non
         gather_answers([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.jsonl", b'{"text": "a", "label": "no"}\n\n{"text": "b" "c"}\n', r"row 3 is not valid JSON .*, char"),
-        ("a.csv", b'text,label\n"a\n\nb",yes\nc,yes,no\n', r"row 5 has 3 columns, not 2"),
-    ],
-)
-def test_a_faulty_line_has_the_number_that_an_editor_shows(
-    tmp_path: Path, name: str, content: bytes, message: str
-) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(PotstillError, match=message):
-        gather_answers([tmp_path / name], settings(classes=["no", "yes"]), TASK)
-
-
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 def test_faulty_weights_in_tables_are_named(tmp_path: Path, suffix: str) -> None:
     for weights, message in (

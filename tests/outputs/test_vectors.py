@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 import torch
 
-from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.models.teacher import digest_model
 from pipeline_lib.models.vector_model import load_vector_model
@@ -108,11 +107,3 @@ def test_other_settings_are_other_entries_and_old_ones_are_found(encoder: Path, 
         assert (report.computed, report.reused) == (2, 0)
     _, report = run_pass(vector_pass(encoder), inputs, tmp_path / "out", ALONE)
     assert (report.computed, report.reused) == (0, 2)
-
-
-def test_vectors_of_other_sentences_are_refused(encoder: Path, tmp_path: Path) -> None:
-    inputs, other = (write_texts(tmp_path / name, [texts]) for name, texts in (("in", TEXTS[:30]), ("o", TEXTS[30:])))
-    own = vector_pass(encoder)
-    run_pass(own, inputs, tmp_path / "out", ALONE)
-    with pytest.raises(PotstillError, match="does not belong to input shard"):
-        prove_vectors(other, ShardSet.open(tmp_path / "out"), own)

@@ -126,11 +126,6 @@ def test_a_joint_training_goes_on_from_its_checkpoints(joined: Finished, workspa
     assert workspace.digests("data/joint") == joined.workspace.digests("data/joint")
 
 
-def test_check_names_the_group(workspace: Workspace) -> None:
-    shown = workspace.distill("check").sound().text
-    assert f"joint     mtl: {TASK}, {WARMTH} × 2 seeds = 2" in shown
-
-
 @pytest.mark.parametrize("name", STARTS)
 @pytest.mark.parametrize("task", [TASK, WARMTH])
 def test_students_of_word_pieces_are_trained_jointly_too(joined: Finished, name: str, task: str) -> None:

@@ -8,7 +8,6 @@ import pytest
 from safetensors.numpy import load_file
 
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.processor import computed_on
 from pipeline_lib.models.serving import Router, open_teacher, student_in_use
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import load_student
@@ -23,23 +22,6 @@ from .workspace import Workspace
 
 FROZEN = {"praise": ["dse_frozen"], "warmth": []}
 """Rows whose model is not trained."""
-
-
-def test_iterations_change_the_first_the_second_and_both(pairs: Workspace) -> None:
-    table = ShardSet.open(pairs / "data/transfer/praise/full").to_table()
-    rows = table.to_pylist()
-    originals = {row["key"]: row for row in rows if row["iteration"] == 0}
-    changed = {
-        iteration: {
-            side
-            for row in rows
-            if row["iteration"] == iteration
-            for side in ("words", "words_2")
-            if row[side] != originals[row["example"]][side]
-        }
-        for iteration in (1, 2, 3)
-    }
-    assert changed == {1: {"words"}, 2: {"words_2"}, 3: {"words", "words_2"}}
 
 
 def test_the_teacher_answers_every_pair(pairs: Workspace) -> None:
@@ -236,16 +218,6 @@ def test_a_pretrained_model_reads_sentences_apart(pairs: Workspace, task: str) -
     np.testing.assert_array_equal(np.load(pairs / "v.npy"), vectors)
 
 
-def test_results_say_which_processor_computed_them(pairs: Workspace) -> None:
-    outputs = ShardSet.open(pairs / "data/outputs/praise/minilm/full").manifest
-    inputs = ShardSet.open(pairs / "data/transfer/praise/full").manifest
-    assert {shard.computed_on for shard in outputs.shards} == {computed_on("cpu")}
-    assert {shard.computed_on for shard in inputs.shards} == {None}
-    for folder in ("students/praise/bilstm/1", "teachers/praise/minilm"):
-        record = json.loads((pairs / "data" / folder / "training.json").read_text())
-        assert record["computed_on"] == computed_on("cpu")
-
-
 def test_looking_predicting_and_verifying(pairs: Workspace) -> None:
     shown = pairs.distill("shards", "show", "data/transfer/warmth/full", "--rows", "3")
     assert "teacher: " in shown.sound().text and "no scores" not in shown.text
@@ -292,18 +264,6 @@ def test_pairs_are_routed_and_explained_and_scores_have_an_error(pairs: Workspac
     np.testing.assert_array_equal(logits, behind([pair]))
     for own in (predict, behind):
         assert word_importance(pair, own, mask, False).masked.shape == (10, 2)
-
-
-def test_a_score_out_of_range_is_one_clear_error(pairs: Workspace, tmp_path: Path) -> None:
-    workspace = pairs.copy(tmp_path / "workspace")
-    path = workspace / "data/input/pairs-train.csv"
-    lines = path.read_text().splitlines()
-    lines[3] = lines[3].rsplit(",", 1)[0] + ",107.5"
-    path.write_text("\n".join(lines) + "\n")
-    workspace.stage("fetch_data", "--task", "warmth").sound()
-    error = workspace.stage("prepare", "--task", "warmth").error
-    assert "train.csv: row 4, column 'score': '107.5' is not a label" in error
-    assert "numbers from 0 to 100" in error
 
 
 def test_a_refined_teacher_stands_beside_the_others(pairs: Workspace) -> None:

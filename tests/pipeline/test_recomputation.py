@@ -1,13 +1,10 @@
 """What is computed again after a change, and what is found; which rows a task has, and what a row takes."""
 
-import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import check_params
 from pipeline_lib.shards.shard_sets import read_manifest
@@ -82,20 +79,6 @@ def test_an_added_sentence_computes_its_own_block_only(kept_copy: Workspace) -> 
     assert len(changed) == 1 + N_ITER
 
 
-def test_a_reordered_file_computes_nothing(kept_copy: Workspace) -> None:
-    before = kept_copy.digests(TRANSFER)
-    write_rows(kept_copy / "data/input/train.tsv", sentences()["train"][::-1])
-    train = kept_copy.digests(f"data/tasks/{TASK}/train")
-    for stage in ("fetch_data", "prepare"):
-        kept_copy.stage(stage).sound()
-    # The prepared rows came out the same, so DVC asks for no new outputs at all.
-    assert kept_copy.digests(f"data/tasks/{TASK}/train") == train
-    kept_copy.stage("augment").sound()
-    assert kept_copy.digests(TRANSFER) == before
-    kept_copy.forget(OUTPUTS)
-    assert kept_copy.stage("precompute").sound().tally == (0, BOTH)
-
-
 def test_another_teacher_shares_no_output_with_the_first(workspace: Workspace) -> None:
     first, keys = workspace.digests(OUTPUTS), workspace.entries("logits")
     old = read_manifest(workspace / OUTPUTS).made_from["teacher"]
@@ -113,13 +96,6 @@ def test_another_teacher_shares_no_output_with_the_first(workspace: Workspace) -
     assert len(workspace.entries("logits") - keys) == SHARDS + 2  # dev and test
     second = workspace.digests(OUTPUTS)
     assert all(second[name] != first[name] for name in first if name.endswith(".arrow"))
-
-
-def test_outputs_of_another_transfer_set_are_not_trained_on(workspace: Workspace) -> None:
-    workspace.params(lambda params: params["tasks"][TASK]["augment"].update(n_iter=N_ITER + 1))
-    workspace.stage("augment").sound()
-    error = workspace.stage("train").error
-    assert f"{SHARDS} output shards for {SHARDS + BLOCKS} input shards" in error
 
 
 def test_a_checkpoint_with_another_number_of_labels_is_refused(workspace: Workspace) -> None:
@@ -168,62 +144,6 @@ def test_a_row_of_the_first_iterations_outlives_more_of_them(workspace: Workspac
     assert len(read_manifest(workspace / TRANSFER).shards) == BLOCKS * (2 + N_ITER)
     assert workspace.digests(f"data/students/{TASK}/{ROW}") == students
     assert workspace.trained() == before
-
-
-def test_the_rate_is_searched_for_with_the_first_seed(workspace: Workspace) -> None:
-    def edit(params: Any) -> None:
-        params["optimisers"]["short"]["learning_rates"] = [1.0e-5, 2.0e-2]
-        params["methods"] = {"bilstm": params["methods"]["bilstm"]}
-
-    before = workspace.trained()
-    workspace.params(edit)
-    workspace.stage("train").sound()
-    folder = workspace / f"data/students/{TASK}/bilstm"
-    search = json.loads((folder / "search.json").read_text())
-    assert search["seed"] == 1 and search["learning_rate"] == 2.0e-2
-    assert search["best_dev_by_rate"]["1e-05"] < search["best_dev_by_rate"]["0.02"]
-    for seed in (1, 2):
-        record = json.loads((folder / str(seed) / "training.json").read_text())
-        assert record["settings"]["learning_rate"] == 2.0e-2
-        assert record["settings"]["seed"] == seed
-    # The rate that was there before is found; the new one is tried with one seed alone.
-    assert len(workspace.trained() - before) == 1
-
-
-def test_rows_that_come_to_the_same_are_trained_once(workspace: Workspace) -> None:
-    def add(params: Any) -> None:
-        rows = params["methods"]
-        rows["alike"] = dict(rows["bilstm"])
-        for name in ("new", "new_too"):
-            rows[name] = dict(rows["bilstm"]) | {"objective": {"labels": 0.5, "logits": 0.5}}
-        params["workers"] = 2
-
-    before = workspace.trained()
-    workspace.params(add)
-    workspace.stage("train").sound()
-    students = workspace / "data/students" / TASK
-    assert sha256_folder(students / "alike") == sha256_folder(students / "bilstm")
-    assert sha256_folder(students / "new") == sha256_folder(students / "new_too")
-    assert sha256_folder(students / "new") != sha256_folder(students / "bilstm")
-    seeds = sum(path.is_dir() for path in (students / "new").iterdir())
-    assert len(workspace.trained() - before) == seeds > 0
-
-
-def test_the_loss_on_dev_selects_and_is_named(workspace: Workspace) -> None:
-    def edit(params: Any) -> None:
-        params["optimisers"]["short"] |= {"select": "loss"}
-        params["methods"] = {"bilstm": params["methods"]["bilstm"]}
-
-    workspace.params(edit)
-    shown = workspace.stage("train").sound().text
-    assert re.search(r"bilstm: dev [\d.]+ at the lowest loss [\d.]+, ", shown)
-    folder = workspace / f"data/students/{TASK}/bilstm"
-    losses = json.loads((folder / "search.json").read_text())["dev_loss_by_rate"]
-    for seed in (1, 2):
-        record = json.loads((folder / str(seed) / "training.json").read_text())
-        assert record["best_dev_loss"] == min(one["dev_loss"] for one in record["history"])
-        if seed == 1:
-            assert [*losses.values()] == [record["best_dev_loss"]]
 
 
 def test_the_outputs_of_rows_that_are_gone_are_deleted(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Siamese students: one encoder for both sentences, compared; and the score of a regression."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ import torch
 
 from pipeline_lib.models.networks.encoders import CNNEncoder, NgramEncoder, StaticEncoder, reverse
 from pipeline_lib.models.networks.student import StudentConfig, compare
-from pipeline_lib.models.students.student import Student, build_student, load_student, save_student
+from pipeline_lib.models.students.student import Student, build_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import StudentSettings, student_settings
 
@@ -58,15 +57,6 @@ def test_order_of_pairs_and_of_sentences_matters() -> None:
     pair, single = make_student(["no", "yes"]), make_student(["no", "yes"], pair=False)
     extra = pair.parameters(embeddings=True) - single.parameters(embeddings=True)
     assert extra == 3 * 2 * SETTINGS.hidden * SETTINGS.classifier
-
-
-def test_students_of_pairs_survive_saving(tmp_path: Path) -> None:
-    student = make_student(["score"])
-    assert student.logits(PAIRS).shape == (3, 1)
-    save_student(tmp_path / "student", student.model, student.tokenizer)
-    loaded = load_student(tmp_path / "student")
-    assert loaded.is_pair and loaded.label_names == ["score"]
-    np.testing.assert_array_equal(loaded.logits(PAIRS), student.logits(PAIRS))
 
 
 @pytest.mark.parametrize("lengths", [[4, 1, 3], [4, 4, 4]])

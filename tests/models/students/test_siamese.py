@@ -14,7 +14,6 @@ from transformers import AutoModel, AutoTokenizer
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.exports.onnx.exporter import export_onnx
 from pipeline_lib.exports.onnx.student import load_onnx_student
-from pipeline_lib.models.networks.imitation import JointNetwork
 from pipeline_lib.models.networks.student import ENCODED, StudentNetwork
 from pipeline_lib.models.students import student as student_module
 from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder, with_vectors
@@ -226,21 +225,6 @@ def test_vectors_that_are_known_give_the_same_outputs(bert: Path) -> None:
     assert {*known.targets} == {ENCODED[0]}
     logits = single.model.outputs(known.batch(np.arange(5)))["logits"].detach().numpy()
     np.testing.assert_allclose(logits, single.logits(SINGLES), atol=1e-6)
-
-
-@pytest.mark.parametrize("frozen", [True, False])
-def test_tasks_of_pairs_and_of_sentences_share_one_encoder(bert: Path, frozen: bool) -> None:
-    start = start_from_layers(bert, settings := settings_of(frozen=frozen))
-    joint = JointNetwork(start.build(settings, pair, ["no", "yes"]) for pair in (True, False))
-    pairs, singles = joint.students
-    assert pairs.encoder is singles.encoder
-    joint.train()
-    assert pairs.hidden.training and pairs.encoder.model.training != frozen
-    student = Student(singles, start.tokenizer, CPU)
-    batch = student.encode(SINGLES).batch(np.arange(5))
-    singles.outputs(batch)["logits"].sum().backward()
-    moved = {name.split(".")[0] for name, weight in singles.named_parameters() if weight.grad is not None}
-    assert moved == {"hidden", "logits", *(() if frozen else ("encoder",))}
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])

@@ -21,14 +21,13 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.words import split_words
 from pipeline_lib.models.networks.imitation import JointNetwork
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
-from pipeline_lib.models.students.student import Student, load_student, predict_sentences
+from pipeline_lib.models.students.student import Student, load_student
 from pipeline_lib.params import Params, check_params, student_settings
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.training_records import JointRecord, SearchRecord, StudentRecord
 from pipeline_lib.shards.training_texts import unlabelled_folder
-from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.distillation.encoded_sets import encode_sets
 from pipeline_lib.training.distillation.joint import JointTraining, joint_row, write_joint_vocabulary, write_students
 from pipeline_lib.training.distillation.plans import ModelReference, make_plan
@@ -220,19 +219,6 @@ def test_a_row_counts_by_the_weight_of_its_answer(make: MakeRow, layout: Layout,
     errors = model.students[0].outputs(batch)["logits"] - batch["logits"]
     wanted = (errors.pow(2).sum(1) * batch["weights"]).sum() / batch["weights"].sum()
     assert ready.loss(model, batch).item() == pytest.approx(wanted.item(), rel=1e-5)
-
-
-def test_what_is_handed_out_predicts_as_the_joint_network(make: MakeRow, tmp_path: Path) -> None:
-    run = first_of(make()).prepare()
-    devs = [encoding.read(content) for encoding, content in first_of(make()).sets[1::2]]
-    cpu = torch.device("cpu")
-    together = [predict_sentences(student, dev, cpu) for student, dev in zip(run.model.students, devs, strict=True)]
-    record = run.finish(tmp_path, Progress())
-    mean, deviation = (record["by_task"][1]["label_scale"][name] for name in ("mean", "deviation"))
-    together[1] = together[1] * deviation + mean
-    for number, texts in enumerate((DEV_TEXTS, DEV_PAIRS)):
-        alone = load_student(tmp_path / str(number)).logits(texts)
-        np.testing.assert_allclose(alone, together[number], rtol=1e-5, atol=1e-5)
 
 
 SETTINGS = {"architecture": "bilstm", "hidden": 5, "classifier": 7, "embeddings": "trained"}

@@ -10,19 +10,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, BertModel
+from transformers import BertModel
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.kinds import score
 from pipeline_lib.base.kinds.calibration import log_losses
-from pipeline_lib.models.teacher import Teacher, digest_model, load_teacher
+from pipeline_lib.models.teacher import digest_model, load_teacher
 from pipeline_lib.params import FineTuning, Refining, Task
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import SetReference
 from pipeline_lib.shards.training_records import TasksRecord, TunedTeacherRecord
 from pipeline_lib.text.batches import LengthSorted
-from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.runs import train_or_find
 from pipeline_lib.training.search import TrainingRow, train_rows
 from pipeline_lib.training.teachers.finetuning import Data, TeacherTask, TeacherTraining
@@ -148,42 +147,6 @@ def test_each_task_gets_a_teacher_that_has_learnt(data: Path, tmp_path: Path) ->
     assert digest_model(moods) != digest_model(warmth) and training.result.is_whole()
     (training.result.folder / "1" / HEAD).unlink()
     assert not training.result.is_whole()
-
-
-def test_the_lowest_loss_of_devs_labels_can_select(data: Path, tmp_path: Path) -> None:
-    training = make(data, select="loss", epochs=2)
-    record = train(training, tmp_path)
-    losses, rows = [], []
-    for task in TASKS:
-        dev = Data.read(data / task / "dev")
-        outputs = load_teacher(tmp_path / task, "cpu", "float32").predict(dev.texts, 32, 4096)
-        teacher = TunedTeacherRecord.read(tmp_path / task / "training.json")
-        if task == "moods":
-            losses.append(log_losses(dev.labels, outputs).mean())
-        else:
-            errors = (outputs[:, 0] - dev.labels) / teacher.label_scale["deviation"]
-            losses.append(np.mean(errors**2))
-        rows.append(len(dev.texts))
-        assert teacher.best_dev_loss == pytest.approx(losses[-1], rel=1e-3)
-        assert teacher.selection == "evaluation whose mean loss is lowest on dev"
-        assert teacher.best_dev_mean == record.best_dev
-    assert record.best_dev_loss == pytest.approx(np.average(losses, weights=rows), rel=1e-3)
-    assert record.best_dev_loss == min(one.dev_loss for one in record.history)
-
-
-def test_saved_teachers_answer_as_the_joint_model(data: Path, tmp_path: Path) -> None:
-    training = make(data)
-    run = training.prepare()
-    run.finish(tmp_path, Progress())
-    for number, (task, classifier) in enumerate(zip(TASKS, run.model.eval().classifiers, strict=True)):
-        folder, texts = tmp_path / str(number), Data.read(data / task / "dev").texts
-        tokenizer = load_teacher(folder, "cpu", "float32").tokenizer
-        plain = AutoModelForSequenceClassification.from_pretrained(folder).eval()
-        answers = [
-            Teacher(model, tokenizer, CPU, "float32", "").predict(texts, 32, 4096) for model in (classifier, plain)
-        ]
-        np.testing.assert_allclose(*answers, rtol=0, atol=1e-5)
-        assert np.ptp(answers[0]) > 0
 
 
 def test_one_encoder_is_trained_by_all_tasks(data: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.base.processor import computed_on
 from pipeline_lib.models.teacher import digest_model
 from pipeline_lib.models.vector_model import load_vector_model
 from pipeline_lib.outputs.alignment import prove_vectors
@@ -76,6 +77,7 @@ def test_vectors_are_read_by_row_over_shards(encoder: Path, tmp_path: Path, stor
     own = vector_pass(encoder, storage)
     manifest, report = run_pass(own, inputs, tmp_path / "out", ALONE)
     assert (manifest.kind, manifest.rows, report.computed) == ("vectors", 60, 3)
+    assert {shard.computed_on for shard in manifest.shards} == {computed_on("cpu")}
     outputs = ShardSet.open(tmp_path / "out")
     stored = StoredVectors([(table, "") for table in outputs.tables()])
     rows = np.array([59, 0, 24, 25, 29, 30, 0])

@@ -11,7 +11,7 @@ from pipeline_lib.shards.shard_sets import read_manifest
 from pipeline_lib.stages.fingerprint import remove_other_rows
 
 from .conftest import Finished
-from .corpus import sentences, write_encoder, write_rows
+from .corpus import sentences, write_rows
 from .workspace import BLOCKS, BOTH, N_ITER, OUTPUTS, SHARDS, STORE, TASK, TEACHER, TRANSFER, Workspace, small_params
 
 ROW = "bilstm_kd_ts"
@@ -96,14 +96,6 @@ def test_another_teacher_shares_no_output_with_the_first(workspace: Workspace) -
     assert len(workspace.entries("logits") - keys) == SHARDS + 2  # dev and test
     second = workspace.digests(OUTPUTS)
     assert all(second[name] != first[name] for name in first if name.endswith(".arrow"))
-
-
-def test_a_checkpoint_with_another_number_of_labels_is_refused(workspace: Workspace) -> None:
-    write_encoder(workspace / f"data/input/teacher_{TASK}", labels=3)
-    workspace.params(_keep_teacher)
-    error = workspace.stage("fetch_models").error
-    assert f"teacher_{TASK}" in error
-    assert "the model has 3 labels" in error and f"tasks.{TASK}.labels has 2" in error
 
 
 def test_the_store_is_where_the_stages_say(finished: Finished) -> None:

@@ -142,6 +142,7 @@ def test_a_models_vectors_are_in_one_number_format(tmp_path: Path, monkeypatch: 
         indexes.append(build(Path(precision), IndexPass.of(reference), [Rows(TEXTS)], ENGINE)[0])
     exact, rough = indexes
     assert not np.array_equal(all_vectors(exact), all_vectors(rough))
+    np.testing.assert_allclose(all_vectors(exact), reference.load().encode(TEXTS), atol=1e-2)
     # Queries are embedded as the sentences were, on whatever machine.
     assert Index.open(Path("float32")).encoder.precision == "float32"
 

@@ -81,6 +81,8 @@ def test_an_edit_moves_the_digests_of_the_stages_that_it_can_change(library: Pat
     appended = {
         "pipeline_lib/stages/augment.py": "ADDED = 1",
         "pipeline_lib/training/objectives.py": "ADDED = 1",
+        "pipeline_lib/corpora/tasks/tagging.py": "ADDED = 1",
+        "pipeline_lib/models/networks/student.py": "ADDED = 1",
         "pipeline_lib/training/distillation/plans.py": "ADDED = 1",
         "pipeline_lib/report/page.css": "p { color: red }",
         # Neither comments nor what is exempt counts.
@@ -101,6 +103,8 @@ def test_an_edit_moves_the_digests_of_the_stages_that_it_can_change(library: Pat
     assert {name: stages for name, stages in moved.items() if stages} == {
         "pipeline_lib/stages/augment.py": {"augment"},
         "pipeline_lib/training/objectives.py": trainings,
+        "pipeline_lib/corpora/tasks/tagging.py": {"prepare"},
+        "pipeline_lib/models/networks/student.py": trainings | {"evaluate", "measure_speed"},
         "pipeline_lib/training/distillation/plans.py": {"train"},
         "pipeline_lib/report/page.css": {"report"},
     }

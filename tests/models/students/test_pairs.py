@@ -71,6 +71,10 @@ def test_reversing_leaves_the_padding_behind(lengths: list[int]) -> None:
 SIMPLE_WORDS = ["a", "film", "good", "dull", "plot", "not"]
 COMMON = {"dropout": 0.0, "max_words": 9}
 SIMPLE_SETTINGS: dict[str, dict[str, Any]] = {
+    "bilstm": COMMON | {"hidden": 5, "classifier": 5, "embeddings": "multichannel"},
+    "biattentive": COMMON
+    | {"tokens": "words", "model": None, "embedding_size": None, "feedforward": 6, "hidden": 5, "shared": 7}
+    | {"pools": ["max", "mean", "self"], "classifier": 4},
     "cnn": COMMON | {"widths": [2, 3], "filters": 4, "classifier": 5, "embeddings": "trained"},
     "static": COMMON | {"classifier": 5, "embeddings": "multichannel"},
     "linear": COMMON | {"ngrams": 2, "buckets": 97, "dimensions": 3},

@@ -16,6 +16,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json
 from pipeline_lib.base.kinds import score
 from pipeline_lib.base.kinds.calibration import log_losses
+from pipeline_lib.base.processor import computed_on
 from pipeline_lib.models.teacher import digest_model, load_teacher
 from pipeline_lib.params import FineTuning, Refining, Task
 from pipeline_lib.shards.engine.local import LocalEngine
@@ -245,7 +246,7 @@ def test_a_teacher_of_one_task_is_a_model_like_any_other(data: Path, tmp_path: P
     record = train_or_find(training, lambda _: None)
     training.result.link_into(tmp_path)
     assert isinstance(record, TunedTeacherRecord) and record.best_dev > 0.7
-    assert record.training_agreement > 0.8 and record.max_length == 32
+    assert record.training_agreement > 0.8 and record.max_length == 32 and record.computed_on == computed_on("cpu")
     assert (tmp_path / "model.safetensors").exists()
     dev = Data.read(data / "warmth" / "dev")
     outputs = load_teacher(tmp_path, "cpu", "float32").predict(dev.texts, 32, 4096)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -169,11 +168,3 @@ class TestFiles:
         with pytest.raises(PotstillError, match="no row was selected"):
             write_tables(tmp_path / "flat.csv", iter([]), NAMES)
         assert not (tmp_path / "flat.csv").exists()
-
-
-def test_duckdb_and_pandas_open_a_file_in_one_line(parquet: str) -> None:
-    found = pd.read_parquet(parquet)
-    assert found["divergence"].idxmax() == 0 and len(found.vector[0]) == 3
-    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
-    query = f"select rule, avg(vector[1]) from '{parquet}' where probabilities[2] > 0.5 group by rule order by rule"
-    assert [row[0] for row in duckdb.sql(query).fetchall()] == ["mask", "mask+ngram", "original"]

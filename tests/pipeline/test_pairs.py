@@ -8,10 +8,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.models.serving import Router, open_teacher, student_in_use
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import load_student
-from pipeline_lib.models.word_importance import word_importance
 from pipeline_lib.results.diagrams import read_predictions
 from pipeline_lib.results.schema import RetrievalScores, SimilarityScores
 from pipeline_lib.shards.columns import matrix, texts
@@ -218,21 +216,6 @@ def test_a_pretrained_model_reads_sentences_apart(pairs: Workspace, task: str) -
     np.testing.assert_array_equal(np.load(pairs / "v.npy"), vectors)
 
 
-def test_looking_predicting_and_verifying(pairs: Workspace) -> None:
-    shown = pairs.distill("shards", "show", "data/transfer/warmth/full", "--rows", "3")
-    assert "teacher: " in shown.sound().text and "no scores" not in shown.text
-    pairs.distill("verify").sound()
-    pair = "The film is very good.\tThe plot is very good."
-    answer = pairs.distill("predict", "data/students/praise/bilstm_kd_ts/1", pair).sound().text
-    assert answer.split("\t")[0] in ("no", "yes") and answer.endswith(f"{pair}\n")
-    score = pairs.distill("predict", "data/students/warmth/bilstm/1", pair).sound().text
-    assert -50.0 < float(score.split("\t")[0]) < 150.0
-    answer = pairs.distill("predict", "data/students/praise/dse/1", pair).sound().text
-    assert answer.split("\t")[0] in ("no", "yes")
-    refused = pairs.distill("predict", "data/students/praise/bilstm/1", "only one sentence")
-    assert "separated by a tab" in refused.error
-
-
 def test_pairs_are_routed_and_explained_and_scores_have_an_error(pairs: Workspace) -> None:
     warmth = pairs.scores("warmth").methods["bilstm_kd_ts"]
     assert warmth.routing is None and warmth.details.recall["dev"] == {}
@@ -252,18 +235,6 @@ def test_pairs_are_routed_and_explained_and_scores_have_an_error(pairs: Workspac
     praise = pairs.scores("praise").methods["mkd_lstm"]
     assert praise.routing.curve[-1].routed == {"dev": 1.0, "test": 1.0}
     assert set(praise.routing.curve[-1].accuracy) == {"dev", "test"}
-    folder = pairs / "data/students/praise/mkd_lstm/1"
-    student = load_student(folder)
-    teacher = pairs / "data/teachers/praise/minilm"
-    opened, behind = open_teacher(teacher, student.label_names, 32)
-    predict, mask = student_in_use(folder, student)
-    assert mask == opened.pieces.mask_sign == "[MASK]"
-    pair = ("The film is good.", "The plot is not.")
-    logits, routed = Router(predict, behind, 1.0).predict([pair])
-    assert routed.all()
-    np.testing.assert_array_equal(logits, behind([pair]))
-    for own in (predict, behind):
-        assert word_importance(pair, own, mask, False).masked.shape == (10, 2)
 
 
 def test_a_refined_teacher_stands_beside_the_others(pairs: Workspace) -> None:
@@ -298,5 +269,6 @@ def test_every_stage_has_what_dvc_yaml_names(pairs: Workspace) -> None:
     stages = pairs.graph()
     assert {"refine_teacher@refined", "retrieve@warm", "similarity@alike", "report"} <= {s.name for s in stages}
     assert [str(path) for stage in stages for path in stage.deps + stage.outs if not path.exists] == []
+    pairs.distill("verify").sound()
     # The first stage, which always runs, moves nothing.
     assert pairs.moved(lambda values: None) == set()

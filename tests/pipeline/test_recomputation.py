@@ -11,7 +11,6 @@ from pipeline_lib.shards.shard_sets import read_manifest
 from pipeline_lib.stages.fingerprint import remove_other_rows
 
 from .conftest import Finished
-from .corpus import sentences, write_rows
 from .workspace import BLOCKS, BOTH, N_ITER, OUTPUTS, SHARDS, STORE, TASK, TEACHER, TRANSFER, Workspace, small_params
 
 ROW = "bilstm_kd_ts"
@@ -38,11 +37,6 @@ def kept(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Worksp
     return workspace
 
 
-@pytest.fixture
-def kept_copy(kept: Workspace, tmp_path: Path) -> Workspace:
-    return kept.copy(tmp_path / "workspace")
-
-
 def test_a_teacher_fine_tuned_elsewhere_is_taken_as_it_is(finished: Finished, kept: Workspace) -> None:
     weights = f"data/teachers/{TASK}/{TEACHER}/model.safetensors"
     assert (
@@ -63,20 +57,6 @@ def test_a_raised_n_iter_computes_the_new_iterations_only(workspace: Workspace) 
     # The store finds everything, where DVC's cache was thrown away.
     assert workspace.iterate(N_ITER).tally == (0, BOTH)
     assert workspace.digests(OUTPUTS) == before
-
-
-def test_an_added_sentence_computes_its_own_block_only(kept_copy: Workspace) -> None:
-    before = kept_copy.digests(TRANSFER)
-    rows = sentences()["train"]
-    rows.insert(17, (1, "A warm and funny surprise, quite unlike the others."))
-    write_rows(kept_copy / "data/input/train.tsv", rows)
-    for stage in ("fetch_data", "prepare", "augment"):
-        kept_copy.stage(stage).sound()
-    assert kept_copy.stage("precompute").sound().tally == (1 + N_ITER, BOTH - 1 - N_ITER)
-    after = kept_copy.digests(TRANSFER)
-    changed = {n for n in before if after[n] != before[n] and n.endswith(".arrow")}
-    assert len({name.split("-")[0] for name in changed}) == 1
-    assert len(changed) == 1 + N_ITER
 
 
 def test_another_teacher_shares_no_output_with_the_first(workspace: Workspace) -> None:
@@ -150,3 +130,20 @@ def test_the_outputs_of_rows_that_are_gone_are_deleted(tmp_path: Path) -> None:
     remove_other_rows(check_params(values), layout)
     left = [{path.name for path in folder.glob("*/")} for folder in folders]
     assert left == [{"minilm"}, set(), set()]
+
+
+def test_another_loss_gives_other_students(workspace: Workspace) -> None:
+    workspace = workspace.with_own_code()
+    before, folder = workspace.trained(), f"data/students/{TASK}"
+    students, teacher = workspace.digests(folder), workspace.digests(f"data/teachers/{TASK}")
+    squared = "return (student - teacher).pow(2).sum(-1).mean()"
+    path = workspace / "pipeline_lib/training/objectives.py"
+    path.write_text(path.read_text().replace(squared, squared.replace("pow(2)", "abs()")))
+    for stage in ("finetune_teacher", "train"):
+        workspace.stage(stage).sound()
+    # The teacher's code imports the module too: it is fine-tuned again, to the same bytes.
+    assert workspace.digests(f"data/teachers/{TASK}") == teacher and workspace.trained() > before
+    after = workspace.digests(folder)
+    weights = [name for name in students if name.endswith("model.safetensors")]
+    changed = {name for name in weights if after[name] != students[name]}
+    assert changed == {name for name in weights if "_kd" in name}

@@ -174,11 +174,6 @@ class Run:
     planned_steps: int
 
 
-@dataclass(frozen=True)
-class Runs:
-    planned_steps: int
-
-
 def test_steps_add_up_over_runs_and_what_was_found_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[tuple[int, int, str]] = []
 
@@ -189,7 +184,7 @@ def test_steps_add_up_over_runs_and_what_was_found_counts(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(progress, "show_progress", silent)
     first, second = Run(100), Run(100)
-    with show_training("training", [Runs(100), Runs(100)], lambda run, loss, best: f"{best}") as own:
+    with show_training("training", [Run(100), Run(100)], lambda run, loss, best: f"{best}") as own:
         own.on_progress(first, (25, 50, 0.5, 0.7))
         own.on_progress(first, (40, 50, 0.5, 0.8))
         own.on_done(first)

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 from transformers import AutoModel
@@ -16,8 +15,6 @@ from pipeline_lib.models.students.student import Student, attend_quickly, load_s
 from pipeline_lib.models.students.word_vectors import word_embeddings
 from pipeline_lib.models.vector_model import load_vector_model
 from pipeline_lib.params import StudentSettings, student_settings
-from pipeline_lib.shards.masking import signed_sentences
-from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.training.distillation.initialisation import start_from_layers, start_from_pieces
 from tests.kit.pretrained import LAYERS, PIECES, WORDS, write_model
 
@@ -134,25 +131,6 @@ def test_texts_are_read_as_the_teacher_reads_them(family: Path) -> None:
     assert (found.segments is not None) == (expected.segments is not None) == (kind == "bert")
     if kind == "bert":
         assert found.segments.tolist() == expected.segments.tolist()
-    # Bare pieces have no special tokens.
-    student = make_bare(family)
-    sentences = student.encode([("The films", "a"), ("", "not a good dull plot is the film a")])
-    pieces, numbers = student.tokenizer, student.tokenizer.tokenizer.token_to_id
-    expected = [numbers("the"), numbers("film"), numbers("##s"), numbers(pieces.unknown)]
-    assert sentences.ids.tolist() == expected
-    assert sentences.second.lengths.tolist() == [1, 8]
-    assert sentences.segments is None
-    # Masked words are the models own mask.
-    pieces = load_pieces(family, "sequence")
-    rows = pa.table({
-        "text": ["the [MASK] is"],
-        "words": [["the", "[MASK]", "is"]],
-        "rules": pa.array([[0, 1, 0]], pa.list_(pa.int8())),
-    })  # fmt: skip
-    (text,) = signed_sentences(rows, "", lambda: pieces.mask_sign)
-    numbers = pieces.tokenizer.token_to_id
-    found = pieces.number([text], 9).ids.tolist()
-    assert found[1:-1] == [numbers("the"), numbers(pieces.mask), numbers("is")]
 
 
 def test_what_is_stored(bert: Path, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from pipeline_lib.shards.training_texts import unlabelled_folder
 from pipeline_lib.training.distillation.encoded_sets import encode_sets
 from pipeline_lib.training.distillation.joint import JointTraining, joint_row, write_joint_vocabulary, write_students
 from pipeline_lib.training.distillation.plans import ModelReference, make_plan
-from pipeline_lib.training.distillation.students import StudentTraining, student_row, take_students
+from pipeline_lib.training.distillation.students import student_row
 from pipeline_lib.training.search import TrainingRow, train_rows
 from tests.kit.kills import killed_and_resumed
 from tests.kit.shard_files import write_set
@@ -351,21 +351,6 @@ def test_a_tuned_student_depends_on_its_own_seeds_start_alone(
     assert before[0] != before[1]
     with pytest.raises(PotstillError, match="its start has the seeds 1, 2, not 3"):
         plan.student_start(3)
-
-
-def test_students_are_taken_as_they_are(
-    plans: Callable[..., Any], ended: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(StudentTraining, "prepare", None)
-    plan = plans(WARMTH, "taken")
-    records = take_students(plan, [1, 2], tmp_path / "taken")
-    assert list(records) == [1, 2] and records[1].steps == 180
-    for seed in (1, 2):
-        start = ended.joint_student("mtl", seed, WARMTH)
-        own = tmp_path / "taken" / str(seed)
-        assert own.joinpath("model.safetensors").samefile(start / "model.safetensors")
-    search = json.loads((tmp_path / "taken/search.json").read_text())
-    assert search["learning_rate"] == 2.0e-2 and search["seed"] == 1
 
 
 def test_a_model_that_has_changed_since_is_not_started_from(tmp_path: Path) -> None:

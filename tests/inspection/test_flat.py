@@ -24,7 +24,6 @@ NAMES = ["negative", "positive"]
 
 
 def embed(batch: RowBatch, side: str) -> np.ndarray:
-    """Return vectors of 3 values that say how long each text is."""
     lengths = [len(text) for text in batch.table[f"text{side}"].to_pylist()]
     return np.array(lengths, np.float32)[:, None] / np.array([2, 4, 8], np.float32)
 
@@ -45,7 +44,6 @@ def parquet(flat: FlatRows, tmp_path: Path) -> str:
 
 
 def in_every_form(flat: FlatRows, folder: Path) -> list[dict[str, Any]]:
-    """Return a row of the set as each of the forms has it."""
     for ending in ("parquet", "jsonl", "csv"):
         write_tables(folder / f"flat.{ending}", flat.tables(), NAMES)
     one = pq.read_table(folder / "flat.parquet").to_pylist()

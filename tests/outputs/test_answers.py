@@ -33,7 +33,6 @@ from .provider_lines import chat
 
 
 def probs_of(path: Path, task: Task = TASK, **changes: Any) -> dict[int, list[float]]:
-    """Return the probabilities that a file comes to, by content key."""
     found = read_answers([path], settings(**changes), task)
     return dict(zip(found.keys.tolist(), softmax(found[:]).round(3).tolist(), strict=True))
 

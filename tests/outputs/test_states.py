@@ -31,7 +31,6 @@ PAIRS = [
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def teacher(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write a tiny classifier of three layers of each family."""
     folder = write_model(tmp_path_factory.mktemp(request.param), request.param)
     with torch.random.fork_rng():
         torch.manual_seed(3)

@@ -28,7 +28,6 @@ TEXTS = [text for _, text in sentences()["train"][:60]]
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write the tiny random encoder."""
     folder = tmp_path_factory.mktemp("encoder")
     write_encoder(folder)
     return folder

@@ -83,7 +83,6 @@ def test_pairs_with_an_empty_sentence_are_left_out_or_answered(pairs: Workspace,
     assert (dropped["train"]["rows"], dropped["train"]["empty_text"]) == (242, 2)
     kept = [dropped[name].get("kept_empty_text") for name in ("train", "dev", "test")]
     assert kept == [None, [61], [61]]
-    # Every system answers them.
     predictions = read_predictions(layout, "praise", "test")
     systems = predictions.column_names[3:]
     assert {"minilm", "bilstm-1", "mkd_lstm-1", "dse-1"} <= {*systems}

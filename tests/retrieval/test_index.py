@@ -30,7 +30,6 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The store is below the current folder."""
     monkeypatch.chdir(tmp_path)
 
 

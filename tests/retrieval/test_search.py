@@ -29,7 +29,6 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The store is below the current folder."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -148,7 +147,6 @@ def test_an_approximate_index_finds_nearly_all(encoder: Path) -> None:
         path.write_bytes(damaged) if damaged else path.unlink()
         with pytest.raises(PotstillError, match=r"missing, truncated|not an index of usearch"):
             share_found(index)
-        # Building again mends it.
         assert made(Path("index"), encoder, approximate=True).faults() == []
 
 

@@ -49,7 +49,6 @@ def edit(file: Path, old: str, new: str) -> None:
 
 
 def stage_digests(project: Path) -> dict[str, dict[str, str]]:
-    """Run the stage; return what it wrote, by stage and by file."""
     environment = os.environ | {"PYTHONPATH": str(project)}
     command = [sys.executable, "-m", "pipeline_lib.stages.fingerprint"]
     subprocess.run(command, cwd=project, env=environment, check=True)

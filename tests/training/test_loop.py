@@ -132,12 +132,10 @@ def test_a_training_learns_by_its_seed(tmp_path: Path) -> None:
     one, _ = run(tmp_path / "a")
     other, _ = run(tmp_path / "b", settings=make_settings(seed=12))
     assert not same(one, other)
-    # Training learns.
     _, progress = run(tmp_path / "c", settings=make_settings(epochs=40, learning_rate=0.02))
     looks = progress.history
     assert looks[-1]["loss"] < looks[0]["loss"] / 4
     assert progress.best_merit == max(look["dev"] for look in looks) > looks[0]["dev"]
-    # History by hand.
     losses: list[float] = []
     _, progress = run(tmp_path / "d", report=lambda step, total, value, best: losses.append(value))
     assert [look["step"] for look in progress.history] == [3, 6, 9, 12]

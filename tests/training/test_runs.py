@@ -86,7 +86,6 @@ LINES = [Line("short", 8), Line("long", 72), Line("the same", 8), Line("medium",
 
 @pytest.fixture(autouse=True)
 def store(store_home: Path) -> None:
-    """Give each test a store of its own."""
     RUN.clear()
 
 

@@ -74,7 +74,6 @@ def test_order_and_neighbours_change_no_row(lexicon: Lexicon, make_recipe: Calla
     first = by_key(rows_of(examples.slice(0, 10), lexicon, make_recipe(), 3))
     keys = set(examples["key"].to_pylist()[:10])
     assert [row for row in whole if row["example"] in keys] == first
-    # More iterations only add.
     few = rows_of(pairs(20), lexicon, make_recipe(), 3)
     more = rows_of(pairs(20), lexicon, make_recipe(), 7)
     assert more[: len(few)] == few and len(more) > len(few)

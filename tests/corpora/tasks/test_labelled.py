@@ -36,7 +36,6 @@ def test_splits_and_counts(tmp_path: Path, make_task: Callable) -> None:
     task = make_task(labels={"no": ["-1", "0"], "yes": ["1"]})
     splits, _ = read_examples(lay(tmp_path, test="a\t-1\n"), task)
     assert splits["test"] == [Example(("a",), 0)]
-    # Ranges.
     lay(tmp_path, all="a\t-0.5\nb\t0.49\nc\t4\nd\t-1\ne\t0\n")
     splits, counts = read_examples(tmp_path, make_task(source=ALL, split=SPLIT, labels=RANGES))
     assert [example.label for example in splits["all"]] == [0, 1, 0]

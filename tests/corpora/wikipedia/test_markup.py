@@ -81,7 +81,6 @@ def test_plain_and_malformed_text() -> None:
         found = wikitext_paragraphs(f"Before.\n\n{wikitext}")
         assert found[0] == "Before."
     assert wikitext_paragraphs("{{" * 200 + "x") is not None
-    # Plain text.
     assert plain_paragraphs(" One  two.\n\n\tThree ( , ) four ().\n") == ["One two.", "Three four."]
 
 

@@ -44,7 +44,6 @@ def one_lstm(net: nn.LSTM, words: list[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def both_lstms(layer: BiLSTM, words: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Return the states of both directions for each word."""
     ahead, back = one_lstm(layer.ahead, words), one_lstm(layer.back, words[::-1])[::-1]
     return [torch.cat(pair) for pair in zip(ahead, back, strict=True)]
 
@@ -73,7 +72,6 @@ def pools(reader: BiAttentiveReader, states: list[torch.Tensor], side: int) -> d
 
 
 def slowly(reader: BiAttentiveReader, first: list[int], second: list[int]) -> torch.Tensor:
-    """Return the vector of one pair, by loops over its words."""
     table = reader.embeddings.trained.weight
     x, y = (
         both_lstms(reader.first, [reader.feedforward(table[number]).relu() for number in sentence])

@@ -37,7 +37,6 @@ def make_student(vectors: np.ndarray | None = None, **changes: Any) -> Student:
 def test_starting_points_and_order() -> None:
     logits = make_student().logits(["good film", "film good"])
     assert not np.allclose(logits[0], logits[1], atol=1e-5)
-    # Starting points.
     vectors = np.ones((ROWS, WIDTH), np.float32)
     assert torch.equal(make_student(vectors).model.encoder.embeddings.trained.weight, torch.ones(ROWS, WIDTH))
     one, other = (make_student().model.state_dict() for _ in range(2))

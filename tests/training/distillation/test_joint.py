@@ -52,7 +52,6 @@ def _columns(texts: list[str], side: str) -> dict[str, Any]:
 
 
 def _write(folder: Path, table: pa.Table, source: str | None = None) -> str:
-    """Write a set of one shard, and return the shard's digest."""
     return write_set(folder, "rows", {"b000-i000.arrow": table}, [source]).manifest.shards[0].sha256
 
 
@@ -78,7 +77,6 @@ def write_task(layout: Layout, task: str, pair: bool) -> None:
 
 @pytest.fixture(scope="module")
 def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
-    """Write the teacher and both tasks; return where all lies."""
     layout = Layout(tmp_path_factory.mktemp("data"))
     write_encoder(layout.model("minilm"))
     layout.raw_vectors.mkdir(parents=True)
@@ -137,7 +135,6 @@ def first_of(row: TrainingRow[JointTraining]) -> JointTraining:
 
 @pytest.fixture(scope="module")
 def ended(layout: Layout, tmp_path_factory: pytest.TempPathFactory) -> Layout:
-    """Train jointly, once, in a copy; return where all lies."""
     folder = tmp_path_factory.mktemp("ended")
     shutil.copytree(layout.data, folder / "data")
     own, params = Layout(folder / "data"), make_params({}, {})
@@ -288,7 +285,6 @@ def plans(ended: Layout) -> Callable[[str, str], Any]:
 
 
 def student_of(plan: Any, ended: Layout, tmp_path: Path) -> Student:
-    """Tune one student of a plan."""
     dev, words = ended.split(plan.task, "dev"), tmp_path / "none"
     row = student_row(plan, words, dev, [1], "cpu")
     [(spec, _)] = train_rows([row], LocalEngine(1))[plan.method].trainings.values()

@@ -42,14 +42,12 @@ SETTINGS = {
 
 
 def write_set(folder: Path, columns: dict[str, pa.Array]) -> SetReference:
-    """Write a prepared split of one shard."""
     table = pa.table({"key": pa.array(range(len(columns["label"])), pa.uint64()), **columns})
     shard_files.write_set(folder, "prepared", {"s0.arrow": table})
     return SetReference.to(folder)
 
 
 def classes(rows: Sequence[tuple[int, str]]) -> dict[str, pa.Array]:
-    """Return sentences with their class."""
     labels, texts = zip(*rows, strict=True)
     return {"label": pa.array(labels, pa.int32()), "text": pa.array(texts)}
 
@@ -66,7 +64,6 @@ def scores(rows: Sequence[tuple[int, str]]) -> dict[str, pa.Array]:
 
 
 def warmth_task() -> Task:
-    """Return the settings of the pairs' task."""
     given = made_up_task().model_dump() | {"kind": "regression", "metrics": ["pearson"]}
     given |= {"text": ["first", "second"], "labels": {"min": 10.0, "max": 40.0}}
     return Task.model_validate(given)
@@ -74,7 +71,6 @@ def warmth_task() -> Task:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write a tiny encoder and the prepared splits of both tasks."""
     folder = tmp_path_factory.mktemp("refining")
     write_encoder(folder / "base")
     for split, rows in sentences().items():
@@ -96,7 +92,6 @@ def answers(rows: Sequence[tuple[int, str]]) -> dict[str, pa.Array]:
 
 
 def make(data: Path, names: Sequence[str] = TASKS, rate: float = 3e-3, **changes: Any) -> Any:
-    """Return the training; keyword arguments replace settings."""
     pairs = {"text": ["question", "answer"]}
     settings = {"moods": made_up_task(), "warmth": warmth_task(), "answers": made_up_task(**pairs)}
     tasks = {}
@@ -171,7 +166,6 @@ def test_modes_and_frozen_embeddings(data: Path) -> None:
     model = make(data, freeze_embeddings=True).prepare().model
     fixed = [name for name, p in model.named_parameters() if not p.requires_grad]
     assert fixed == ["encoder.embeddings.word_embeddings.weight"]
-    # Mode reaches the classifiers.
     model = make(data).prepare().model
     for mode in (True, False):
         model.train(mode)

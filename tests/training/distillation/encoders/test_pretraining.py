@@ -78,11 +78,9 @@ def test_what_cannot_be_trained_is_refused(run: MakeRow, tmp_path: Path, data: P
     students["bilstm_sra"] = students["bilstm_sra"].model_copy(update={"width": 24})
     with pytest.raises(PotstillError, match=r"students\.bilstm_sra\.width: 24.*Set it to 32"):
         train_one(own, tmp_path / "a", ignore)
-    # No sentences are refused.
     own = run(wikipedia=0)
     with pytest.raises(PotstillError, match="no sentences to train on"):
         train_one(own, tmp_path / "a", ignore)
-    # Names do not count.
     first = run(tasks={TASK: None})
     params = first_of(first).params.model_copy(deep=True)
     params.optimisers["other"] = params.optimisers["sra"]

@@ -58,7 +58,6 @@ def write_set(
 
 
 def params() -> Params:
-    """Return the shipped parameters."""
     return load_params(TOUR)
 
 

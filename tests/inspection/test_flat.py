@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,7 +24,6 @@ NAMES = ["negative", "positive"]
 
 
 def embed(batch: RowBatch, side: str) -> np.ndarray:
-    """Return vectors of 3 values that say how long each text is."""
     lengths = [len(text) for text in batch.table[f"text{side}"].to_pylist()]
     return np.array(lengths, np.float32)[:, None] / np.array([2, 4, 8], np.float32)
 
@@ -46,7 +44,6 @@ def parquet(flat: FlatRows, tmp_path: Path) -> str:
 
 
 def in_every_form(flat: FlatRows, folder: Path) -> list[dict[str, Any]]:
-    """Return a row of the set as each of the forms has it."""
     for ending in ("parquet", "jsonl", "csv"):
         write_tables(folder / f"flat.{ending}", flat.tables(), NAMES)
     one = pq.read_table(folder / "flat.parquet").to_pylist()
@@ -169,11 +166,3 @@ class TestFiles:
         with pytest.raises(PotstillError, match="no row was selected"):
             write_tables(tmp_path / "flat.csv", iter([]), NAMES)
         assert not (tmp_path / "flat.csv").exists()
-
-
-def test_duckdb_and_pandas_open_a_file_in_one_line(parquet: str) -> None:
-    found = pd.read_parquet(parquet)
-    assert found["divergence"].idxmax() == 0 and len(found.vector[0]) == 3
-    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
-    query = f"select rule, avg(vector[1]) from '{parquet}' where probabilities[2] > 0.5 group by rule order by rule"
-    assert [row[0] for row in duckdb.sql(query).fetchall()] == ["mask", "mask+ngram", "original"]

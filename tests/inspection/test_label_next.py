@@ -35,7 +35,6 @@ def keys(count: int) -> np.ndarray:
 
 
 def prepared(rows: list[Record], pair: bool = False, regression: bool = False) -> pa.Table:
-    """Return rows of a prepared set: key, label, texts."""
     fields = [
         ("key", pa.uint64()),
         ("label", KINDS["regression" if regression else "classification"].label_type(1)),
@@ -65,7 +64,6 @@ def write_task(layout: Layout, names: list[str], pair: bool = False) -> None:
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
-    """Return a task of sentences with two classes."""
     found = Layout(tmp_path / "data")
     write_task(found, ["negative", "positive"])
     return found

@@ -25,7 +25,6 @@ def rows(tmp_path: Path) -> JoinedRows:
 
 
 def chosen(rows: JoinedRows, rule: str | None = None, label: str | None = None) -> list[int]:
-    """Return the keys of the rows that a filter wants."""
     wanted = Filter.of(rows, NAMES, rule, label)
     return [key for batch in rows.batches(2) for key in batch.table["key"].to_numpy()[wanted.wants(batch)].tolist()]
 

@@ -5,11 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.models.teacher import load_classifier, load_teacher
-from pipeline_lib.models.vector_model import load_vector_model
 from tests.kit.hub_folders import change_json, write_classifier
 
 FAMILIES = ["albert", "bert", "deberta-v2", "distilbert", "gpt2", "modernbert", "roberta"]
@@ -44,17 +43,6 @@ def test_logits_are_those_of_transformers(tmp_path: Path, family: str) -> None:
         np.testing.assert_allclose(teacher.predict(texts, 64, 4096), expected, atol=1e-4)
     assert np.isfinite(teacher.predict(["", "a film"], 64, 4096)).all()
     assert np.isfinite(teacher.predict([("", ""), ("a film", "")], 64, 4096)).all()
-
-
-def test_a_models_vectors_are_those_of_transformers(tmp_path: Path) -> None:
-    folder = write_classifier(tmp_path / "albert", "albert")
-    vectors = load_vector_model(folder, "cpu", "float32", "mean").predict(TEXTS, 64, 4096)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModel.from_pretrained(folder).eval()
-    with torch.no_grad():
-        states = [model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0] for text in TEXTS]
-    expected = np.stack([state.mean(0).numpy() for state in states])
-    np.testing.assert_allclose(vectors, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("tokenizer_pads", [True, False])

@@ -23,7 +23,6 @@ from tests.pipeline.corpus import sentences, write_encoder
 
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write the tiny random classifier of 64 positions."""
     folder = tmp_path_factory.mktemp("classifier")
     write_encoder(folder, labels=2)
     return folder

@@ -24,14 +24,12 @@ TEXTS = [f"sentence {number}" for number in range(3 * ROWS)]
 
 @pytest.fixture
 def inputs(tmp_path: Path, store_home: Path) -> ShardSet:
-    """Return a set of three shards of as many rows."""
     table = pa.table({"key": np.arange(len(TEXTS), dtype=np.uint64), "text": TEXTS})
     tables = {f"b{number:03}-i000.arrow": table.slice(number * ROWS, ROWS) for number in range(3)}
     return write_set(tmp_path / "in", "transfer", tables)
 
 
 def stored(found: ShardPass, inputs: ShardSet, folder: Path) -> np.ndarray:
-    """Run a pass; return the logits of all rows."""
     run_pass(found, inputs, folder, LocalEngine(1))
     return matrix(ShardSet.open(folder).to_table()["logits"])
 
@@ -77,7 +75,6 @@ def test_answers_that_are_no_numbers_are_refused(tmp_path: Path, inputs: ShardSe
 
 
 def averaged(folder: Path, inputs: ShardSet, *given: np.ndarray) -> AveragePass:
-    """Return the average of teachers whose logits these are."""
     for number, logits in enumerate(given):
         table = pa.table({"key": np.arange(len(TEXTS), dtype=np.uint64), "logits": list_column(logits)})
         shards = inputs.manifest.shards

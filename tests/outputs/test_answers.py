@@ -33,7 +33,6 @@ from .provider_lines import chat
 
 
 def probs_of(path: Path, task: Task = TASK, **changes: Any) -> dict[int, list[float]]:
-    """Return the probabilities that a file comes to, by content key."""
     found = read_answers([path], settings(**changes), task)
     return dict(zip(found.keys.tolist(), softmax(found[:]).round(3).tolist(), strict=True))
 
@@ -144,21 +143,6 @@ def test_columns_as_other_tools_write_them(tmp_path: Path) -> None:
 def test_a_faulty_row_is_named(tmp_path: Path, rows: Lines, message: str) -> None:
     with pytest.raises(PotstillError, match=message):
         gather_answers([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.jsonl", b'{"text": "a", "label": "no"}\n\n{"text": "b" "c"}\n', r"row 3 is not valid JSON .*, char"),
-        ("a.csv", b'text,label\n"a\n\nb",yes\nc,yes,no\n', r"row 5 has 3 columns, not 2"),
-    ],
-)
-def test_a_faulty_line_has_the_number_that_an_editor_shows(
-    tmp_path: Path, name: str, content: bytes, message: str
-) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(PotstillError, match=message):
-        gather_answers([tmp_path / name], settings(classes=["no", "yes"]), TASK)
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])

@@ -320,7 +320,6 @@ def test_a_batch_goes_out_and_comes_back_by_its_keys(tmp_path: Path) -> None:
 
 
 def nodes(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the paths to all values inside one."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, part in items:
         yield (*path, key)

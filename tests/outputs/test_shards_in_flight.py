@@ -22,7 +22,6 @@ TEXTS = [text for _, text in sentences()["train"][: SHARDS * ROWS]]
 
 @pytest.fixture
 def logit_pass(tmp_path: Path) -> LogitPass:
-    """Return the pass of a tiny random teacher."""
     folder = tmp_path / "teacher"
     write_encoder(folder, labels=2)
     return LogitPass(folder, digest_model(folder), "cpu", "float32", 32, 64)
@@ -30,7 +29,6 @@ def logit_pass(tmp_path: Path) -> LogitPass:
 
 @pytest.fixture
 def inputs(tmp_path: Path) -> ShardSet:
-    """Write shards of different sentences."""
     tables = {}
     for number in range(SHARDS):
         texts = TEXTS[number * ROWS : (number + 1) * ROWS]

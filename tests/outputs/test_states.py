@@ -9,11 +9,9 @@ import torch
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.hashing import string_keys
-from pipeline_lib.base.layout import Layout, pair_of
 from pipeline_lib.models.teacher import digest_model, load_classifier
 from pipeline_lib.outputs.alignment import prove_vectors
 from pipeline_lib.outputs.teacher_pass import LogitPass, StatePass
-from pipeline_lib.params import load_params
 from pipeline_lib.shards.columns import matrix
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
@@ -21,7 +19,6 @@ from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.vectors import StoredVectors
 from tests.kit.pretrained import FAMILIES, write_model
 from tests.kit.shard_files import write_set
-from tests.tour import TOUR
 
 pytestmark = pytest.mark.usefixtures("store_home")
 PAIRS = [
@@ -34,7 +31,6 @@ PAIRS = [
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def teacher(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write a tiny classifier of three layers of each family."""
     folder = write_model(tmp_path_factory.mktemp(request.param), request.param)
     with torch.random.fork_rng():
         torch.manual_seed(3)
@@ -90,15 +86,6 @@ def test_other_layers_are_other_entries_and_logits_stay(teacher: Path) -> None:
     assert logit_pass.compute(table_of(PAIRS)).equals(before)
 
 
-def test_params_say_which_layers_and_how_they_are_stored(teacher: Path) -> None:
-    params = load_params(TOUR)
-    row = params.teachers["minilm"].model_dump()
-    row["states"] = {"layers": [3, 1], "storage": "float32"}
-    own = type(params.teachers["minilm"]).model_validate(row)
-    made = StatePass.of(params, teacher, own.max_length, own.states)
-    assert (made.layers, made.storage, made.max_length) == ((3, 1), "float32", 128)
-
-
 @pytest.mark.parametrize("storage", ["float32", "float16"])
 def test_slipped_states_are_refused(teacher: Path, tmp_path: Path, storage: str) -> None:
     words = ["film", "plot", "good film", "dull plot", "not good", "the films", "a plot is dull"]
@@ -123,11 +110,3 @@ def test_slipped_states_are_refused(teacher: Path, tmp_path: Path, storage: str)
     write_set(tmp_path / "slip", "states", parts, [shard.source for shard in manifest.shards])
     with pytest.raises(PotstillError, match=r"s1\.arrow: .*do not belong to its.*store/states"):
         prove_vectors(inputs, ShardSet.open(tmp_path / "slip"), own)
-
-
-def test_where_states_lie_is_known_both_ways() -> None:
-    layout = Layout()
-    states, inputs = layout.states("movies", "minilm", "full"), layout.transfer("movies", "full")
-    assert states == layout.all_outputs("movies") / "states/minilm/full"
-    pair = pair_of(states)
-    assert pair is not None and (pair.inputs, pair.outputs) == (inputs, states)

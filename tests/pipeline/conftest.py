@@ -96,7 +96,6 @@ def _start_server() -> Path:
 
 @pytest.fixture(scope="session")
 def shims(server: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder whose ``python`` has the server run a stage."""
     shim = tmp_path_factory.mktemp("shims") / "python"
     shim.write_text(SHIM.format(python=sys.executable, server=str(server)))
     shim.chmod(0o755)
@@ -139,8 +138,6 @@ def once(
 
 @pytest.fixture(scope="session")
 def finished(once: Callable[..., Finished], new_workspace: Callable[[Path], Workspace]) -> Finished:
-    """Run the whole pipeline by DVC, on one task of sentences."""
-
     def make(folder: Path) -> tuple[Workspace, Run]:
         workspace = new_workspace(folder)
         return workspace, workspace.dvc("repro").sound()

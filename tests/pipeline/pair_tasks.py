@@ -171,12 +171,6 @@ def write_marks(folder: Path) -> None:
         (folder / f"marks-{split}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def write_tags(folder: Path) -> None:
-    for split, rows in sentences().items():
-        lines = ["text,tags", *(f'"{text}",{"|".join(labels_of(text))}' for _, text in rows)]
-        (folder / f"tags-{split}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
 def task_of(template: dict[str, Any], name: str, label: str | list[str], values: dict[str, list[str]]) -> dict:
     files = {split: f"{name}-{split}.csv" for split in ("train", "dev", "test")}
     return template | {

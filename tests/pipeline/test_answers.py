@@ -92,7 +92,6 @@ def test_labels_are_nowhere(workspace: Workspace) -> None:
     scores = workspace.scores(TASK)
     assert scores.scored_splits == [] and scores.teachers["llm"].unanswered == {}
     assert scores.methods[ROW].agreement["test"] > 0.8
-    # What nobody told it.
     table = read_shard(workspace / f"data/results/{TASK}/predictions.arrow")
     answers = matrix(table.filter(pc.equal(table["split"], "test"))[f"{ROW}-1"]).argmax(1)
     assert np.mean(answers == [label for label, _ in sentences()["test"]]) > 0.8

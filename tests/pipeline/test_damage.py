@@ -103,22 +103,6 @@ def test_a_damaged_file_is_refused_where_it_is_read(workspace: Workspace, file: 
     ]
 
 
-@pytest.mark.parametrize(
-    ("folder", "stage"),
-    [(TRANSFER, "precompute"), (OUTPUTS, "train"), (Path(f"data/tasks/{TASK}/train"), "augment")],
-    ids=["precompute", "train", "augment"],
-)
-def test_a_truncated_manifest_is_named(workspace: Workspace, folder: Path, stage: str) -> None:
-    path = workspace / folder / "manifest.json"
-    content = path.read_bytes()
-    path.chmod(0o644)
-    path.write_bytes(content[: len(content) // 2])
-    workspace.only("bilstm_kd_ts")
-    error = workspace.stage(stage).error
-    assert error.startswith(f"error: {folder}/manifest.json: not valid JSON (")
-    assert error.endswith("Delete it and run again.")
-
-
 def test_a_damaged_finished_student_is_not_handed_out(finished: Finished, workspace: Workspace) -> None:
     key = min(workspace.trained())
     flip_byte(workspace / ".potstill/students" / key / "model.safetensors")
@@ -187,3 +171,8 @@ def test_every_flip_is_found(workspace: Workspace, monkeypatch: pytest.MonkeyPat
                 missed.append(path.name)
     assert len(files) > 70
     assert {*missed} <= DESCRIPTIONS
+
+
+def test_a_stage_in_a_process_of_its_own_ends_with_status_1(workspace: Workspace) -> None:
+    stage = ("python", "-m", "pipeline_lib.stages.fetch_data", "--task", "other")
+    assert f"tasks: no 'other' in params.yaml; there are {TASK}." in workspace.command(*stage, fast=False).error

@@ -14,12 +14,11 @@ import torch
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.shards.columns import list_column, matrix
 from pipeline_lib.shards.shard_sets import SetReference, ShardSet, read_manifest
-from pipeline_lib.shards.vectors import StoredVectors, vector_tables
 from pipeline_lib.training.distillation.students import StudentTraining
 from tests.commands.running import distill
 
 from .conftest import Finished
-from .joint_tasks import SENTENCES, SHARD
+from .joint_tasks import SENTENCES
 from .test_kills import CHECKPOINTS, SLOW_TRAINING, TELL_RESUMED, _resumed, _written, slowed
 from .workspace import STORE, TASK, Workspace
 
@@ -116,21 +115,6 @@ def test_the_sentences_are_an_index(joined: Finished, monkeypatch: pytest.Monkey
     assert (lines[0]["text"], lines[0]["id"]) == (text, 7) and len(lines) == 3
 
 
-def test_more_sentences_only_add(workspace: Workspace) -> None:
-    before = workspace.digests(VECTORS / "wikipedia/train")
-
-    def more(values: Any) -> None:
-        values["wikipedia"]["sentences"] = SENTENCES + SHARD
-
-    workspace.params(more)
-    workspace.stage("split_wikipedia").sound()
-    run = workspace.stage("precompute_vectors").sound()
-    shards = SENTENCES // SHARD
-    assert f"computed 1 shards, reused {shards};" in run.text
-    after = workspace.digests(VECTORS / "wikipedia/train")
-    assert {n: d for n, d in before.items() if n.endswith(".arrow")}.items() <= after.items()
-
-
 def test_vectors_go_on_with_the_missing_shards(joined: Finished, workspace: Workspace) -> None:
     workspace.forget(VECTORS, STORE / "vectors")
     with workspace.started("precompute_vectors", prelude=SLOW_VECTORS) as stage:
@@ -173,16 +157,6 @@ def test_pretraining_goes_on_from_its_checkpoint(joined: Finished, workspace: Wo
     assert list((workspace / CHECKPOINTS).glob("encoders-*")) == []
 
 
-def test_vectors_of_other_sentences_are_not_trained_on(workspace: Workspace) -> None:
-    manifest = workspace / VECTORS / "wikipedia/validation/manifest.json"
-    raw = json.loads(manifest.read_text())
-    raw["shards"][0]["source"] = "0" * 64
-    manifest.chmod(0o644)
-    manifest.write_text(json.dumps(raw))
-    workspace.forget(".potstill/encoders")
-    assert "does not belong to input shard" in workspace.stage(*PRETRAIN).error
-
-
 def test_vectors_can_stand_in_files(joined: Finished, workspace: Workspace) -> None:
     own = ("wikipedia/train", "wikipedia/validation", f"tasks/{TASK}/original")
     inputs = [Path("data") / name.replace("tasks/", "transfer/") for name in own]
@@ -209,13 +183,3 @@ def test_vectors_can_stand_in_files(joined: Finished, workspace: Workspace) -> N
         here, there = (ShardSet.open(w / VECTORS / name) for w in (workspace, joined.workspace))
         assert here.manifest.digest == there.manifest.digest
         assert here.manifest.made_from["provenance"] == {"model": "elsewhere"}
-
-
-def test_stored_vectors_have_the_teachers_width(joined: Finished) -> None:
-    folder = joined.workspace.folder
-    sets = [ShardSet.open(folder / p / "wikipedia/train") for p in ("data", VECTORS)]
-    tables = vector_tables(*sets)
-    assert StoredVectors([(vectors, "") for _, vectors in tables]).shape == (SENTENCES, 32)
-    assert read_manifest(folder / VECTORS / "wikipedia/train").schema["vector"] == (
-        "fixed_size_list<item: halffloat>[32]"
-    )

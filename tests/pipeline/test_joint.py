@@ -42,6 +42,8 @@ def test_students_are_tuned_or_taken_as_they_are(joined: Finished) -> None:
         assert methods["tuned"].training.best_dev_by_rate.keys() == {"1e-05", "0.001"}
         assert methods["tuned"].training.rows == 240 and methods["taken"].training.rows == 480
         assert f"{task} taken: dev" in joined.run.text
+    shown = workspace.distill("check").sound().text
+    assert f"joint     mtl: {TASK}, {WARMTH} × 2 seeds = 2" in shown
 
 
 def test_another_task_starts_from_a_groups_encoder(joined: Finished) -> None:
@@ -124,11 +126,6 @@ def test_a_joint_training_goes_on_from_its_checkpoints(joined: Finished, workspa
     resumed = _resumed(workspace.stage("train_joint", "--joint", "mtl", prelude=TELL_RESUMED))
     assert any(25 <= step < steps for step, steps in resumed)
     assert workspace.digests("data/joint") == joined.workspace.digests("data/joint")
-
-
-def test_check_names_the_group(workspace: Workspace) -> None:
-    shown = workspace.distill("check").sound().text
-    assert f"joint     mtl: {TASK}, {WARMTH} × 2 seeds = 2" in shown
 
 
 @pytest.mark.parametrize("name", STARTS)

@@ -1,7 +1,6 @@
 """Every long stage, killed in the middle and started again, gives the undisturbed bytes."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -170,18 +169,3 @@ def _written(workspace: Workspace, pattern: str, after: int) -> bool:
         if found and int(found[1]) >= after:
             return True
     return False
-
-
-def test_a_torn_checkpoint_is_named(workspace: Workspace) -> None:
-    workspace.only("bilstm")
-    with workspace.started("train", prelude=SLOW_TRAINING) as stage:
-        stage.kill_when(lambda: _written(workspace, "students-*.safetensors", after=2))
-    [path] = (workspace / CHECKPOINTS).glob("students-*.safetensors")
-    _cut(path)
-    error = workspace.stage("train").error
-    assert f"/checkpoints/{path.name}: damaged checkpoint (" in error
-    assert "Delete it and run again: this training starts over." in error
-
-
-def _cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:100])

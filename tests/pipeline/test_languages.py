@@ -135,7 +135,7 @@ def begun(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     return request.param
 
 
-@pytest.mark.parametrize("begun", LANGUAGES, indirect=True)
+@pytest.mark.parametrize("begun", ["chinese", "hindi", "german"], indirect=True)
 def test_words_of_the_test_set_are_known(begun: str, store_home: Path) -> None:
     params, layout = load_params(), Layout()
     is_unspaced = LANGUAGES[begun][0] == ""

@@ -34,7 +34,6 @@ def new_row(params: Any) -> None:
 
 
 def planned(workspace: Workspace) -> tuple[str, set[str], set[str]]:
-    """Return what is printed, the stages that run, and those that may."""
     text = workspace.distill("plan").sound().text
     lines = dict(re.findall(r"^(\w+(?:@\w+)?) +\d+ \S+(?: \d+ s)?  (.+)$", text, re.MULTILINE))
     may = {name for name, reason in lines.items() if reason.startswith("if ")}

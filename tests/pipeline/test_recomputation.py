@@ -1,20 +1,16 @@
 """What is computed again after a change, and what is found; which rows a task has, and what a row takes."""
 
-import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.params import check_params
 from pipeline_lib.shards.shard_sets import read_manifest
 from pipeline_lib.stages.fingerprint import remove_other_rows
 
 from .conftest import Finished
-from .corpus import sentences, write_encoder, write_rows
 from .workspace import BLOCKS, BOTH, N_ITER, OUTPUTS, SHARDS, STORE, TASK, TEACHER, TRANSFER, Workspace, small_params
 
 ROW = "bilstm_kd_ts"
@@ -41,11 +37,6 @@ def kept(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Worksp
     return workspace
 
 
-@pytest.fixture
-def kept_copy(kept: Workspace, tmp_path: Path) -> Workspace:
-    return kept.copy(tmp_path / "workspace")
-
-
 def test_a_teacher_fine_tuned_elsewhere_is_taken_as_it_is(finished: Finished, kept: Workspace) -> None:
     weights = f"data/teachers/{TASK}/{TEACHER}/model.safetensors"
     assert (
@@ -68,34 +59,6 @@ def test_a_raised_n_iter_computes_the_new_iterations_only(workspace: Workspace) 
     assert workspace.digests(OUTPUTS) == before
 
 
-def test_an_added_sentence_computes_its_own_block_only(kept_copy: Workspace) -> None:
-    before = kept_copy.digests(TRANSFER)
-    rows = sentences()["train"]
-    rows.insert(17, (1, "A warm and funny surprise, quite unlike the others."))
-    write_rows(kept_copy / "data/input/train.tsv", rows)
-    for stage in ("fetch_data", "prepare", "augment"):
-        kept_copy.stage(stage).sound()
-    assert kept_copy.stage("precompute").sound().tally == (1 + N_ITER, BOTH - 1 - N_ITER)
-    after = kept_copy.digests(TRANSFER)
-    changed = {n for n in before if after[n] != before[n] and n.endswith(".arrow")}
-    assert len({name.split("-")[0] for name in changed}) == 1
-    assert len(changed) == 1 + N_ITER
-
-
-def test_a_reordered_file_computes_nothing(kept_copy: Workspace) -> None:
-    before = kept_copy.digests(TRANSFER)
-    write_rows(kept_copy / "data/input/train.tsv", sentences()["train"][::-1])
-    train = kept_copy.digests(f"data/tasks/{TASK}/train")
-    for stage in ("fetch_data", "prepare"):
-        kept_copy.stage(stage).sound()
-    # The prepared rows came out the same, so DVC asks for no new outputs at all.
-    assert kept_copy.digests(f"data/tasks/{TASK}/train") == train
-    kept_copy.stage("augment").sound()
-    assert kept_copy.digests(TRANSFER) == before
-    kept_copy.forget(OUTPUTS)
-    assert kept_copy.stage("precompute").sound().tally == (0, BOTH)
-
-
 def test_another_teacher_shares_no_output_with_the_first(workspace: Workspace) -> None:
     first, keys = workspace.digests(OUTPUTS), workspace.entries("logits")
     old = read_manifest(workspace / OUTPUTS).made_from["teacher"]
@@ -113,21 +76,6 @@ def test_another_teacher_shares_no_output_with_the_first(workspace: Workspace) -
     assert len(workspace.entries("logits") - keys) == SHARDS + 2  # dev and test
     second = workspace.digests(OUTPUTS)
     assert all(second[name] != first[name] for name in first if name.endswith(".arrow"))
-
-
-def test_outputs_of_another_transfer_set_are_not_trained_on(workspace: Workspace) -> None:
-    workspace.params(lambda params: params["tasks"][TASK]["augment"].update(n_iter=N_ITER + 1))
-    workspace.stage("augment").sound()
-    error = workspace.stage("train").error
-    assert f"{SHARDS} output shards for {SHARDS + BLOCKS} input shards" in error
-
-
-def test_a_checkpoint_with_another_number_of_labels_is_refused(workspace: Workspace) -> None:
-    write_encoder(workspace / f"data/input/teacher_{TASK}", labels=3)
-    workspace.params(_keep_teacher)
-    error = workspace.stage("fetch_models").error
-    assert f"teacher_{TASK}" in error
-    assert "the model has 3 labels" in error and f"tasks.{TASK}.labels has 2" in error
 
 
 def test_the_store_is_where_the_stages_say(finished: Finished) -> None:
@@ -170,62 +118,6 @@ def test_a_row_of_the_first_iterations_outlives_more_of_them(workspace: Workspac
     assert workspace.trained() == before
 
 
-def test_the_rate_is_searched_for_with_the_first_seed(workspace: Workspace) -> None:
-    def edit(params: Any) -> None:
-        params["optimisers"]["short"]["learning_rates"] = [1.0e-5, 2.0e-2]
-        params["methods"] = {"bilstm": params["methods"]["bilstm"]}
-
-    before = workspace.trained()
-    workspace.params(edit)
-    workspace.stage("train").sound()
-    folder = workspace / f"data/students/{TASK}/bilstm"
-    search = json.loads((folder / "search.json").read_text())
-    assert search["seed"] == 1 and search["learning_rate"] == 2.0e-2
-    assert search["best_dev_by_rate"]["1e-05"] < search["best_dev_by_rate"]["0.02"]
-    for seed in (1, 2):
-        record = json.loads((folder / str(seed) / "training.json").read_text())
-        assert record["settings"]["learning_rate"] == 2.0e-2
-        assert record["settings"]["seed"] == seed
-    # The rate that was there before is found; the new one is tried with one seed alone.
-    assert len(workspace.trained() - before) == 1
-
-
-def test_rows_that_come_to_the_same_are_trained_once(workspace: Workspace) -> None:
-    def add(params: Any) -> None:
-        rows = params["methods"]
-        rows["alike"] = dict(rows["bilstm"])
-        for name in ("new", "new_too"):
-            rows[name] = dict(rows["bilstm"]) | {"objective": {"labels": 0.5, "logits": 0.5}}
-        params["workers"] = 2
-
-    before = workspace.trained()
-    workspace.params(add)
-    workspace.stage("train").sound()
-    students = workspace / "data/students" / TASK
-    assert sha256_folder(students / "alike") == sha256_folder(students / "bilstm")
-    assert sha256_folder(students / "new") == sha256_folder(students / "new_too")
-    assert sha256_folder(students / "new") != sha256_folder(students / "bilstm")
-    seeds = sum(path.is_dir() for path in (students / "new").iterdir())
-    assert len(workspace.trained() - before) == seeds > 0
-
-
-def test_the_loss_on_dev_selects_and_is_named(workspace: Workspace) -> None:
-    def edit(params: Any) -> None:
-        params["optimisers"]["short"] |= {"select": "loss"}
-        params["methods"] = {"bilstm": params["methods"]["bilstm"]}
-
-    workspace.params(edit)
-    shown = workspace.stage("train").sound().text
-    assert re.search(r"bilstm: dev [\d.]+ at the lowest loss [\d.]+, ", shown)
-    folder = workspace / f"data/students/{TASK}/bilstm"
-    losses = json.loads((folder / "search.json").read_text())["dev_loss_by_rate"]
-    for seed in (1, 2):
-        record = json.loads((folder / str(seed) / "training.json").read_text())
-        assert record["best_dev_loss"] == min(one["dev_loss"] for one in record["history"])
-        if seed == 1:
-            assert [*losses.values()] == [record["best_dev_loss"]]
-
-
 def test_the_outputs_of_rows_that_are_gone_are_deleted(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     values = small_params() | {"refined": ["minilm"]}
@@ -238,3 +130,20 @@ def test_the_outputs_of_rows_that_are_gone_are_deleted(tmp_path: Path) -> None:
     remove_other_rows(check_params(values), layout)
     left = [{path.name for path in folder.glob("*/")} for folder in folders]
     assert left == [{"minilm"}, set(), set()]
+
+
+def test_another_loss_gives_other_students(workspace: Workspace) -> None:
+    workspace = workspace.with_own_code()
+    before, folder = workspace.trained(), f"data/students/{TASK}"
+    students, teacher = workspace.digests(folder), workspace.digests(f"data/teachers/{TASK}")
+    squared = "return (student - teacher).pow(2).sum(-1).mean()"
+    path = workspace / "pipeline_lib/training/objectives.py"
+    path.write_text(path.read_text().replace(squared, squared.replace("pow(2)", "abs()")))
+    for stage in ("finetune_teacher", "train"):
+        workspace.stage(stage).sound()
+    # The teacher's code imports the module too: it is fine-tuned again, to the same bytes.
+    assert workspace.digests(f"data/teachers/{TASK}") == teacher and workspace.trained() > before
+    after = workspace.digests(folder)
+    weights = [name for name in students if name.endswith("model.safetensors")]
+    changed = {name for name in weights if after[name] != students[name]}
+    assert changed == {name for name in weights if "_kd" in name}

@@ -84,7 +84,6 @@ def test_data_made_in_another_way_are_left_out(part: str, workspace: Workspace) 
 
 
 def made_by_other_code(workspace: Workspace) -> None:
-    """Let the data be those of other code, and the store be empty."""
     workspace.forget(".potstill")
     for path in (workspace / "data/outputs").rglob("manifest.json"):
         manifest = json.loads(path.read_text())

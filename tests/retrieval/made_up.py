@@ -43,7 +43,6 @@ def write_encoder(folder: Path, seed: int = 1) -> Path:
 
 
 def write_student(folder: Path, labels: list[str]) -> Path:
-    """Write a student of pairs."""
     config = StudentConfig(len(WORDS) + 2, WIDTH, SETTINGS, True, labels)
     save_student(folder, build_student(config, vectors(2)), build_tokenizer(WORDS, True))
     return folder
@@ -62,7 +61,6 @@ def made(
     approximate: bool = False,
     storage: str | None = None,
 ) -> Index:
-    """Build an index in blocks of about 8 rows."""
     index_pass = IndexPass.of(EncoderReference.to(encoder))
     index_pass = index_pass if storage is None else replace(index_pass, storage=storage)
     return build(folder, index_pass, [Rows(texts, ids)], ENGINE, approximate, block_rows=8)[0]
@@ -86,7 +84,6 @@ def open_brute_force(path: Path) -> Candidates:
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace usearch by a brute-force search."""
     monkeypatch.setattr(indexes, "graph_type", lambda: None)
     monkeypatch.setattr(indexes, "write_approximate", write_brute_force)
     monkeypatch.setattr(search, "open_approximate", open_brute_force)

@@ -51,7 +51,6 @@ def vectors(student: Student, texts: list[str]) -> np.ndarray:
 
 
 def expected(student: Student, output: int) -> np.ndarray:
-    """Return the student's own answers for all pairs, as scores."""
     logits = student.logits([(one, other) for one in FIRST for other in SECOND])
     if logits.shape[1] == 1:
         found = logits[:, 0]
@@ -78,7 +77,6 @@ Layers = list[tuple[torch.Tensor, torch.Tensor]]
 
 
 def random_layers(width: int, units: int, precision: str) -> tuple[PairScorer, Layers]:
-    """Return a scorer, and the two layers that it is made of."""
     draw = torch.Generator().manual_seed(1)
     layers = [
         tuple(torch.randn(shape, generator=draw) / width**0.5 for shape in (sizes, sizes[:1]))

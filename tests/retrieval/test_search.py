@@ -13,16 +13,11 @@ from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import load_student
 from pipeline_lib.retrieval import index as indexes
 from pipeline_lib.retrieval.approximate import write_approximate
-from pipeline_lib.retrieval.embedders import EncoderReference, IndexPass
-from pipeline_lib.retrieval.index import Index, build
-from pipeline_lib.retrieval.scoring import CosineScorer
+from pipeline_lib.retrieval.index import Index
 from pipeline_lib.retrieval.search import Hit, Search, cross_encoder, pair_scorer
-from pipeline_lib.retrieval.sentence_rows import Rows
-from tests.kit.pretrained import WORDS as MODEL_WORDS
-from tests.kit.pretrained import write_model
 from tests.pipeline.workspace import flip_byte
 
-from .made_up import ENGINE, TEXTS, by_cosine, cosine_order, made, stand_in, write_encoder, write_student
+from .made_up import TEXTS, by_cosine, cosine_order, made, stand_in, write_encoder, write_student
 
 QUERIES = ["word3 word4", "word10", "unknown words"]
 
@@ -34,7 +29,6 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The store is below the current folder."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -65,11 +59,6 @@ def test_the_student_of_an_index_compares(tmp_path: Path) -> None:
         assert sorted(hit.row for hit in hits) == list(range(50))
     of_the_other = pair_scorer(index, None, "apart")
     assert rows_of(Search(index, way.encoder, of_the_other).find(QUERIES, 3)) != rows_of(way.find(QUERIES, 3))
-    rounded = pair_scorer(index, None, None, precision="bfloat16")
-    near = Search(index, way.encoder, rounded).find(QUERIES, 50)
-    exact = {hit.row: hit.score for hit in found[0]}
-    away = [abs(exact[hit.row] - hit.score) for hit in near[0]]
-    assert 0 < max(away) < 0.1 * np.std([*exact.values()])
     with pytest.raises(PotstillError, match="no class 'no'; there are apart, alike"):
         pair_scorer(index, None, "no")
 
@@ -123,22 +112,6 @@ def test_candidates_are_scored_again(tmp_path: Path, encoder: Path, monkeypatch:
         way.find(QUERIES, 11)
 
 
-def test_candidates_are_scored_again_by_the_students_comparison(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = write_student(tmp_path / "student", ["apart", "alike"])
-    index = made(tmp_path / "index", folder)
-    scorer = pair_scorer(index, None, None)
-    exact = replace(by_cosine(index), scorer=scorer)
-    wanted = [[hit for hit in own if hit.row >= 40] for own in exact.find(QUERIES, 50)]
-    monkeypatch.setattr(Search, "_approximate", staticmethod(everything))
-    found = replace(exact, candidates=10).find(QUERIES, 10)
-    assert rows_of(found) == rows_of(wanted)
-    scores = [[[hit.score for hit in own] for own in hits] for hits in (found, wanted)]
-    np.testing.assert_allclose(*scores, atol=1e-5)
-    assert rows_of(found) != rows_of(replace(exact, scorer=CosineScorer(), candidates=10).find(QUERIES, 10))
-
-
 def test_the_approximate_index_is_of_the_shards_that_are_there(encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(monkeypatch)
 
@@ -174,7 +147,6 @@ def test_an_approximate_index_finds_nearly_all(encoder: Path) -> None:
         path.write_bytes(damaged) if damaged else path.unlink()
         with pytest.raises(PotstillError, match=r"missing, truncated|not an index of usearch"):
             share_found(index)
-        # Building again mends it.
         assert made(Path("index"), encoder, approximate=True).faults() == []
 
 
@@ -202,12 +174,3 @@ def test_a_library_that_is_not_installed_is_named(
     with pytest.raises(PotstillError, match=r"pip install 'potstill\[usearch\]'"):
         made(tmp_path / "index", encoder, approximate=True)
     assert not (tmp_path / "index").exists()
-
-
-def test_a_models_index_is_searched_by_the_model(tmp_path: Path) -> None:
-    model = EncoderReference.to(write_model(tmp_path / "bert", "bert"), "mean", 16)
-    films = [f"{first} {second}" for first in MODEL_WORDS[:7] for second in MODEL_WORDS[:7]]
-    index = build(Path("index"), IndexPass.of(model), [Rows(films)], ENGINE)[0]
-    documents = model.load().encode(films)
-    np.testing.assert_allclose(index.vectors[np.arange(49)], documents, atol=1e-2)
-    assert by_cosine(index).find(films[:1], 1)[0][0].score == pytest.approx(1.0, abs=1e-3)

@@ -13,7 +13,6 @@ from pipeline_lib.shards.store import kept_json, kept_table
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give each test a store of its own."""
     monkeypatch.setenv("POTSTILL_HOME", str(tmp_path))
     return tmp_path
 
@@ -40,7 +39,6 @@ def test_kept_once_or_computed_again(home: Path) -> None:
     assert kept_table("answers", ["a"], lambda: other).equals(other)
     assert list((home / "store/quarantine").iterdir())
 
-    # An error keeps nothing.
     def fail() -> None:
         raise ValueError("no")
 
@@ -68,7 +66,6 @@ def test_few_runs_hold_many_keys() -> None:
     assert len(seen) == 100_000
     assert len(seen._runs) <= 10
     assert sum(run.nbytes for run in seen._runs) == 8 * len(seen)
-    # Nothing to add.
     seen = SeenKeys()
     assert seen.add(np.array([], np.uint64)).tolist() == []
     assert seen.add(np.array([3], np.uint64)).tolist() == [True]

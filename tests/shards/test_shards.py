@@ -180,7 +180,6 @@ def test_libraries_open_it(folder: Path, tmp_path: Path) -> None:
     loaded = datasets.load_dataset("arrow", data_files=file, split="train", cache_dir=cache)
     assert loaded["text"][:] == rows(5, 9)["text"].to_pylist()
     assert loaded[1]["label"] is None and loaded[0]["label"] == 5
-    # Opens with duckdb.
     duckdb = pytest.importorskip("duckdb")
     shards = ShardSet.open(folder).to_table()
     assert shards.num_rows == 9

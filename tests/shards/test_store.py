@@ -20,7 +20,6 @@ KEY, TABLE = "ab" + "0" * 62, pa.table({"x": [1, 2, 3]})
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """Make an empty store."""
     return Store("logits", tmp_path / "store")
 
 
@@ -35,7 +34,6 @@ def test_find_add_read_place(store: Store, tmp_path: Path) -> None:
     store.link_into(KEY, tmp_path / "out" / "b000.arrow")
     assert pa.ipc.open_file(tmp_path / "out" / "b000.arrow").read_all().equals(TABLE)
     assert store.find("cd" + KEY[2:]) is None
-    # Kinds are apart.
     store.add(KEY, TABLE)
     assert Store("tags", store.root).find(KEY) is None
     assert Store("logits", store.root).find(KEY) is not None
@@ -66,7 +64,6 @@ def test_damaged_entries_are_set_aside(store: Store, tmp_path: Path) -> None:
     path = entry(store, ".arrow")
     path.write_bytes(path.read_bytes()[:-1])
     assert store.find(KEY) is None and not path.exists()
-    # Placed files outlive quarantine.
     store.add(KEY, TABLE)
     store.link_into(KEY, tmp_path / "placed.arrow")
     entry(store, ".json").write_text("{")

@@ -35,7 +35,6 @@ def of_tasks(**changes: Any) -> TasksRecord:
 
 
 def by_loss() -> TasksRecord:
-    """Return the record of such a run that selected by the loss."""
     losses = [{"dev_loss": 0.9, "dev_loss_by_task": [0.4, 0.5]}] * 3
     history = [one.model_dump(exclude_unset=True) | loss for one, loss in zip(of_tasks().history, losses, strict=True)]
     return of_tasks(history=history, best_dev_loss=0.9)

@@ -66,7 +66,6 @@ def test_padding_by_hand() -> None:
     assert batch["labels"].tolist() == [7, 5, 6]
     assert batch["logits"].tolist() == [[0, 0], [1, 0], [0, 1]]
     assert sentences.batch(np.array([1]))["ids"].tolist() == [[4]]
-    # From lists.
     sentences = Sentences.from_lists([[1, 2], [3]], {}, 0)
     assert len(sentences) == 2
     assert sentences.ids.tolist() == [1, 2, 3] and sentences.ids.dtype == np.int32

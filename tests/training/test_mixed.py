@@ -61,7 +61,6 @@ def test_tasks_are_merged_and_keep_their_names() -> None:
     batch = to_device(batches.collate(batches.epoch(0)[0]), torch.device("meta"))
     assert batch["task"] in SIZES
     assert batch["ids"].device.type == "meta" and batch["lengths"].device.type == "cpu"
-    # A task without rows.
     with pytest.raises(PotstillError, match=r"empty: no rows to train on\. Remove the task"):
         make(full=3, empty=0)
     # One task alone is as without others.
@@ -96,16 +95,12 @@ def test_batches_hold_whole_questions(batch_size: int) -> None:
 
 
 def test_order_is_a_function_of_seed_and_epoch_ranking() -> None:
-    def order(seed: int, epoch: int) -> list[list[int]]:
-        return [rows.tolist() for rows in make_ranking(2, seed=seed).epoch(epoch)]
-
-    assert order(1, 2) == order(1, 2)
-    assert order(1, 2) != order(1, 3) and order(1, 2) != order(2, 2)
+    orders = [[rows.tolist() for rows in make_ranking(2, seed=s).epoch(e)] for s, e in ((1, 2), (1, 2), (1, 3), (2, 2))]
+    assert orders[0] == orders[1] and orders[0] not in orders[2:]
     # Questions alike in length go together.
     batches = make_ranking(4, np.repeat(np.arange(20), 2))
     longest = [batches.sentences.lengths[rows].reshape(-1, 2).max(1) for rows in batches.epoch(0)]
     assert all(np.ptp(lengths) <= 1 for lengths in longest)
-    # Mixed with other tasks.
     ranked, other = make_ranking(4), LengthSorted(make_ranking(4).sentences, 4, 3)
     mixed = MixedBatches({"ranked": ranked, "other": other}, 1)
     found = [mixed.collate(rows) for rows in mixed.epoch(0)]

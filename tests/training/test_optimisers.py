@@ -19,7 +19,6 @@ FAMILIES = ("bert", "roberta", "albert", "mpnet", "distilbert", "electra", "debe
 
 
 def classifier(family: str) -> Any:
-    """Return a tiny classifier."""
     sizes = SIZES | {"dim": 4, "hidden_dim": 6, "n_layers": 1, "n_heads": 2, "embedding_size": 4}
     sizes |= {"relative_attention": True, "pos_att_type": ["c2p"], "norm_rel_ebd": "layer_norm"}
     return AutoModelForSequenceClassification.from_config(AutoConfig.for_model(family, **sizes))
@@ -86,7 +85,6 @@ def test_rates_by_hand() -> None:
     torch.testing.assert_close(after["0.weight"], before["0.weight"] * (1 - 0.5 * 0.01))
     for name in ("0.bias", "1.weight", "1.bias"):
         assert torch.equal(after[name], before[name])
-    # Optimisers.
     model = torch.nn.Linear(2, 2)
     adadelta = make_optimiser(model, settings(optimiser="adadelta", learning_rate=1.0))
     assert isinstance(adadelta, torch.optim.Adadelta)

@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -23,7 +23,6 @@ from pipeline_lib.training.distillation.encoders import EncoderTraining
 from pipeline_lib.training.distillation.general import GeneralTraining
 from pipeline_lib.training.distillation.joint import JointTraining
 from pipeline_lib.training.distillation.students import StudentTraining
-from pipeline_lib.training.loop import DevScore
 from pipeline_lib.training.progress import show_training
 from pipeline_lib.training.runs import Message, Prepared, TrainingSpec, train_all
 from pipeline_lib.training.search import TrainingRow, train_rows
@@ -87,7 +86,6 @@ LINES = [Line("short", 8), Line("long", 72), Line("the same", 8), Line("medium",
 
 @pytest.fixture(autouse=True)
 def store(store_home: Path) -> None:
-    """Give each test a store of its own."""
     RUN.clear()
 
 
@@ -171,43 +169,7 @@ def test_the_lowest_loss_can_choose_the_rate(monkeypatch: pytest.MonkeyPatch, tm
 
 
 @dataclass(frozen=True)
-class Selected(Line):
-    """A line whose score falls while its loss does."""
-
-    optimiser: ClassVar[Any] = SimpleNamespace(select="loss")
-
-    @property
-    def settings(self) -> Settings:
-        return replace(super().settings, select="loss")
-
-    def prepare(self) -> Prepared:
-        run = super().prepare()
-
-        def evaluate(model: torch.nn.Module) -> DevScore:
-            distance = abs(float(model.weight) - self.slope)
-            return DevScore(distance, distance)
-
-        return replace(run, evaluate=evaluate)
-
-
-def test_the_record_names_what_was_selected_by() -> None:
-    ((_, record),) = train_all([Selected("a", 16)], LocalEngine(1), lambda *_: None)
-    losses = [one.dev_loss for one in record.history]
-    assert record.best_dev_loss == record.best_dev == min(losses) < losses[0]
-    assert record.best_step == record.history[losses.index(min(losses))].step
-    assert record.selection == "evaluation whose loss is lowest on dev"
-    ((_, scored),) = train_all([Line("a", 16)], LocalEngine(1), lambda *_: None)
-    assert scored.selection == "evaluation whose score is best on dev"
-    assert "best_dev_loss" not in scored.model_fields_set
-
-
-@dataclass(frozen=True)
 class Run:
-    planned_steps: int
-
-
-@dataclass(frozen=True)
-class Runs:
     planned_steps: int
 
 
@@ -221,7 +183,7 @@ def test_steps_add_up_over_runs_and_what_was_found_counts(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(progress, "show_progress", silent)
     first, second = Run(100), Run(100)
-    with show_training("training", [Runs(100), Runs(100)], lambda run, loss, best: f"{best}") as own:
+    with show_training("training", [Run(100), Run(100)], lambda run, loss, best: f"{best}") as own:
         own.on_progress(first, (25, 50, 0.5, 0.7))
         own.on_progress(first, (40, 50, 0.5, 0.8))
         own.on_done(first)

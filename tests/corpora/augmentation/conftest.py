@@ -11,7 +11,6 @@ from .corpus import COUNTS, sentences
 
 @pytest.fixture
 def lexicon(make_lexicon: Callable[..., Lexicon]) -> Lexicon:
-    """Return the lexicon of ``COUNTS``."""
     return make_lexicon(COUNTS)
 
 

@@ -27,14 +27,12 @@ def test_counts_by_hand(tmp_path: Path, make_lexicon: Callable[..., Lexicon]) ->
         {"tag": "VB", "word": "run", "count": 1},
     ]
     assert counted(WORDS, TAGS).schema == SCHEMA
-    # Layout.
     write_shard(tmp_path / "a", counted(WORDS, TAGS))
     lexicon = read_lexicon(tmp_path / "a")
     assert lexicon.words == ["a", "film", "film", "run"]
     assert lexicon.tag_numbers == {"DT": 0, "NN": 1, "VB": 2}
     assert lexicon.starts.tolist() == [0, 1, 2, 4]
     assert lexicon.cumulative.tolist() == [0, 2, 4, 5, 6]
-    # Entries.
     lexicon = make_lexicon({"DT": {"a": 2}, "NN": {"film": 2}, "VB": {"film": 1, "run": 1}})
     asked = [("film", "VB"), ("film", "NN"), ("a", "DT"), ("a", "NN"), ("x", "VB"), ("a", "XX")]
     words, tags = (pa.array(column) for column in zip(*asked, strict=True))

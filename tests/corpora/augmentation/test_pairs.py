@@ -9,13 +9,15 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon
-from pipeline_lib.corpora.augmentation.rules import KEPT, augment_block
+from pipeline_lib.corpora.augmentation.rules import KEPT
 from pipeline_lib.corpora.tasks.labelled import Example
 from pipeline_lib.corpora.tasks.preparation import prepare_task, prepared_schema
 from pipeline_lib.params import Recipe, Tagger
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import ShardSet
 from tests.kit.made_up import made_up_task
+
+from .corpus import rows_of
 
 ALONE = LocalEngine(1)
 
@@ -42,11 +44,6 @@ def pairs(count: int, seed: int = 0) -> pa.Table:
         rows.append(row)
     schema = prepared_schema(pair=True, label=pa.float32(), tagged=True)
     return pa.Table.from_pylist(rows, schema=schema)
-
-
-def rows_of(examples: pa.Table, lexicon: Lexicon, recipe: Recipe, n_iter: int) -> list[Any]:
-    tables = [table for _, table, _ in augment_block(examples, lexicon, recipe, n_iter, None)]
-    return pa.concat_tables(tables).to_pylist()
 
 
 def test_sentences_change_in_turn_and_say_so(lexicon: Lexicon, make_recipe: Callable[..., Recipe]) -> None:
@@ -77,7 +74,6 @@ def test_order_and_neighbours_change_no_row(lexicon: Lexicon, make_recipe: Calla
     first = by_key(rows_of(examples.slice(0, 10), lexicon, make_recipe(), 3))
     keys = set(examples["key"].to_pylist()[:10])
     assert [row for row in whole if row["example"] in keys] == first
-    # More iterations only add.
     few = rows_of(pairs(20), lexicon, make_recipe(), 3)
     more = rows_of(pairs(20), lexicon, make_recipe(), 7)
     assert more[: len(few)] == few and len(more) > len(few)

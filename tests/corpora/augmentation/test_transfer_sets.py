@@ -36,7 +36,6 @@ def prepared(tmp_path: Path, make_examples: Callable[..., pa.Table]) -> ShardSet
 
 @pytest.fixture
 def lexicon(make_lexicon: Callable[..., Lexicon], tmp_path: Path) -> Path:
-    """Return the file of a lexicon of one tag."""
     make_lexicon({"X": {"a": 2, "film": 3, "good": 1, "dull": 1}})
     return next(tmp_path.rglob("lexicon*.arrow"))
 
@@ -45,8 +44,6 @@ def lexicon(make_lexicon: Callable[..., Lexicon], tmp_path: Path) -> Path:
 def augment(
     prepared: ShardSet, lexicon: Path, make_recipe: Any, tmp_path: Path, store_home: Path
 ) -> Callable[..., tuple[Manifest, PassStats]]:
-    """Return what augments the prepared examples into a folder."""
-
     def run(
         name: str, n_iter: int, cap: int | None = None, workers: int = 1, **recipe: Any
     ) -> tuple[Manifest, PassStats]:

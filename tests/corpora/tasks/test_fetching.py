@@ -38,13 +38,11 @@ def test_sources_are_copied(tmp_path: Path) -> None:
     record = read_json(tmp_path / "out" / "source.json")
     assert record["sha256"]["dev.tsv"] == sha256_file(inputs / "a.tsv")
     assert record["source"]["format"] == "tsv"
-    # Glue folder.
     write_files(tmp_path / "glue" / "SST-2", {"train.tsv": TSV, "dev.tsv": TSV})
     files = {"train": "train.tsv", "dev": "dev.tsv"}
     source = GlueFolder(kind="glue", folder="glue/SST-2", files=files, columns=None)
     fetch_data("sst2", source, tmp_path, tmp_path / "out")
     assert (tmp_path / "out" / "dev.tsv").read_bytes() == TSV
-    # Package.
     content = tar_bytes({"p-1/inner.tar.gz": tar_bytes({"texts/all.txt": TSV})})
     cache = write_files(tmp_path / "cache", {"some_corpus-1.0.tar.gz": content})
     pinned = {"requirement": "some-corpus==1.0", "artifact": "sdist", "sha256": hashlib.sha256(content).hexdigest()}
@@ -83,7 +81,6 @@ def test_the_files_of_a_split_are_read_one_after_the_other(tmp_path: Path, make_
 
 @pytest.fixture
 def hub_folder(tmp_path: Path) -> Path:
-    """Return inputs with a data set in the hub's layout."""
     texts = {"train": ["good", "dull"], "validation": ["fine", "poor"]}
     return write_hub(tmp_path / "inputs", **{split: (rows, [1, 0]) for split, rows in texts.items()})
 
@@ -98,7 +95,6 @@ def write_hub(inputs: Path, **splits: tuple[list[str | None], list[int]]) -> Pat
 
 
 def hub_source(**changes: object) -> dict[str, object]:
-    """Return the settings of a hub source."""
     splits = {"train": "train", "dev": "validation"}
     settings = {"kind": "hub", "dataset": "reviews", "config": "plain", "revision": REVISION}
     return settings | {"splits": splits} | changes

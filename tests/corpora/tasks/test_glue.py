@@ -97,7 +97,6 @@ def test_the_official_layout(tmp_path: Path, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return inputs with GLUE as the hub has it."""
     folder = tmp_path_factory.mktemp("inputs")
     write_glue(folder / "nyu-mll/glue")
     return folder

@@ -27,7 +27,6 @@ SPLIT = SplitParams(dev=0.1, test=0.2)
 
 
 def lay(folder: Path, header: str = HEADER, **files: str) -> Path:
-    """Write a TSV per split."""
     defaults = {"train": "a\t1\t0\t1\nb\t0\t1\t0\n", "dev": "c\t0\t0\t0\n", "test": "d\t1\t1\t1\n"}
     for split, content in (defaults | files).items():
         (folder / f"{split}.tsv").write_text(header + content, encoding="utf-8")
@@ -116,13 +115,11 @@ def made_up_rows(rows: int) -> list[Example]:
 
 @pytest.fixture(autouse=True)
 def tagged(monkeypatch: pytest.MonkeyPatch, store_home: Path) -> None:
-    """Tag every word alike."""
     tag = lambda words, _: (["NN"] * len(sentence) for sentence in words)  # noqa: E731
     monkeypatch.setattr(tagging, "load_tagger", lambda _: tag)
 
 
 def prepared(folder: Path, rows: list[Example], **changes: Any) -> dict[str, pa.Table]:
-    """Return the splits that are drawn from rows."""
     source = {"kind": "files", "files": {"all": "a.tsv"}, "format": "tsv", "columns": None}
     task = task_of_labels(source=source, split=SPLIT.model_dump(), blocks=2, **changes)
     prepare_task({"all": rows}, {}, task, TAGGER, folder, LocalEngine(1))

@@ -36,7 +36,6 @@ def test_splits_and_counts(tmp_path: Path, make_task: Callable) -> None:
     task = make_task(labels={"no": ["-1", "0"], "yes": ["1"]})
     splits, _ = read_examples(lay(tmp_path, test="a\t-1\n"), task)
     assert splits["test"] == [Example(("a",), 0)]
-    # Ranges.
     lay(tmp_path, all="a\t-0.5\nb\t0.49\nc\t4\nd\t-1\ne\t0\n")
     splits, counts = read_examples(tmp_path, make_task(source=ALL, split=SPLIT, labels=RANGES))
     assert [example.label for example in splits["all"]] == [0, 1, 0]
@@ -89,5 +88,9 @@ def test_faults_of_files(tmp_path: Path, make_task: Callable) -> None:
     lay(tmp_path, all="a\t-1\nb\t1\nc\tsome\n")
     with pytest.raises(PotstillError, match=r"row 4.*'some' is not a number.*-4 to -0.5, 0.5 to 4"):
         read_examples(tmp_path, make_task(source=ALL, split=SPLIT, labels=RANGES))
+    lay(tmp_path, train="a\t107.5\n")
+    scores = make_task(kind="regression", labels={"min": 0.0, "max": 100.0}, metrics=["pearson"])
+    with pytest.raises(PotstillError, match=r"row 2.*'107.5' is not a label.*numbers from 0 to 100"):
+        read_examples(tmp_path, scores)
     with pytest.raises(PotstillError, match=r"train.tsv: not found"):
         read_examples(tmp_path / "absent", make_task())

@@ -70,7 +70,6 @@ def test_pairs_are_what_they_say(sentences: Path, tmp_path: Path, make_task: Cal
     inside = sum(a[0] == b[0] for a, b, label in every if label == "apart")
     assert 0.4 < inside / 300 < 0.6
     assert len(set(every)) == 600
-    # No article is shared.
     articles = {
         split: {side[0] for pair in rows for side in pair[:2]} for split, rows in pairs(sentences, tmp_path).items()
     }

@@ -71,7 +71,6 @@ def test_columns_by_hand(tmp_path: Path) -> None:
             "tags": ["T4", "T6", "T1", "T2", "T3", "T4", "T1"],
         }
     ]
-    # Hidden labels are null.
     prepare(tmp_path, [Example(("a film",), None)])
     assert ShardSet.open(tmp_path / "train").to_table()["label"].to_pylist() == [None]
     # Dev and test keep the files order.
@@ -113,7 +112,6 @@ def test_fractions(tmp_path: Path) -> None:
     rows = [Example((f"Film number {i} is dull.",), int(i == 7)) for i in range(100)]
     with pytest.raises(PotstillError, match=r"films\.train_fraction: 0\.02 .*labelled yes"):
         prepare(tmp_path / "films", rows, train_fraction=0.02)
-    # Fewer examples than blocks.
     manifest = prepare(tmp_path, examples(1))["train"]
     assert sorted(shard.rows for shard in manifest.shards) == [0, 0, 0, 1]
     assert ShardSet.open(tmp_path / "train").verify() == []

@@ -64,7 +64,6 @@ def test_sizes_and_faults() -> None:
     examples, keys, blocks = data(100, 1)
     names = split_examples(examples, keys, blocks, SplitParams(dev=0.1, test=0.0))
     assert set(names) == {"train", "dev"}
-    # Too few examples.
     examples, keys, blocks = data(4, 1, share=0.0)
     with pytest.raises(PotstillError, match=r"split.dev: 0.1 of 4 examples leaves none"):
         split_examples(examples, keys, blocks, PARAMS)

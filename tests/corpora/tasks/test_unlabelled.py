@@ -35,7 +35,6 @@ NEW = [Example((f"Nobody labelled {n}.",), None) for n in range(8)]
 
 @pytest.fixture(autouse=True)
 def tagged(monkeypatch: pytest.MonkeyPatch, store_home: Path) -> None:
-    """Tag all words alike."""
     monkeypatch.setattr(tagging, "load_tagger", lambda _: lambda words, _: (["NN"] * len(own) for own in words))
 
 
@@ -152,7 +151,6 @@ def inputs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def wikipedia(tmp_path: Path) -> Path:
-    """Return a set of three sentences."""
     folder = tmp_path / "wikipedia"
     table = pa.table({"text": [f"Sentence {n}." for n in range(3)]})
     write_set(folder, "sentences", {"s.arrow": table})
@@ -193,7 +191,6 @@ def test_faults_name_their_keys(inputs: Path, wikipedia: Path, tmp_path: Path) -
     (inputs / "b.csv").write_text("text\nNumber\n")
     with pytest.raises(PotstillError, match="no column 'said'"):
         write_pool(pool(2, OWN), *places, "key")
-    # Pairs have none.
     with pytest.raises(ValidationError, match="`pool` has single texts, and this task compares"):
         made_up_task(text=["a", "b"], pool={"rows": 1, "sources": [OWN]})
 

@@ -52,7 +52,6 @@ GOOD = b'{"id": 1, "title": "A", "text": "B."}\n'
 
 
 def read(content: bytes, form: str) -> tuple[list[Article], Counter[str]]:
-    """Return all articles of a file, and what was left out."""
     skipped: Counter[str] = Counter()
     file = io.BufferedReader(io.BytesIO(content))
     return list(read_articles(file, "wiki/file", form, skipped)), skipped
@@ -144,11 +143,9 @@ def test_extracted() -> None:
     assert found == [Article("1", 'A "B" <C> d="e', "T")]
     found, _ = read(b'<doc title="A">\nT\n</doc>\n<doc>\nU\n</doc>\n', "extracted")
     assert [(a.id, a.title) for a in found] == [("wiki/file:1", "A"), ("wiki/file:4", "")]
-    # Extracted docs.
     found, _ = read(gzip.compress(EXTRACTED.encode()), "extracted")
     assert [(a.id, a.title) for a in found] == [("12", 'A & "B"'), ("17", "Autism")]
     assert [a.text.strip() for a in found] == ["First paragraph <here>.\nSection.", "Autism is."]
-    # Extracted json lines.
     rows = [{"id": "12", "url": "u", "title": "A", "text": "One.\nTwo."}, {"id": 17, "title": "B"}]
     rows[1]["text"] = "Three."
     found, _ = read("\n".join(map(json.dumps, rows)).encode(), "extracted")
@@ -169,7 +166,6 @@ def test_text_and_parquet(monkeypatch: pytest.MonkeyPatch) -> None:
     # Nor may a line without an end fill the memory.
     monkeypatch.setattr(articles, "LONGEST_LINE", 4)
     assert [a.text for a in read(b"endless line", "text")[0]] == ["endl\ness ", "line"]
-    # Parquet.
     columns = {"id": [12, 17], "url": ["u", "v"], "title": ["A", "B"], "text": ["One.", None]}
     found, skipped = read(parquet_bytes(columns), "parquet")
     assert found == [Article("12", "A", "One.")]

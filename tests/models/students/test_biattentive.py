@@ -10,9 +10,6 @@ from torch import nn
 from pipeline_lib.base.devices import runs_lstm_in_bfloat16
 from pipeline_lib.models.networks.biattentive import BiAttentiveReader
 from pipeline_lib.models.networks.layers import BiLSTM
-from pipeline_lib.models.networks.student import StudentConfig
-from pipeline_lib.models.students.student import Student, build_student
-from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import StudentSettings, student_settings
 from pipeline_lib.training.loop import autocast
 
@@ -47,7 +44,6 @@ def one_lstm(net: nn.LSTM, words: list[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def both_lstms(layer: BiLSTM, words: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Return the states of both directions for each word."""
     ahead, back = one_lstm(layer.ahead, words), one_lstm(layer.back, words[::-1])[::-1]
     return [torch.cat(pair) for pair in zip(ahead, back, strict=True)]
 
@@ -76,7 +72,6 @@ def pools(reader: BiAttentiveReader, states: list[torch.Tensor], side: int) -> d
 
 
 def slowly(reader: BiAttentiveReader, first: list[int], second: list[int]) -> torch.Tensor:
-    """Return the vector of one pair, by loops over its words."""
     table = reader.embeddings.trained.weight
     x, y = (
         both_lstms(reader.first, [reader.feedforward(table[number]).relu() for number in sentence])
@@ -142,16 +137,6 @@ def test_sides_and_settings() -> None:
     assert settings(tokens="pieces", model="bert", embedding_size=8).reads == "pieces"
 
 
-def test_padding_and_other_rows_change_nothing() -> None:
-    reader = make_reader(pools=["max", "min", "mean", "self"])
-    first, second = random_rows(1), random_rows(2, longest=9)
-    together = reader(*padded(first), *padded(second))["vector"]
-    more = reader(*padded(first, 7), *padded(second, 2))["vector"]
-    alone = [reader(*padded([a]), *padded([b]))["vector"][0] for a, b in zip(first, second, strict=True)]
-    assert torch.allclose(together, more, atol=1e-6)
-    assert torch.allclose(together, torch.stack(alone), atol=1e-6)
-
-
 @pytest.mark.parametrize("pair", [True, False])
 def test_gradients_are_finite_and_reach_every_weight(pair: bool) -> None:
     reader = make_reader(pools=["max", "min", "mean", "self"]).train()
@@ -160,30 +145,6 @@ def test_gradients_are_finite_and_reach_every_weight(pair: bool) -> None:
     for name, parameter in reader.named_parameters():
         assert torch.isfinite(parameter.grad).all(), name
         assert parameter.grad.abs().sum() > 0, name
-
-
-@pytest.mark.parametrize("pair", [True, False])
-def test_it_learns_what_two_sentences_share(pair: bool) -> None:
-    torch.manual_seed(3)
-    words = ["a", "film", "good", "dull", "plot"]
-    tokenizer = build_tokenizer(words, True)
-    model = build_student(StudentConfig(7, 6, settings(), pair, ["no", "yes"]), None)
-    student = Student(model, tokenizer, torch.device("cpu"))
-    singles = ["film", "a good film", "dull plot a", "good", "a dull dull film a a"]
-    texts = [(a, b) for a in singles for b in singles] if pair else singles
-    sides = texts if pair else [(text,) for text in texts]
-    labels = torch.tensor([int(all("film" in part for part in parts)) for parts in sides])
-    batch = student.encode(texts).batch(np.arange(len(texts)))
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.02)
-    for _ in range(50):
-        found = model.outputs(batch)
-        value = nn.functional.cross_entropy(found["logits"], labels)
-        value.backward()
-        optimiser.step()
-        optimiser.zero_grad()
-    assert found["vector"].shape == (len(texts), 7)
-    assert value.item() < 0.1
-    assert (student.logits(texts).argmax(1) == labels.numpy()).all()
 
 
 @pytest.mark.skipif(not runs_lstm_in_bfloat16("cpu"), reason="no bfloat16 units")

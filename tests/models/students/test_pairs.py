@@ -1,6 +1,5 @@
 """Siamese students: one encoder for both sentences, compared; and the score of a regression."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ import torch
 
 from pipeline_lib.models.networks.encoders import CNNEncoder, NgramEncoder, StaticEncoder, reverse
 from pipeline_lib.models.networks.student import StudentConfig, compare
-from pipeline_lib.models.students.student import Student, build_student, load_student, save_student
+from pipeline_lib.models.students.student import Student, build_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
 from pipeline_lib.params import StudentSettings, student_settings
 
@@ -60,15 +59,6 @@ def test_order_of_pairs_and_of_sentences_matters() -> None:
     assert extra == 3 * 2 * SETTINGS.hidden * SETTINGS.classifier
 
 
-def test_students_of_pairs_survive_saving(tmp_path: Path) -> None:
-    student = make_student(["score"])
-    assert student.logits(PAIRS).shape == (3, 1)
-    save_student(tmp_path / "student", student.model, student.tokenizer)
-    loaded = load_student(tmp_path / "student")
-    assert loaded.is_pair and loaded.label_names == ["score"]
-    np.testing.assert_array_equal(loaded.logits(PAIRS), student.logits(PAIRS))
-
-
 @pytest.mark.parametrize("lengths", [[4, 1, 3], [4, 4, 4]])
 def test_reversing_leaves_the_padding_behind(lengths: list[int]) -> None:
     vectors = torch.arange(24.0).view(3, 4, 2)
@@ -81,6 +71,10 @@ def test_reversing_leaves_the_padding_behind(lengths: list[int]) -> None:
 SIMPLE_WORDS = ["a", "film", "good", "dull", "plot", "not"]
 COMMON = {"dropout": 0.0, "max_words": 9}
 SIMPLE_SETTINGS: dict[str, dict[str, Any]] = {
+    "bilstm": COMMON | {"hidden": 5, "classifier": 5, "embeddings": "multichannel"},
+    "biattentive": COMMON
+    | {"tokens": "words", "model": None, "embedding_size": None, "feedforward": 6, "hidden": 5, "shared": 7}
+    | {"pools": ["max", "mean", "self"], "classifier": 4},
     "cnn": COMMON | {"widths": [2, 3], "filters": 4, "classifier": 5, "embeddings": "trained"},
     "static": COMMON | {"classifier": 5, "embeddings": "multichannel"},
     "linear": COMMON | {"ngrams": 2, "buckets": 97, "dimensions": 3},

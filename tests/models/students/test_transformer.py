@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 from transformers import AutoModel
@@ -16,8 +15,6 @@ from pipeline_lib.models.students.student import Student, attend_quickly, load_s
 from pipeline_lib.models.students.word_vectors import word_embeddings
 from pipeline_lib.models.vector_model import load_vector_model
 from pipeline_lib.params import StudentSettings, student_settings
-from pipeline_lib.shards.masking import signed_sentences
-from pipeline_lib.text.pieces import load_pieces
 from pipeline_lib.training.distillation.initialisation import start_from_layers, start_from_pieces
 from tests.kit.pretrained import LAYERS, PIECES, WORDS, write_model
 
@@ -82,7 +79,9 @@ def test_the_chosen_layers_follow_one_another(bert: Path) -> None:
 
 @pytest.mark.parametrize("make", [make_student, make_bare])
 @pytest.mark.parametrize("pair", [True, False])
-def test_padding_and_other_rows_change_nothing(family: Path, make: Any, pair: bool) -> None:
+def test_neither_padding_nor_saving_changes_anything(
+    family: Path, make: Any, pair: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     student, texts = make(family, pair), PAIRS if pair else SINGLES
     sentences = student.encode(texts)
     assert sentences.pad_id == student.tokenizer.pad_id
@@ -91,6 +90,13 @@ def test_padding_and_other_rows_change_nothing(family: Path, make: Any, pair: bo
     np.testing.assert_allclose(together.detach().numpy(), alone, atol=1e-5)
     np.testing.assert_allclose(student.logits(texts), alone, atol=1e-5)
     assert np.ptp(alone[:, 0]) > 1e-4
+    save_student(tmp_path / "s", student.model, student.tokenizer)
+    monkeypatch.chdir(tmp_path)
+    loaded = load_student(tmp_path / "s")
+    np.testing.assert_allclose(loaded.logits(texts), alone, atol=1e-5)
+    assert loaded.parameters(True) == student.parameters(True)
+    config = (tmp_path / "s/config.json").read_text()
+    assert str(family) not in config and "_name_or_path" not in config
 
 
 def test_a_pretrained_model_predicts_with_all_of_torchs_threads_and_an_lstm_with_one(
@@ -125,41 +131,6 @@ def test_texts_are_read_as_the_teacher_reads_them(family: Path) -> None:
     assert (found.segments is not None) == (expected.segments is not None) == (kind == "bert")
     if kind == "bert":
         assert found.segments.tolist() == expected.segments.tolist()
-    # Bare pieces have no special tokens.
-    student = make_bare(family)
-    sentences = student.encode([("The films", "a"), ("", "not a good dull plot is the film a")])
-    pieces, numbers = student.tokenizer, student.tokenizer.tokenizer.token_to_id
-    expected = [numbers("the"), numbers("film"), numbers("##s"), numbers(pieces.unknown)]
-    assert sentences.ids.tolist() == expected
-    assert sentences.second.lengths.tolist() == [1, 8]
-    assert sentences.segments is None
-    # Masked words are the models own mask.
-    pieces = load_pieces(family, "sequence")
-    rows = pa.table({
-        "text": ["the [MASK] is"],
-        "words": [["the", "[MASK]", "is"]],
-        "rules": pa.array([[0, 1, 0]], pa.list_(pa.int8())),
-    })  # fmt: skip
-    (text,) = signed_sentences(rows, "", lambda: pieces.mask_sign)
-    numbers = pieces.tokenizer.token_to_id
-    found = pieces.number([text], 9).ids.tolist()
-    assert found[1:-1] == [numbers("the"), numbers(pieces.mask), numbers("is")]
-
-
-@pytest.mark.parametrize("make", [make_student, make_bare])
-@pytest.mark.parametrize("pair", [True, False])
-def test_save_and_load_without_the_model(
-    family: Path, make: Any, pair: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    student, texts = make(family, pair), PAIRS if pair else SINGLES
-    expected = student.logits(texts)
-    save_student(tmp_path / "s", student.model, student.tokenizer)
-    monkeypatch.chdir(tmp_path)
-    loaded = load_student(tmp_path / "s")
-    np.testing.assert_allclose(loaded.logits(texts), expected, atol=1e-6)
-    assert loaded.parameters(True) == student.parameters(True)
-    config = (tmp_path / "s/config.json").read_text()
-    assert str(family) not in config and "_name_or_path" not in config
 
 
 def test_what_is_stored(bert: Path, tmp_path: Path) -> None:

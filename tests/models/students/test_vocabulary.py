@@ -118,7 +118,6 @@ def test_reducing_keeps_the_greatest_variance() -> None:
     # More dimensions than there are.
     with pytest.raises(PotstillError, match=r"vocabulary\.dimensions: 7.*have 6"):
         reduce_vectors(np.ones((3, 6)), 7)
-    # Pieces need a model.
     vectors = {"kind": "file", "path": "v.txt", "format": "glove"}
     settings = {"lowercase": True, "extra_words": 0, "dimensions": None}
     with pytest.raises(ValidationError, match="let `vectors` be of kind model, or set 0"):

@@ -14,13 +14,11 @@ TABLE = np.array([[0.5, -1.0], [0.25, 2.0], [3.0, 0.0], [1.0, 1.0]], np.float32)
 
 
 def text(end: str = "\n") -> bytes:
-    """Return the four words and vectors as lines."""
     rows = zip(WORDS, TABLE.tolist(), strict=True)
     return "".join(f"{word} {a} {b}{end}" for word, (a, b) in rows).encode()
 
 
 def binary(end: bytes) -> bytes:
-    """Return the four words and vectors in word2vec's binary layout."""
     rows = zip(WORDS, TABLE, strict=True)
     body = b"".join(word.encode() + b" " + row.astype("<f4").tobytes() + end for word, row in rows)
     return b"4 2\n" + body
@@ -59,7 +57,6 @@ def test_chunks_blanks_and_repeats(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     words, table = read_vectors(tmp_path / "v", "glove", ["the", ". .", "absent"], 5)
     assert words == ["the", ". .", "a"]
     assert table.tolist() == [[1, 2], [3, 4], [7, 8]]
-    # Missing file.
     with pytest.raises(PotstillError, match="absent: not found"):
         read_vectors(tmp_path / "absent", "glove", ["a"], 0)
 
@@ -91,7 +88,6 @@ def test_model_vectors(model_folder: Path) -> None:
     vectors = model_vectors(model_folder, ["good", "films", "zebra", ""])
     assert vectors.dtype == np.float32
     assert vectors.tolist() == [[21, 22, 23], [10.5, 11.5, 12.5], [0, 0, 0], [0, 0, 0]]
-    # Model vectors in bfloat16.
     import torch
     from safetensors.torch import load_file, save_file
 
@@ -141,7 +137,6 @@ def test_teachers_that_cannot_be_read(model_folder: Path) -> None:
     (model_folder / "tokenizer.json").write_text("{")
     with pytest.raises(PotstillError, match="no readable tokenizer"):
         model_words(model_folder)
-    # Teacher without word embeddings.
     (model_folder / "model.safetensors").unlink()
     with pytest.raises(PotstillError, match=r"no tensor \*word_embeddings.weight"):
         model_vectors(model_folder, ["good"])

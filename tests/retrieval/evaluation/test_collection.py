@@ -19,7 +19,6 @@ PAIRS = [("a", "x", 1), ("a", "y", 0), ("b", "y", 1), ("b", "a", 0), ("c", "x", 
 
 
 def make_params(source: dict[str, Any], **changes: Any) -> Params:
-    """Return the shipped parameters with one row of retrieval."""
     raw = changed({})
     row = {"source": source, "queries": None, "systems": SYSTEMS, "teacher": None, "at": [1]}
     raw["retrieval"] = {"mine": row | changes}
@@ -43,7 +42,6 @@ def test_every_first_sentence_is_asked_of_all_second_ones(tmp_path: Path) -> Non
     layout = Layout(tmp_path)
     write_pairs(layout, "neighbours", "dev", [label for _, _, label in PAIRS])
     found = read_collection(make_params(from_pairs()), "mine", layout)
-    # c has no answer.
     assert (found.queries, found.left_out) == (["a", "b", "d", "x"], 1)
     assert found.documents == ["x", "y", "a", "d", "z"]
     assert found.relevant == [{0}, {1}, {3}, {4}]

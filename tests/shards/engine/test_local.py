@@ -72,7 +72,6 @@ def test_workers_are_processes_with_one_thread_each() -> None:
 def double(job: int) -> int:
     if job == 9:
         raise PotstillError("job 9 cannot be done")
-    # Later jobs end sooner.
     time.sleep(max(0, 4 - job) * 0.02)
     return 2 * job
 

@@ -37,7 +37,6 @@ class LengthPass(ShardPass):
 
 @pytest.fixture
 def texts(tmp_path: Path, store_home: Path) -> ShardSet:
-    """Write the texts as shards."""
     tables = [pa.table({"text": pa.array(part, pa.string())}) for part in TEXTS]
     return write_set(tmp_path / "in", "texts", {f"s{n}.arrow": table for n, table in enumerate(tables)})
 

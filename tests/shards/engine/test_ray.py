@@ -31,7 +31,6 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    """Start two nodes on this machine, of one core and of two."""
     with two_nodes() as nodes:
         yield nodes
 

@@ -41,7 +41,6 @@ def write_teacher(folder: Path, family: str) -> Path:
 
 @pytest.fixture(scope="module", params=OPEN)
 def teacher(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write a tiny classifier of three layers of each family."""
     return write_teacher(tmp_path_factory.mktemp(request.param), request.param)
 
 
@@ -124,7 +123,6 @@ def test_a_model_that_keeps_its_attention_is_refused(tmp_path: Path) -> None:
     assert beside(folder, [1], scores=False).width == 16
     with pytest.raises(PotstillError, match=r"objective\.attentions .* a mpnet model does not"):
         beside(folder, [1])
-    # Losses by hand.
     own, target = torch.tensor([[1.0, 2.0], [0.0, 0.0]]), torch.tensor([[0.0, 0.0], [0.0, 1.0]])
     assert token_loss(own, target).item() == pytest.approx((1 + 4 + 0 + 1) / 4)
     assert layers_loss(own[:, None], target[:, None]).item() == pytest.approx(5 / 2 + 1 / 2)

@@ -47,7 +47,6 @@ def sets(tmp_path: Path) -> Sets:
 
 
 def write_answers(folder: Path, kind: str, inputs: ShardSet, columns: list[dict[str, pa.Array]]) -> ShardSet:
-    """Write columns of answers to each shard of inputs."""
     shards = inputs.manifest.shards
     tables = [pa.table({"key": t["key"]} | own) for t, own in zip(inputs.tables(), columns, strict=True)]
     names = [shard.name for shard in shards]
@@ -67,7 +66,6 @@ def _rows(words: list[str], iteration: int, labels: list[int | None]) -> pa.Tabl
 
 
 def read(sets: Sets, tokenizer: Tokenizer) -> list[str]:
-    """Return the words of the rows that are trained on."""
     return [WORDS[i] for i in sentences(sets, tokenizer).ids]
 
 
@@ -175,7 +173,6 @@ MASKED_PAIRS = [
 
 
 def write_pairs(folder: Path) -> SetReference:
-    """Write a transfer set of pairs in two shards."""
     tables = {}
     for iteration in (0, 1):
         rows = [row for row in MASKED_PAIRS if row[2] == iteration]

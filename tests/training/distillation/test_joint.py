@@ -21,18 +21,17 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.words import split_words
 from pipeline_lib.models.networks.imitation import JointNetwork
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
-from pipeline_lib.models.students.student import Student, load_student, predict_sentences
+from pipeline_lib.models.students.student import Student, load_student
 from pipeline_lib.params import Params, check_params, student_settings
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.training_records import JointRecord, SearchRecord, StudentRecord
 from pipeline_lib.shards.training_texts import unlabelled_folder
-from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.distillation.encoded_sets import encode_sets
 from pipeline_lib.training.distillation.joint import JointTraining, joint_row, write_joint_vocabulary, write_students
 from pipeline_lib.training.distillation.plans import ModelReference, make_plan
-from pipeline_lib.training.distillation.students import StudentTraining, student_row, take_students
+from pipeline_lib.training.distillation.students import student_row
 from pipeline_lib.training.search import TrainingRow, train_rows
 from tests.kit.kills import killed_and_resumed
 from tests.kit.shard_files import write_set
@@ -53,7 +52,6 @@ def _columns(texts: list[str], side: str) -> dict[str, Any]:
 
 
 def _write(folder: Path, table: pa.Table, source: str | None = None) -> str:
-    """Write a set of one shard, and return the shard's digest."""
     return write_set(folder, "rows", {"b000-i000.arrow": table}, [source]).manifest.shards[0].sha256
 
 
@@ -79,7 +77,6 @@ def write_task(layout: Layout, task: str, pair: bool) -> None:
 
 @pytest.fixture(scope="module")
 def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
-    """Write the teacher and both tasks; return where all lies."""
     layout = Layout(tmp_path_factory.mktemp("data"))
     write_encoder(layout.model("minilm"))
     layout.raw_vectors.mkdir(parents=True)
@@ -138,7 +135,6 @@ def first_of(row: TrainingRow[JointTraining]) -> JointTraining:
 
 @pytest.fixture(scope="module")
 def ended(layout: Layout, tmp_path_factory: pytest.TempPathFactory) -> Layout:
-    """Train jointly, once, in a copy; return where all lies."""
     folder = tmp_path_factory.mktemp("ended")
     shutil.copytree(layout.data, folder / "data")
     own, params = Layout(folder / "data"), make_params({}, {})
@@ -222,19 +218,6 @@ def test_a_row_counts_by_the_weight_of_its_answer(make: MakeRow, layout: Layout,
     assert ready.loss(model, batch).item() == pytest.approx(wanted.item(), rel=1e-5)
 
 
-def test_what_is_handed_out_predicts_as_the_joint_network(make: MakeRow, tmp_path: Path) -> None:
-    run = first_of(make()).prepare()
-    devs = [encoding.read(content) for encoding, content in first_of(make()).sets[1::2]]
-    cpu = torch.device("cpu")
-    together = [predict_sentences(student, dev, cpu) for student, dev in zip(run.model.students, devs, strict=True)]
-    record = run.finish(tmp_path, Progress())
-    mean, deviation = (record["by_task"][1]["label_scale"][name] for name in ("mean", "deviation"))
-    together[1] = together[1] * deviation + mean
-    for number, texts in enumerate((DEV_TEXTS, DEV_PAIRS)):
-        alone = load_student(tmp_path / str(number)).logits(texts)
-        np.testing.assert_allclose(alone, together[number], rtol=1e-5, atol=1e-5)
-
-
 SETTINGS = {"architecture": "bilstm", "hidden": 5, "classifier": 7, "embeddings": "trained"}
 
 
@@ -302,7 +285,6 @@ def plans(ended: Layout) -> Callable[[str, str], Any]:
 
 
 def student_of(plan: Any, ended: Layout, tmp_path: Path) -> Student:
-    """Tune one student of a plan."""
     dev, words = ended.split(plan.task, "dev"), tmp_path / "none"
     row = student_row(plan, words, dev, [1], "cpu")
     [(spec, _)] = train_rows([row], LocalEngine(1))[plan.method].trainings.values()
@@ -365,21 +347,6 @@ def test_a_tuned_student_depends_on_its_own_seeds_start_alone(
     assert before[0] != before[1]
     with pytest.raises(PotstillError, match="its start has the seeds 1, 2, not 3"):
         plan.student_start(3)
-
-
-def test_students_are_taken_as_they_are(
-    plans: Callable[..., Any], ended: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(StudentTraining, "prepare", None)
-    plan = plans(WARMTH, "taken")
-    records = take_students(plan, [1, 2], tmp_path / "taken")
-    assert list(records) == [1, 2] and records[1].steps == 180
-    for seed in (1, 2):
-        start = ended.joint_student("mtl", seed, WARMTH)
-        own = tmp_path / "taken" / str(seed)
-        assert own.joinpath("model.safetensors").samefile(start / "model.safetensors")
-    search = json.loads((tmp_path / "taken/search.json").read_text())
-    assert search["learning_rate"] == 2.0e-2 and search["seed"] == 1
 
 
 def test_a_model_that_has_changed_since_is_not_started_from(tmp_path: Path) -> None:

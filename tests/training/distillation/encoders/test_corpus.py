@@ -81,7 +81,6 @@ def test_corpus_and_vocabulary(run: MakeRow, data: Path, tmp_path: Path) -> None
 
 
 def gather_vectors(folder: Path, texts: list[str], vectors: list[Any], storage: str) -> None:
-    """Gather vectors that a file has into ``given`` below a folder."""
     write_shard(folder / "vectors.arrow", pa.table({"text": texts, "embedding": vectors}))
     settings = {"files": ["-"], "format": None, "mask": "[MASK]", "provenance": {}, "storage": storage}
     files = Vectors(SentenceVectorFiles.model_validate(settings))

@@ -34,7 +34,8 @@ def test_it_learns_more_than_a_constant(run: MakeRow, tmp_path: Path, monkeypatc
     assert representation_loss(student, teacher).item() == pytest.approx((0 + 1 + 0.5) / 3)
     # It learns more than a constant.
     record = train_one(run(centre=True), tmp_path / "sra", ignore)
-    assert record.loss < 0.6 * record.constant_loss
+    # Without the common direction a constant says nothing.
+    assert record.loss < 0.6 * record.constant_loss and record.constant_loss > 0.4
     assert record.sentences == len(TRAIN) and record.held_back_sentences == len(HELD_BACK)
     assert len(record.history) == 8
     assert record.history[0].dev > record.loss == record.history[-1].dev
@@ -43,16 +44,6 @@ def test_it_learns_more_than_a_constant(run: MakeRow, tmp_path: Path, monkeypatc
     monkeypatch.setattr(EncoderTraining, "prepare", None)
     assert train_one(run({"epochs": 2}), tmp_path / "b", ignore) == first
     assert sha256_folder(tmp_path / "a") == sha256_folder(tmp_path / "b")
-
-
-def test_a_common_direction_makes_the_loss_low(run: MakeRow, tmp_path: Path) -> None:
-    short = {"epochs": 1}
-    plain = train_one(run(short), tmp_path / "plain", ignore)
-    assert not (tmp_path / "plain/mean.npy").exists()
-    centred = train_one(run(short, centre=True), tmp_path / "centred", ignore)
-    assert plain.constant_loss < 0.05 < plain.history[0].loss
-    # Without the common direction a constant says nothing.
-    assert centred.constant_loss > 0.4
 
 
 @pytest.mark.parametrize("student", [None, LAYER])
@@ -87,11 +78,9 @@ def test_what_cannot_be_trained_is_refused(run: MakeRow, tmp_path: Path, data: P
     students["bilstm_sra"] = students["bilstm_sra"].model_copy(update={"width": 24})
     with pytest.raises(PotstillError, match=r"students\.bilstm_sra\.width: 24.*Set it to 32"):
         train_one(own, tmp_path / "a", ignore)
-    # No sentences are refused.
     own = run(wikipedia=0)
     with pytest.raises(PotstillError, match="no sentences to train on"):
         train_one(own, tmp_path / "a", ignore)
-    # Names do not count.
     first = run(tasks={TASK: None})
     params = first_of(first).params.model_copy(deep=True)
     params.optimisers["other"] = params.optimisers["sra"]
@@ -114,8 +103,6 @@ def test_a_layer_of_the_teacher_learns_its_vectors(run: MakeRow, tmp_path: Path)
     # What a model lacks is refused.
     with pytest.raises(PotstillError, match=r"bilstm_sra\.layers: 2, but .* has 2 layers"):
         run(student=LAYER | {"layers": [0, 2]})
-    with pytest.raises(PotstillError, match=r"bilstm_sra\.max_words: 65, but"):
-        run(student=LAYER | {"max_words": 65})
     with pytest.raises(PotstillError, match=r"no sentence vector of .* or a dse with a `width`"):
         run(student=LAYER | {"width": None})
     with pytest.raises(PotstillError, match=r"students\.bilstm_sra\.model: no 'none'"):
@@ -147,7 +134,7 @@ def test_a_models_name_does_not_count_but_its_weights_do(run: MakeRow, data: Pat
 def test_an_encoder_is_saved_whole(run: MakeRow, tmp_path: Path) -> None:
     train_one(run({"epochs": 1}), tmp_path / "sra", ignore)
     config = json.loads((tmp_path / "sra/config.json").read_text())
-    assert config["model_type"] == "distillery_encoder"
+    assert config["model_type"] == "distillery_encoder" and not (tmp_path / "sra/mean.npy").exists()
     encoder = load_encoder(tmp_path / "sra")
     vectors = encoder.encode([*HELD_BACK[:5], "", "unknownword"])
     assert vectors.shape == (7, 32) and np.abs(vectors).max() <= 1.0

@@ -5,6 +5,7 @@ default changed in code, and stale results would be kept.  Every stage loads its
 :func:`load_params`; ``distill check`` does the same before anything expensive starts.
 """
 
+from pipeline_lib.base.kinds import register_kind
 from pipeline_lib.base.kinds.kind import Range
 from pipeline_lib.params.base import Select
 from pipeline_lib.params.encoders import STARTS, Encoder, GeneralEncoder, SentenceVectorFiles, SentenceVectors

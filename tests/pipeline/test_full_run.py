@@ -133,7 +133,7 @@ def test_a_finished_run_is_looked_into(finished: Finished, monkeypatch: pytest.M
 
 LATER = """
 from datetime import datetime, timedelta
-from pipeline_lib.report import provenance
+from pipeline_lib.results import provenance
 class Later(datetime):
     @classmethod
     def now(cls, zone=None):

@@ -159,7 +159,7 @@ def test_words_of_the_test_set_are_known(begun: str, store_home: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", ["thai", "arabic", "german"])
 def test_students_learn_more_from_the_teacher_than_from_labels(
     language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store_home: Path
 ) -> None:

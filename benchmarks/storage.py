@@ -29,7 +29,7 @@ from pipeline_lib.shards.vectors import unit
 from pipeline_lib.training.distillation.encoders import EncoderTraining, held_back_loss, mean_of
 from pipeline_lib.training.distillation.general import encoder_row
 from pipeline_lib.training.distillation.plans import make_plan
-from pipeline_lib.training.distillation.students import student_row
+from pipeline_lib.training.distillation.regressions import student_row
 from pipeline_lib.training.search import train_rows
 
 DATA = Path("data")

@@ -33,7 +33,8 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     """Train one task's students: every row of the task, once per seed."""
     from pipeline_lib.base.devices import resolve_device
     from pipeline_lib.training.distillation.encoded_sets import encode_sets
-    from pipeline_lib.training.distillation.students import plans_in_turn, student_row, take_students
+    from pipeline_lib.training.distillation.regressions import student_row
+    from pipeline_lib.training.distillation.students import plans_in_turn, take_students
     from pipeline_lib.training.progress import on_dev, show_training
     from pipeline_lib.training.search import train_rows
 

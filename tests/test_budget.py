@@ -25,9 +25,9 @@ MOST = {
 }
 KIND = re.compile(
     r"is_regression|is_multilabel|\b(Multilabel|Regression|Classification)\b|"
-    r"[\"'](multilabel|regression|classification)[\"']"
+    r"[\"'](multilabel|classification)[\"']|(?<!Literal\[)[\"']regression[\"'](?!: RegressionEncoder|, \"biattentive)"
 )
-"""What tells the kinds of tasks apart."""
+"""What tells the kinds of tasks apart; the student of that name does not."""
 KINDS = ("base/kinds/",)
 """The modules that the kinds have for themselves."""
 

@@ -170,8 +170,11 @@ class Student:
     def _read_static(self, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         return mean(self._embed(ids), inside(ids, lengths))
 
-    def _read_linear(self, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        table = self.weights["encoder.table.weight"]
+    def _read_regression(self, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        vectors = self._read_static(ids, lengths) if self.own["mean"] else np.float32(0)
+        if not self.own["ngrams"]:
+            return vectors
+        table, squares = (self.weights[f"encoder.{name}.weight"] for name in ("table", "squares"))
         keys, rows, counted = ids.astype(np.uint64), [], []
         for size in range(1, min(self.own["ngrams"], ids.shape[1]) + 1):
             if size > 1:
@@ -180,7 +183,9 @@ class Student:
             signed = keys.view(np.int64)
             rows.append((signed ^ (signed >> 29)) % len(table))
             counted.append(inside(keys, lengths - size + 1))
-        return mean(table[np.hstack(rows)], np.hstack(counted))
+        chosen, mask = np.hstack(rows), np.hstack(counted)[:, :, None]
+        total, norms = ((values[chosen] * mask).sum(axis=1) for values in (table, squares))
+        return vectors + total / np.sqrt(np.maximum(norms, 1))
 
     def _read_biattentive(self, first: tuple, second: tuple | None = None) -> np.ndarray:
         sides = [self._once(*side) for side in (first, second or first)]
@@ -213,7 +218,7 @@ class Student:
         return pooled
 
 
-ARCHITECTURES = ("bilstm", "bilstm_sra", "cnn", "static", "linear", "biattentive")
+ARCHITECTURES = ("bilstm", "bilstm_sra", "cnn", "static", "regression", "biattentive")
 
 
 def read_safetensors(path: Path) -> dict[str, np.ndarray]:

@@ -10,7 +10,16 @@ from pipeline_lib.base.kinds.kind import Range
 from pipeline_lib.params.base import Select
 from pipeline_lib.params.encoders import STARTS, Encoder, GeneralEncoder, SentenceVectorFiles, SentenceVectors
 from pipeline_lib.params.file import Params, check_params, load_params
-from pipeline_lib.params.methods import JOINT_OBJECTIVE, Joint, Method, Objective, Optimiser, register_objective
+from pipeline_lib.params.methods import (
+    JOINT_OBJECTIVE,
+    AnyOptimiser,
+    Fitting,
+    Joint,
+    Method,
+    Objective,
+    Optimiser,
+    register_objective,
+)
 from pipeline_lib.params.models import (
     AnswerFiles,
     Average,
@@ -34,7 +43,6 @@ from pipeline_lib.params.students import (
     ARCHITECTURES,
     BERT,
     AnyStudent,
-    Linear,
     Reads,
     StudentSettings,
     holds_students,

@@ -52,6 +52,11 @@ def _check_method(params: Params, where: str, row: Method, task: str, settings: 
             f"{where}.objective.soft_labels: task {task} is a regression, whose one output has no "
             f"probabilities to learn from. Use logits, or name the other tasks in {where}.tasks"
         )
+    if settings.is_pair and getattr(params.students[row.student], "ngrams", 0):
+        raise ValueError(
+            f"{where}.student: {task} has pairs, whose means are compared, but not their n-grams. Use a regression "
+            f"with `ngrams: 0`, or name the other tasks in {where}.tasks"
+        )
     if params.reads_outputs(row, task):
         _check_answered(params, where, row, task, row.data)
     if row.objective.needs_states:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pipeline_lib.base.layout import HELDOUT, STATES
 from pipeline_lib.params.base import references
 from pipeline_lib.params.check_capabilities import check_demands, check_layers
-from pipeline_lib.params.encoders import STARTS, GeneralEncoder
-from pipeline_lib.params.methods import JOINT_OBJECTIVE, Joint, Method
+from pipeline_lib.params.encoders import STARTS, Encoder, GeneralEncoder
+from pipeline_lib.params.methods import JOINT_OBJECTIVE, Fitting, Joint, Method
 from pipeline_lib.params.models import Average, Teacher
 from pipeline_lib.params.schema import Params
 
@@ -128,6 +128,7 @@ def _check_methods(params: Params) -> None:
 
 def _check_start(params: Params, where: str, row: Method | Joint) -> None:
     student = params.students[row.student]
+    _check_fitted(params, where, row)
     if student.pretrained and row.start in ("vectors", "random"):
         raise ValueError(
             f"{where}.start: a {student.architecture} student is made of a pretrained model's layers; use model"
@@ -139,6 +140,20 @@ def _check_start(params: Params, where: str, row: Method | Joint) -> None:
         )
     if not student.word_vectors and row.start == "vectors":
         raise ValueError(f"{where}.start: a {student.architecture} student has no word vectors; use random")
+
+
+def _check_fitted(params: Params, where: str, row: Method | Joint | Encoder | GeneralEncoder) -> None:
+    """Check that a regression has what fits one, and no other row has it."""
+    student, optimiser = params.students[row.student], params.optimisers.get(row.optimiser)
+    if student.fitted != isinstance(optimiser, Fitting):
+        raise ValueError(
+            f"{where}.optimiser: a regression is fitted by `name: lbfgs`, and no other student is. Name another"
+        )
+    if student.fitted and (not isinstance(row, Method) or row.start != "vectors" or row.objective.needs_states):
+        raise ValueError(
+            f"{where}.student: {row.student}, a regression, is for `methods`: it starts from vectors, and learns "
+            "labels, logits or soft_labels. Name another student"
+        )
 
 
 def _check_taken(params: Params, name: str, method: Method) -> None:
@@ -213,6 +228,7 @@ def _check_encoders(params: Params) -> None:
     for name, encoder in params.encoders.items():
         if name in STARTS:
             raise ValueError(f"encoders.{name}: this name is reserved; take another")
+        _check_fitted(params, f"encoders.{name}", encoder)
         if isinstance(encoder, GeneralEncoder):
             _check_general(params, name, encoder)
         elif params.students[encoder.student].sentence_width is None:

@@ -1,11 +1,11 @@
 """Methods and joint trainings of params.yaml: optimisers, objectives, the rows that combine them."""
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from pipeline_lib.params.base import Count, Fraction, Positive, Ref, Section, TaskNames
+from pipeline_lib.params.base import Count, Fraction, Positive, Ref, Section, Select, TaskNames
 from pipeline_lib.params.models import Optimised
 
 
@@ -30,6 +30,29 @@ class Optimiser(Optimised):
         return min(steps, self.max_steps or steps)
 
 
+class Fitting(Section):
+    """The L-BFGS of a regression (Liu and Nocedal 1989), until it converges.
+
+    Each of ``penalties``, the factors of half the weights' squares, is tried, and the best on dev is used.
+    """
+
+    precision: ClassVar[str] = "float32"
+
+    name: Literal["lbfgs"]
+    penalties: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
+    select: Select = "loss"
+
+    @property
+    def learning_rates(self) -> list[float]:
+        """What is searched: the penalties."""
+        return self.penalties
+
+    def steps(self, rows: int) -> int:
+        """Return 1: it reads all rows at once."""
+        return 1
+
+
+AnyOptimiser = Annotated[Optimiser | Fitting, Field(discriminator="name")]
 OBJECTIVES = {
     "logits": "logits",
     "soft_labels": "logits",

@@ -8,7 +8,7 @@ from pydantic import Field
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.params.base import Name, Positive, Section, Seed
 from pipeline_lib.params.encoders import STARTS, AnyEncoder, AnySentenceVectors, CatalogueRow, Encoder, SentenceVectors
-from pipeline_lib.params.methods import Joint, Method, Optimiser
+from pipeline_lib.params.methods import AnyOptimiser, Joint, Method
 from pipeline_lib.params.models import ModelSource, Precompute, Teacher, Vocabulary
 from pipeline_lib.params.retrieval import Retrieval, Similarity
 from pipeline_lib.params.sources import MODELS, WIKIPEDIA, InputFile, RunSource, model_folder
@@ -53,7 +53,7 @@ class Params(Section):
     vocabulary: Vocabulary
     sentence_vectors: AnySentenceVectors
     students: dict[Name, AnyStudent]
-    optimisers: dict[Name, Optimiser]
+    optimisers: dict[Name, AnyOptimiser]
     encoders: dict[Name, AnyEncoder]
     catalogues: dict[Name, CatalogueRow]
     joint: dict[Name, Joint]
@@ -201,7 +201,7 @@ class Params(Section):
         rows = (row for row in self.joint.values() if task in row.tasks)
         return {(self.teacher_of(task, row), row.tasks[task]) for row in rows}
 
-    def optimiser_of(self, method: Method) -> Optimiser:
+    def optimiser_of(self, method: Method) -> AnyOptimiser:
         """Return a method's optimiser: the joint training's, if its students start from one."""
         joint = self.joint.get(method.start)
         return self.optimisers[joint.optimiser if joint else method.optimiser]

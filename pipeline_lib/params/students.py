@@ -24,12 +24,14 @@ class StudentSettings(Section):
     :cvar recurrent: whether it has an LSTM, which not every processor can run in bfloat16.
     :cvar joint: whether it reads both sentences of a pair at once; otherwise each becomes a vector.
     :cvar pretrained: whether it is made of a pretrained model's layers.
+    :cvar fitted: whether it is fitted to all rows at once, not trained in steps.
     """
 
     word_vectors: ClassVar[bool] = True
     recurrent: ClassVar[bool] = False
     joint: ClassVar[bool] = False
     pretrained: ClassVar[bool] = False
+    fitted: ClassVar[bool] = False
 
     dropout: Fraction
     max_words: Positive
@@ -107,15 +109,26 @@ class Static(WordStudent):
     architecture: Literal["static"]
 
 
-class Linear(StudentSettings):
-    """A linear classifier over hashed n-grams; it uses no word vectors."""
+class RegressionStudent(StudentSettings):
+    """A linear model, fitted by L-BFGS in seconds: of mean word vectors, of n-grams, or of both.
 
-    word_vectors: ClassVar[bool] = False
+    ``mean``: whether the mean of the words' vectors is a feature.  ``ngrams`` of up to so many words are features with
+    TF-IDF weights, hashed into ``buckets``; 0: none, as for pairs, whose means are compared.
+    """
 
-    architecture: Literal["linear"]
-    ngrams: Positive
-    buckets: Positive
-    dimensions: Positive
+    fitted: ClassVar[bool] = True
+
+    architecture: Literal["regression"]
+    dropout: Literal[0.0] = 0.0
+    mean: bool = True
+    ngrams: Count
+    buckets: Positive = 2**15
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "RegressionStudent":
+        if not (self.mean or self.ngrams):
+            raise ValueError("`mean` is false and `ngrams` is 0, so that nothing is left to read: set one of them")
+        return self
 
 
 class BiAttentive(StudentSettings):
@@ -282,11 +295,29 @@ def _without_repeats(settings: Settings, key: str) -> Settings:
     return settings
 
 
-_BUILT_IN = (BiLSTM, SentenceBiLSTM, CNN, Static, Linear, BiAttentive, TransformerLayers, BERT, SiameseTransformer)
+_BUILT_IN = (
+    BiLSTM,
+    SentenceBiLSTM,
+    CNN,
+    Static,
+    RegressionStudent,
+    BiAttentive,
+    TransformerLayers,
+    BERT,
+    SiameseTransformer,
+)
 ARCHITECTURES: dict[str, type[StudentSettings]] = {settings.name(): settings for settings in _BUILT_IN}
 """The settings by architecture name."""
 AnyStudent = Annotated[
-    BiLSTM | SentenceBiLSTM | CNN | Static | Linear | BiAttentive | TransformerLayers | BERT | SiameseTransformer,
+    BiLSTM
+    | SentenceBiLSTM
+    | CNN
+    | Static
+    | RegressionStudent
+    | BiAttentive
+    | TransformerLayers
+    | BERT
+    | SiameseTransformer,
     Field(discriminator="architecture"),
 ]
 _HOLDERS: list[tuple[type[BaseModel], str, Any]] = []

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.record_files import Record, RecordFile
-from pipeline_lib.params import Optimiser, Select, Tuning
+from pipeline_lib.params import Fitting, Optimiser, Select, Tuning
 
 
 class ModelRecord(RecordFile):
@@ -31,6 +31,9 @@ class ModelRecord(RecordFile):
 TUNED = {"name": "adam", "schedule": "linear", "max_steps": None, "evaluate_every": None}
 TUNED |= {"warmup": 0.1, "weight_decay": 0.01, "clip_norm": 1.0}
 """How every teacher is tuned (Devlin et al. 2019, appendix A.2; the gradients' norm as in their code)."""
+FITTED = {"schedule": "constant", "warmup": 0.0, "batch_size": 1, "epochs": 1, "max_steps": 1, "evaluate_every": None}
+FITTED |= {"clip_norm": None}
+"""How a regression is fitted: in one step over all rows."""
 
 SEED = 1
 """That of teachers and encoders, which are trained once; students are trained with each of ``seeds``."""
@@ -55,9 +58,10 @@ class Settings:
     select: Select = "metric"
 
     @classmethod
-    def of(cls, optimiser: Optimiser | Tuning, rate: float, precision: str, seed: int) -> "Settings":
-        """Return the settings of a run at one of an optimiser's, or a tuning's, learning rates."""
-        values = (TUNED if isinstance(optimiser, Tuning) else {"weight_decay": 0.0}) | optimiser.model_dump()
+    def of(cls, optimiser: Optimiser | Fitting | Tuning, rate: float, precision: str, seed: int) -> "Settings":
+        """Return the settings of a run at one of an optimiser's, or a tuning's, learning rates, or of a penalty."""
+        values = {"weight_decay": 0.0} | (FITTED if isinstance(optimiser, Fitting) else {})
+        values |= (TUNED if isinstance(optimiser, Tuning) else {}) | optimiser.model_dump()
         values |= {"optimiser": values["name"], "learning_rate": rate}
         values |= {"precision": precision, "seed": seed}
         return cls(**{field.name: values[field.name] for field in fields(cls)})

@@ -18,16 +18,18 @@ from pipeline_lib.base.devices import resolve_training_precision
 from pipeline_lib.base.files import sha256_json
 from pipeline_lib.base.layout import check_state_folder
 from pipeline_lib.base.processor import computed_on
-from pipeline_lib.params import Optimiser, StudentSettings, Tuning
+from pipeline_lib.params import Fitting, Optimiser, StudentSettings, Tuning
 from pipeline_lib.shards.engine.protocol import Engine
 from pipeline_lib.shards.fingerprint import training_code
 from pipeline_lib.shards.trained import Trained
 from pipeline_lib.shards.training_records import Settings, TrainingRecord
 from pipeline_lib.training.checkpoint import Progress
-from pipeline_lib.training.loop import Batches, Evaluate, LossOf, fit
+from pipeline_lib.training.loop import Batches, Evaluate, LossOf, Report, fit
 
 Fields = dict[str, Any]
 """Fields of a record."""
+Finish = Callable[[Path, Progress], Fields]
+"""Saves a trained model into a folder, and returns what its record has besides :class:`TrainingRecord`'s fields."""
 
 
 @dataclass
@@ -35,15 +37,13 @@ class Prepared:
     """A training run, ready to start.
 
     :ivar model: untrained, on its device.
-    :ivar finish: takes (folder, progress), saves the trained model into the folder, and returns
-        the fields that its record has besides those of :class:`TrainingRecord`.
     """
 
     model: torch.nn.Module
     batches: Batches
     loss: LossOf
     evaluate: Evaluate
-    finish: Callable[[Path, Progress], Fields]
+    finish: Finish
 
 
 class TrainingSpec(ABC):
@@ -58,7 +58,7 @@ class TrainingSpec(ABC):
 
     kind: ClassVar[str]
     record: ClassVar[type[TrainingRecord]]
-    optimiser: Optimiser | Tuning
+    optimiser: Optimiser | Fitting | Tuning
     student: StudentSettings | None
     rate: float
     seed: int
@@ -91,6 +91,12 @@ class TrainingSpec(ABC):
     def prepare(self) -> Prepared:
         """Load data and model."""
 
+    def train(self, report: Report) -> tuple[Progress, Finish]:
+        """Train what :meth:`prepare` returns, from its checkpoint if there is one."""
+        run = self.prepare()
+        steps = run.model, run.batches, run.loss, run.evaluate, self.settings, self.result.checkpoint
+        return fit(*steps, report), run.finish
+
     @property
     def planned_steps(self) -> int:
         """The approximate number of steps that the run takes."""
@@ -119,13 +125,11 @@ def train_or_find(spec: TrainingSpec, report: Callable[[Message], None]) -> Trai
 
 
 def _train(spec: TrainingSpec, report: Callable[[Message], None]) -> None:
-    run, checkpoint = spec.prepare(), spec.result.checkpoint
-    steps = run.model, run.batches, run.loss, run.evaluate, spec.settings, checkpoint
-    progress = fit(*steps, lambda *message: report(message))
+    progress, finish = spec.train(lambda *message: report(message))
     with spec.result.writing() as folder:
-        fields = _fields(spec, progress) | run.finish(folder, progress)
+        fields = _fields(spec, progress) | finish(folder, progress)
         spec.record(**fields).write(folder / "training.json")
-    checkpoint.unlink(missing_ok=True)
+    spec.result.checkpoint.unlink(missing_ok=True)
 
 
 def _fields(spec: TrainingSpec, progress: Progress) -> Fields:

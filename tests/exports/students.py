@@ -32,8 +32,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "static-open": COMMON | {"architecture": "static", "embeddings": "trained"},
     "cnn": COMMON | {"architecture": "cnn", "widths": [1, 2, 4], "filters": 3, "embeddings": "static"},
     "static": COMMON | {"architecture": "static", "embeddings": "trained"},
-    "linear": {"architecture": "linear", "ngrams": 3, "buckets": 97, "dimensions": 4}
-    | {"dropout": 0.1, "max_words": MAX_WORDS},
+    "regression": {"architecture": "regression", "ngrams": 3, "buckets": 97, "max_words": MAX_WORDS},
     "biattentive": COMMON
     | TWO_LSTMS
     | ONLY_WORDS
@@ -50,7 +49,7 @@ VALUES["dse-cls"] = VALUES["dse"] | {"pooling": "cls"}
 CASES = [
     *(("bilstm", False, "bert"), ("bilstm", True, "bert"), ("bilstm_sra", False, "bert")),
     *(("bilstm-open", False, "bert"), ("static-open", True, "bert"), ("cnn", False, "bert")),
-    *(("static", True, "bert"), ("linear", False, "bert"), ("biattentive", False, "bert")),
+    *(("static", True, "bert"), ("regression", False, "bert"), ("biattentive", False, "bert")),
     *(("biattentive", True, "bert"), ("biattentive-pieces", True, "bert"), ("bert", False, "bert")),
     *(("transformer", True, "bert"), ("transformer-last", True, "roberta"), ("dse", True, "mpnet")),
     ("dse-cls", True, "bert"),

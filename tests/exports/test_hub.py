@@ -20,7 +20,7 @@ from pipeline_lib.exports.hub import export_hub
 from pipeline_lib.exports.sentence_transformers import export_sentence_transformers
 from pipeline_lib.models import networks
 from pipeline_lib.models.folders import temperature_of
-from pipeline_lib.models.networks.encoders import NgramEncoder
+from pipeline_lib.models.networks.encoders import RegressionEncoder
 from pipeline_lib.models.students.student import load_student
 from tests.commands.running import distill
 from tests.kit.made_up import made_up_method, made_up_scores
@@ -134,7 +134,7 @@ def test_the_temperature_goes_along(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_loss_comes_along_with_labels(tmp_path: Path) -> None:
-    export_hub(write_student(tmp_path / "s", "linear", False, ["stars"]), tmp_path / "out")
+    export_hub(write_student(tmp_path / "s", "regression", False, ["stars"]), tmp_path / "out")
     tokenizer, model = loaded(tmp_path / "out")
     batch = tokenizer(["a good film", "dull"], padding=True, return_tensors="pt")
     found = model(**batch, labels=torch.tensor([1.0, 2.0]))
@@ -170,7 +170,7 @@ def test_it_can_be_converted_to_bfloat16(kind: str, tmp_path: Path) -> None:
 
 
 def test_the_code_is_the_librarys_own(tmp_path: Path) -> None:
-    export_hub(write_student(tmp_path / "s", "linear", False, ["stars"]), tmp_path / "out")
+    export_hub(write_student(tmp_path / "s", "regression", False, ["stars"]), tmp_path / "out")
     files = {path.name: path for path in (tmp_path / "out").glob("*.py")}
     assert {"distilled_student.py", "student.py", "encoders.py", "layers.py"} <= {*files}
     for name, path in files.items():
@@ -184,10 +184,10 @@ def test_the_code_is_the_librarys_own(tmp_path: Path) -> None:
 
 
 def test_code_from_outside_the_library_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = write_student(tmp_path / "s", "linear", False, ["stars"])
-    monkeypatch.setattr(NgramEncoder, "__module__", "extension")
+    folder = write_student(tmp_path / "s", "regression", False, ["stars"])
+    monkeypatch.setattr(RegressionEncoder, "__module__", "extension")
     for export in (export_hub, export_sentence_transformers):
-        with pytest.raises(PotstillError, match="NgramEncoder is from outside the library"):
+        with pytest.raises(PotstillError, match="RegressionEncoder is from outside the library"):
             export(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -29,9 +29,9 @@ from tests.kit.pretrained import write_model
 
 from .students import MAX_WORDS, VALUES, WORDS, sample, write_encoder, write_student
 
-NAMES = ("bilstm", "bilstm_sra", "cnn", "static", "static-open", "linear", "dse", "dse-cls")
+NAMES = ("bilstm", "bilstm_sra", "cnn", "static", "static-open", "regression", "dse", "dse-cls")
 CHANNELS = {name: ["multichannel"] for name in NAMES} | {"static": ["trained", "multichannel"]}
-CHANNELS |= {"cnn": ["static"], "linear": ["trained"], "dse": ["bert", "mpnet", "distilbert"], "dse-cls": ["bert"]}
+CHANNELS |= {"cnn": ["static"], "regression": ["trained"], "dse": ["bert", "mpnet", "distilbert"], "dse-cls": ["bert"]}
 ENCODERS = [(name, channels) for name in NAMES for channels in CHANNELS[name]]
 pytestmark = pytest.mark.usefixtures("own_modules")
 
@@ -40,7 +40,7 @@ def write_siamese(folder: Path, name: str, channels: str) -> Path:
     """Write a siamese student with random weights; of a transformer, ``channels`` is a family."""
     if name.startswith("dse"):
         return write_student(folder, name, True, ["no", "yes"], channels)
-    changes = {} if name == "linear" else {"embeddings": channels}
+    changes = {} if name == "regression" else {"embeddings": channels}
     return write_student(folder, name, True, ["no", "yes"], **changes)
 
 

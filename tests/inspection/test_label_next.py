@@ -150,7 +150,7 @@ def test_scores_are_asked_by_the_spread_over_seeds(tmp_path: Path) -> None:
     assert not alone.rows and "set several `seeds`" in alone.missing
 
 
-@pytest.mark.parametrize("name", ["static", "linear", "biattentive", "transformer", "dse"])
+@pytest.mark.parametrize("name", ["static", "regression", "biattentive", "transformer", "dse"])
 @pytest.mark.parametrize("pair", [False, True])
 def test_every_student_can_pick(tmp_path: Path, name: str, pair: bool) -> None:
     student = write_student(tmp_path / "student", name, pair, ["no", "yes"])

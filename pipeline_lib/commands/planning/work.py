@@ -115,7 +115,8 @@ def trained_students(params: Params, stage: PlannedStage) -> Iterator[Count]:
     A row that starts from another is new unless the students of that one are here.
     """
     from pipeline_lib.training.distillation.plans import make_plan
-    from pipeline_lib.training.distillation.students import plans_in_turn, student_row
+    from pipeline_lib.training.distillation.regressions import student_row
+    from pipeline_lib.training.distillation.students import plans_in_turn
 
     if any(reason.startswith("params.yaml: vocabulary") for reason in stage.reasons):
         raise PotstillError(f"{stage.name}: its vocabulary is made anew first.")

@@ -19,7 +19,7 @@ from pipeline_lib.models.networks.encoders import (
     MULTIPLIER,
     BiLSTMEncoder,
     CNNEncoder,
-    NgramEncoder,
+    RegressionEncoder,
     SentenceBiLSTMEncoder,
     StaticEncoder,
 )
@@ -28,7 +28,7 @@ from pipeline_lib.models.networks.student import StudentNetwork
 from pipeline_lib.text.ragged import PAD_ID
 
 SHIFT = 29
-"""Bits by which :class:`~pipeline_lib.models.networks.encoders.NgramEncoder` mixes its keys."""
+"""Bits by which :class:`~pipeline_lib.models.networks.encoders.RegressionEncoder` mixes its keys."""
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,23 @@ def static(graph: Graph, module: Any, words: Words) -> str:
     return _mean(graph, _embed(graph, module.embeddings, words.ids), words.inside)
 
 
-def ngrams(graph: Graph, module: Any, words: Words) -> str:
-    """Add the mean of the n-grams' vectors."""
+def regression(graph: Graph, module: Any, words: Words) -> str:
+    """Add the words' mean and the n-grams' sum."""
+    mean = None if module.embeddings is None else static(graph, module, words)
+    if not module.longest:
+        return mean
+    buckets, counted = _ngrams(graph, module, words)
+    total, squares = (
+        graph.add("ReduceSum", _masked(graph, graph.add("Gather", table.weight, buckets), counted), [1], keepdims=0)
+        for table in (module.table, module.squares)
+    )
+    norm = graph.add("Sqrt", graph.add("Max", squares, np.array(1, np.float32)))
+    added = graph.add("Div", total, norm)
+    return added if mean is None else graph.add("Add", mean, added)
+
+
+def _ngrams(graph: Graph, module: Any, words: Words) -> tuple[str, str]:
+    """Add the n-grams' buckets (rows, n-grams), and which of them are within the row."""
     longest, buckets = module.longest, module.table.num_embeddings
     padded = graph.add("Pad", words.ids, [0, 0, 0, longest - 1], np.array(PAD_ID))
     columns, positions = _columns(graph, words.ids), _numbers(graph, words.ids)
@@ -135,8 +150,7 @@ def ngrams(graph: Graph, module: Any, words: Words) -> str:
         mixed = graph.add("BitwiseXor", keys, graph.add("Div", whole, unit))
         rows.append(graph.add("Mod", mixed, np.array(buckets)))
         counted.append(graph.add("Less", positions, graph.add("Sub", words.lengths, [size - 1])))
-    vectors = graph.add("Gather", module.table.weight, graph.add("Concat", *rows, axis=1))
-    return _mean(graph, vectors, graph.add("Concat", *counted, axis=1))
+    return graph.add("Concat", *rows, axis=1), graph.add("Concat", *counted, axis=1)
 
 
 ENCODERS: dict[type[nn.Module], Callable[[Graph, Any, Words], str]] = {
@@ -144,7 +158,7 @@ ENCODERS: dict[type[nn.Module], Callable[[Graph, Any, Words], str]] = {
     SentenceBiLSTMEncoder: sentence_bilstm,
     CNNEncoder: cnn,
     StaticEncoder: static,
-    NgramEncoder: ngrams,
+    RegressionEncoder: regression,
 }
 """Encoder class to the function that adds it, for encoders of one sentence."""
 BUILT = (*ENCODERS, BiAttentiveReader)

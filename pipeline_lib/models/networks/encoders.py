@@ -100,32 +100,40 @@ class StaticEncoder(nn.Module):
         return self.dropout(mean(self.embeddings(ids), inside(ids, lengths)))
 
 
-class NgramEncoder(nn.Module):
-    """The mean of learned vectors of the sentence's n-grams, hashed into a table.
+class RegressionEncoder(nn.Module):
+    """A linear model's outputs, but for its bias: tables of what each word, and each hashed n-gram, adds to them.
 
-    With the logits directly above it, this is a linear classifier over a bag of n-grams, factorised
-    as in Joulin et al. 2017.
+    The mean of the words' rows, and the sum of the n-grams', divided by the norm of their TF-IDF weights.  Of a pair,
+    the words' rows are vectors, which the outputs are made of.
     """
 
     def __init__(self, words: int, width: int, settings: Settings) -> None:
         super().__init__()
-        self.longest = settings.ngrams
-        self.table = nn.Embedding(settings.buckets, settings.dimensions)
-        bound = 1.0 / self.table.embedding_dim
-        nn.init.uniform_(self.table.weight, -bound, bound)
-        self.dropout = Dropout(settings.dropout)
-        self.width = settings.dimensions
+        self.longest, self.width = settings.ngrams, width
+        self.embeddings = WordEmbeddings(words, width, "trained") if settings.mean else None
+        if self.longest:
+            self.table = nn.Embedding(settings.buckets, width)
+            self.squares = nn.Embedding(settings.buckets, 1)
 
     def forward(self, ids: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Return sentence vectors; see :meth:`BiLSTMEncoder.forward`."""
+        vectors = 0.0 if self.embeddings is None else mean(self.embeddings(ids), inside(ids, lengths))
+        if not self.longest:
+            return vectors
+        buckets, counted = self.buckets(ids, lengths)
+        total, squares = ((table(buckets) * counted[:, :, None]).sum(1) for table in (self.table, self.squares))
+        # Known n-grams have weights of 1 or more.
+        return vectors + total / squares.clamp(min=1.0).sqrt()
+
+    def buckets(self, ids: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return each row's n-grams by their bucket, int64 (rows, n-grams), and which of them are within the row."""
         keys, buckets, counted = ids, [], []
         for size in range(1, min(self.longest, ids.shape[1]) + 1):
             if size > 1:
                 keys = keys[:, :-1] * MULTIPLIER + ids[:, size - 1 :] + size
             buckets.append((keys ^ (keys >> 29)) % self.table.num_embeddings)
             counted.append(inside(keys, lengths - size + 1))
-        vectors = self.table(torch.cat(buckets, 1))
-        return self.dropout(mean(vectors, torch.cat(counted, 1)))
+        return torch.cat(buckets, 1), torch.cat(counted, 1)
 
 
 MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)
@@ -137,7 +145,7 @@ ENCODERS: dict[str, type[nn.Module]] = {
     "bilstm_sra": SentenceBiLSTMEncoder,
     "cnn": CNNEncoder,
     "static": StaticEncoder,
-    "linear": NgramEncoder,
+    "regression": RegressionEncoder,
     "biattentive": BiAttentiveReader,
     "transformer": TransformerReader,
     "dse": SiameseTransformerEncoder,

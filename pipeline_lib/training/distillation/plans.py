@@ -15,7 +15,7 @@ from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.kinds import kind_of
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.fitting import check_beside, check_fits, check_positions, check_width
-from pipeline_lib.params import STARTS, AnyStudent, Method, Objective, Optimiser, Params, holds_students
+from pipeline_lib.params import STARTS, AnyOptimiser, AnyStudent, Method, Objective, Params, holds_students
 from pipeline_lib.shards.shard_sets import SetReference, check_answers, read_manifest
 
 
@@ -59,7 +59,7 @@ class Plan(BaseModel):
     student: AnyStudent
     start: str
     objective: Objective
-    optimiser: Optimiser | None
+    optimiser: AnyOptimiser | None
     metric: str
     positive: int
     pair: bool

@@ -32,7 +32,6 @@ from pipeline_lib.training.distillation.plans import ModelReference, Plan
 from pipeline_lib.training.loop import Batch, DevScore
 from pipeline_lib.training.objectives import TERMS, objective_loss
 from pipeline_lib.training.runs import Fields, Prepared
-from pipeline_lib.training.search import TrainingRow
 
 
 @dataclass(frozen=True)
@@ -146,14 +145,9 @@ class StudentTraining(EncodedTraining):
             return dev_score(plan.metric, plan.positive, labels, outputs, *settings)
 
         def finish(folder: Path, _: Progress) -> Fields:
-            shift = _finish(model, scale, dev, plan, device)
+            fields = finish_student(model, scale, dev, plan, device)
             save_student(folder, model, tokenizer)
-            return {
-                "rows": len(train),
-                "unanswered": self.unanswered,
-                "threshold_shift": shift,
-                "label_scale": None if scale is None else asdict(scale),
-            }
+            return fields | {"rows": len(train), "unanswered": self.unanswered}
 
         batches = LengthSorted(standardised(train, scale), self.settings.batch_size, self.settings.seed)
         return Prepared(trained, batches, loss, evaluate, finish)
@@ -190,12 +184,6 @@ class StudentTraining(EncodedTraining):
         return student.model, student.tokenizer
 
 
-def student_row(plan: Plan, vocabulary: Path, dev: Path, seeds: list[int], device: str) -> TrainingRow[StudentTraining]:
-    """Return the runs of one method of a task, with its vocabulary and prepared dev set, by seed and rate."""
-    same, rates = (plan, vocabulary, SetReference.to(dev)), plan.optimiser.learning_rates
-    return TrainingRow(plan.method, rates, seeds, lambda seed, rate: StudentTraining(*same, seed, rate, device))
-
-
 def plans_in_turn(plans: Sequence[Plan]) -> list[list[Plan]]:
     """Return a task's plans to train, in turns: each starts only from students of earlier turns."""
     ready = {None, *(plan.method for plan in plans if plan.optimiser is None)}
@@ -223,19 +211,21 @@ def take_students(plan: Plan, seeds: Sequence[int], target: Path) -> dict[int, S
     return {seed: StudentRecord.read(folder / "training.json") for seed, folder in folders.items()}
 
 
-def _finish(
+def finish_student(
     model: StudentNetwork, scale: LabelScale | None, dev: Sentences, plan: Plan, device: torch.device
-) -> float | list[float]:
-    """Rescale the student to the labels' unit; return what was subtracted from its logits."""
+) -> Fields:
+    """Rescale the student to the labels' unit and move its threshold; return what its record says of both."""
+    fields: Fields = {"threshold_shift": 0.0, "label_scale": None}
     if scale is not None:
         scale.rescale(model.logits)
-    if plan.threshold is None:
-        return 0.0
-    outputs, labels = predict_sentences(model, dev, device), dev.targets["labels"]
-    shifts = _shifts(plan, labels, outputs)
-    with torch.no_grad():
-        model.logits.bias -= torch.from_numpy(shifts).to(model.logits.bias)
-    return shifts.tolist()
+        fields["label_scale"] = asdict(scale)
+    if plan.threshold is not None:
+        outputs, labels = predict_sentences(model, dev, device), dev.targets["labels"]
+        shifts = _shifts(plan, labels, outputs)
+        with torch.no_grad():
+            model.logits.bias -= torch.from_numpy(shifts).to(model.logits.bias)
+        fields["threshold_shift"] = shifts.tolist()
+    return fields
 
 
 def _shifts(plan: Plan, labels: np.ndarray, outputs: np.ndarray) -> np.ndarray:

@@ -1,12 +1,13 @@
 """Siamese students: one encoder for both sentences, compared; and the score of a regression."""
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from pipeline_lib.models.networks.encoders import CNNEncoder, NgramEncoder, StaticEncoder, reverse
+from pipeline_lib.models.networks.encoders import CNNEncoder, RegressionEncoder, StaticEncoder, reverse
 from pipeline_lib.models.networks.student import StudentConfig, compare
 from pipeline_lib.models.students.student import Student, build_student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
@@ -77,7 +78,7 @@ SIMPLE_SETTINGS: dict[str, dict[str, Any]] = {
     | {"pools": ["max", "mean", "self"], "classifier": 4},
     "cnn": COMMON | {"widths": [2, 3], "filters": 4, "classifier": 5, "embeddings": "trained"},
     "static": COMMON | {"classifier": 5, "embeddings": "multichannel"},
-    "linear": COMMON | {"ngrams": 2, "buckets": 97, "dimensions": 3},
+    "regression": COMMON | {"ngrams": 2, "buckets": 97},
 }
 TEXTS = ["film", "a good film", "not a good plot a film", "dull dull"]
 
@@ -141,14 +142,13 @@ def test_encoders_by_hand() -> None:
     ids, turned, lengths = torch.tensor([[2, 5]]), torch.tensor([[5, 2]]), torch.tensor([2])
     for ngrams, same in ((1, True), (2, False)):
         torch.manual_seed(1)
-        encoder = NgramEncoder(9, 3, settings("linear", ngrams=ngrams)).eval()
+        encoder = RegressionEncoder(9, 3, settings("regression", ngrams=ngrams)).eval()
         assert torch.allclose(encoder(ids, lengths), encoder(turned, lengths)) is same
-    # A linear student is linear in its bag.
-    student = make_student_simple("linear")
-    one, two, both = student.logits(["film", "dull", "film dull"])
-    encoder = student.model.encoder
-    bigram = encoder(torch.tensor([[3, 5]]), torch.tensor([2])) * 3
-    bigram = bigram - encoder(torch.tensor([[3]]), torch.tensor([1]))
-    bigram = bigram - encoder(torch.tensor([[5]]), torch.tensor([1]))
-    expected = (one + two + student.model.logits(bigram).detach().numpy()[0]) / 3
-    np.testing.assert_allclose(both, expected, atol=1e-5)
+    # A regression adds the words' mean, and the n-grams' sum over the norm of their weights.
+    encoder = RegressionEncoder(9, 3, settings("regression")).eval()
+    ids, lengths = torch.tensor([[2, 5]]), torch.tensor([2])
+    with torch.no_grad():
+        encoder.squares.weight.fill_(4.0)
+    buckets, _ = encoder.buckets(ids, lengths)
+    expected = encoder.embeddings(ids)[0].mean(0) + encoder.table(buckets)[0].sum(0) / math.sqrt(3 * 4.0)
+    assert torch.allclose(encoder(ids, lengths)[0], expected, atol=1e-6)

@@ -18,12 +18,10 @@ from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.kinds import score
 from pipeline_lib.base.kinds.calibration import log_losses
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.words import split_words
 from pipeline_lib.models.networks.imitation import JointNetwork
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.models.students.student import Student, load_student
 from pipeline_lib.params import Params, check_params, student_settings
-from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.training_records import JointRecord, SearchRecord, StudentRecord
@@ -31,10 +29,10 @@ from pipeline_lib.shards.training_texts import unlabelled_folder
 from pipeline_lib.training.distillation.encoded_sets import encode_sets
 from pipeline_lib.training.distillation.joint import JointTraining, joint_row, write_joint_vocabulary, write_students
 from pipeline_lib.training.distillation.plans import ModelReference, make_plan
-from pipeline_lib.training.distillation.students import student_row
+from pipeline_lib.training.distillation.regressions import student_row
 from pipeline_lib.training.search import TrainingRow, train_rows
 from tests.kit.kills import killed_and_resumed
-from tests.kit.shard_files import write_set
+from tests.kit.tasks import text_columns, write_rows, write_task
 from tests.pipeline.corpus import sentences, write_encoder
 from tests.pipeline.workspace import small_params
 
@@ -45,34 +43,6 @@ SENTIMENT, WARMTH = "reviews", "warmth"
 DEV = sentences()["dev"]
 DEV_TEXTS = [text for _, text in DEV]
 DEV_PAIRS = list(zip(DEV_TEXTS, DEV_TEXTS[1:] + DEV_TEXTS[:1], strict=True))
-
-
-def _columns(texts: list[str], side: str) -> dict[str, Any]:
-    return {f"text{side}": texts, f"words{side}": [split_words(text)[0] for text in texts]}
-
-
-def _write(folder: Path, table: pa.Table, source: str | None = None) -> str:
-    return write_set(folder, "rows", {"b000-i000.arrow": table}, [source]).manifest.shards[0].sha256
-
-
-def write_task(layout: Layout, task: str, pair: bool) -> None:
-    """Write training set, transfer set, teacher's outputs and dev set of a task."""
-    for split, rows in sentences().items():
-        texts, values = [text for _, text in rows], np.array([value for value, _ in rows])
-        labels, columns = pa.array(values, pa.int32()), _columns(texts, "")
-        logits = np.stack([-2.0 * values + 1.0, 2.0 * values - 1.0], axis=1)
-        if pair:
-            columns |= _columns(texts[1:] + texts[:1], "_2")
-            scores = 20.0 * values + 10.0 * np.roll(values, -1) + 50.0
-            labels, logits = pa.array(scores, pa.float32()), scores[:, None] + 0.5
-        keys = pa.array(string_keys(texts))
-        table = pa.table({"key": keys, "label": labels, **columns})
-        _write(layout.split(task, split), table)
-        if split == "train":
-            iterations = pa.array([0] * len(texts), pa.int32())
-            source = _write(layout.transfer(task, "original"), table.append_column("iteration", iterations))
-            answers = {"key": keys, "logits": list_column(logits.astype(np.float32))}
-            _write(layout.outputs(task, "minilm", "original"), pa.table(answers), source)
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +175,7 @@ def test_a_row_counts_by_the_weight_of_its_answer(make: MakeRow, layout: Layout,
     outputs = own.outputs(SENTIMENT, "minilm", "original")
     weights = np.random.default_rng(1).integers(0, 4, texts.manifest.rows).astype(np.float32)
     answers = ShardSet.open(outputs).to_table().append_column("weight", pa.array(weights))
-    _write(outputs, answers, texts.manifest.shards[0].sha256)
+    write_rows(outputs, answers, texts.manifest.shards[0].sha256)
     row = joint_row(make_params({}, {}), "mtl", own, "cpu")
     write_joint_vocabulary(make_params({}, {}), "mtl", own)
     ready = first_of(row).prepare()
@@ -244,7 +214,7 @@ def test_words_are_those_of_all_tasks_with_their_unlabelled_texts(layout: Layout
     before = write_joint_vocabulary(params, "mtl", own)
     train, texts = own.split(SENTIMENT, "train"), ["zebras okapis"]
     columns = {"key": pa.array(string_keys(texts)), "label": pa.nulls(1, pa.int32())}
-    _write(unlabelled_folder(train), pa.table(columns | _columns(texts, "")))
+    write_rows(unlabelled_folder(train), pa.table(columns | text_columns(texts, "")))
     assert write_joint_vocabulary(params, "mtl", own) == before + 2
     assert 2 < write_joint_vocabulary(make_params({}, {"tasks": {WARMTH: "original"}}), "mtl", own) < before + 2
 

@@ -34,13 +34,13 @@ SCORES = {
 }
 
 
-def params_of(student: dict[str, Any], task: dict[str, Any], objective: str = "labels", **row: Any) -> Params:
+def params_of(student: dict[str, Any], task: dict[str, Any], term: str = "labels", **row: Any) -> Params:
     values = small_params()
     values["tasks"][TASK] |= task
     values["students"]["linear"] = {"architecture": "regression", "max_words": 32} | student
     values["optimisers"]["fit"] = {"name": "lbfgs", "penalties": [1.0e-1, 1.0e-3]}
     method = {"student": "linear", "start": "vectors", "data": "original", "optimiser": "fit"}
-    values["methods"] = {"linear": method | {"objective": {objective: 1.0}} | row}
+    values["methods"] = {"linear": method | {"objective": {term: 1.0}} | row}
     return check_params(values)
 
 

@@ -92,6 +92,7 @@ def run_methods(params: Params, task: str, heldout: dict[str, Heldout], folder: 
             {s: {seed: results[method, seed][0][s] for seed in params.seeds} for s in heldout},
             results[method, params.seeds[-1]][1],
             read_training(folder / method, params.seeds),
+            params.students[row.student].fitted and not row.objective.needs_teacher,
         )
         for method, row in rows.items()
     }

@@ -83,7 +83,8 @@ def training_labels(layout: Layout, task: str) -> np.ndarray:
 class System:
     """One method's trained students, and the teacher that they are compared with.
 
-    ``logits`` holds, by split and seed, float32 of shape (rows, classes).
+    ``logits`` holds, by split and seed, float32 of shape (rows, classes).  ``yardstick``: whether it is a regression
+    on the labels, which others are to be better than.
     """
 
     method: Method
@@ -92,3 +93,4 @@ class System:
     logits: dict[str, dict[int, np.ndarray]]
     parameters: ParameterCounts
     training: Training
+    yardstick: bool = False

@@ -128,6 +128,7 @@ class _Scorer:
             routing=self.details.routing(name, teacher_parameters),
             parameters=system.parameters,
             ratio=teacher_parameters and teacher_parameters.ratio_to(system.parameters),
+            yardstick=system.yardstick,
         )
 
     def _scores(self, split: str, outputs: np.ndarray, rows: np.ndarray | bool = True) -> Scores | None:

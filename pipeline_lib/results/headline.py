@@ -16,9 +16,9 @@ def headline(result: TaskResult, timed: bool = True) -> str:
     if best is None:
         return f"{result.task}: no student has been evaluated."
     student = scores.methods[best]
-    sentences = [_quality(scores, best), *_agreement(scores, student), *_further(scores, student)]
-    if timed:
-        sentences[1:1] = _speed(result.speed, scores, student)
+    sentences = [*_agreement(scores, student), *_further(scores, student)]
+    speed = _speed(result.speed, scores, student) if timed else ()
+    sentences = [_quality(scores, best), *_yardsticks(scores, student), *speed, *sentences]
     return f"{result.task}: {' '.join(sentences)}"
 
 
@@ -35,6 +35,23 @@ def _quality(scores: TaskScores, best: str) -> str:
     mean = f" (mean of {seeds} seeds)" if seeds > 1 else ""
     value = f"{KINDS[scores.kind].metrics[metric]} of {percent(scored[metric].mean)} % on {split}{chosen}{mean}"
     return f"{which} has {value}; {_teacher_quality(scores, student, split)}."
+
+
+def _yardsticks(scores: TaskScores, student: MethodScores) -> Iterator[str]:
+    """Say what the best regression on labels has, which is fitted in seconds."""
+    split, metric = scores.decisive_split, scores.metric
+    means = {
+        name: by_metric[metric].mean
+        for name, method in scores.methods.items()
+        if method.yardstick and (by_metric := method.scores[split])
+    }
+    if student.yardstick:
+        yield "It is a regression, fitted to the labels in seconds: no distilled student is better on dev."
+    elif means:
+        name = max(means, key=means.__getitem__)
+        gain = student.scores[split][metric].mean - means[name]
+        worth = f"it is {percent(gain)} points better" if gain > 0 else "it is not better"
+        yield f"The best regression on labels, {name}, has {percent(means[name])} %: {worth}."
 
 
 def _teacher_quality(scores: TaskScores, student: MethodScores, split: str) -> str:

@@ -185,6 +185,7 @@ class MethodScores(Record):
         a regression; over the rows that the teacher answered, and None if there are none.
     :ivar gain: over the baseline; None if there is none, or the labels are hidden.
     :ivar routing: together with the teacher; None for a regression and for several labels.
+    :ivar yardstick: whether it is a regression on the labels, fitted in seconds.
     """
 
     student: str
@@ -201,6 +202,7 @@ class MethodScores(Record):
     routing: Routing | None
     parameters: ParameterCounts
     ratio: Ratio | None
+    yardstick: bool = False
 
 
 class Step(Record):

@@ -125,6 +125,23 @@ def test_what_there_is_not_is_left_out_or_said(scores: TaskScores, text: str) ->
     assert text in told(scores, made_up_speed(), timed=False)
 
 
+@pytest.mark.parametrize(
+    ("mean", "text"),
+    [
+        (0.85, "The best regression on labels, tfidf, has 85.0 %: it is 5.0 points better. The two agree"),
+        # On dev it is no better than the student, on test it is.
+        (0.9, "The best regression on labels, tfidf, has 90.0 %: it is not better. The two agree"),
+        (0.92, "It is a regression, fitted to the labels in seconds: no distilled student is better on dev."),
+    ],
+)
+def test_a_student_is_held_against_regressions_on_labels(mean: float, text: str) -> None:
+    yardsticks = {name: made_up_method(m) | {"yardstick": True} for name, m in (("tfidf", mean), ("pieces", 0.7))}
+    scores = made(bilstm_kd_ts=made_up_method(0.9, GAIN), **yardsticks)
+    assert text in told(scores, timed=False)
+    none = (("methods/tfidf/yardstick", False), ("methods/pieces/yardstick", False))
+    assert "regression" not in told(changed(scores, *none), timed=False)
+
+
 def test_further_splits_come_last() -> None:
     scores = with_split(made(), "test_b")
     scores = changed(

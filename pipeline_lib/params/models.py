@@ -259,13 +259,13 @@ class VectorFile(Section):
 class Vocabulary(Section):
     """The students' words: those of the training text, and where their vectors come from.
 
-    Two keys can be left out.  ``extra_words``: so many words of the vectors' own, the most frequent.  ``pieces``: so
-    many of the word pieces of the model that the vectors come from.  A word that is not known is then read by them.
+    Other words are read by the word pieces of the model that the vectors come from.  Two keys can be left out.
+    ``pieces``: only so many of them, the most frequent; 0: none.  ``extra_words``: so many words of the vectors' own.
     """
 
     lowercase: bool
     extra_words: Count = 0
-    pieces: Count = 0
+    pieces: Count | None = None
     dimensions: Positive | None
     vectors: Annotated[ModelVectors | VectorFile, Field(discriminator="kind")]
 

@@ -135,7 +135,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
         ("tasks.movies.source.kind", "web", "tasks.movies.source: "),
         ("models.minilm.requirement", "name>=1", "models.minilm.requirement: "),
         ("teachers.minilm.tuning.learning_rates", [0.0], "teachers.minilm.tuning.learning_rates.0: "),
-        ("optimisers.short.name", "sgd", "optimisers.short.name: "),
+        ("optimisers.short.name", "sgd", "optimisers.short: "),
         ("wikipedia.source.artifact", "sdist", "wikipedia.source: `tags` pick a wheel"),
         ("wikipedia.source.tags", "linux", "wikipedia.source.tags: "),
         ("wikipedia.source.form", "parquet", "wikipedia.source.form: "),

@@ -26,7 +26,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "bilstm_sra": {"hidden": 4, "width": 9, "classifier": 11, "embeddings": "static"},
     "cnn": {"widths": [1, 2], "filters": 3, "classifier": 8, "embeddings": "multichannel"},
     "static": {"classifier": 6, "embeddings": "trained"},
-    "linear": {"ngrams": 2, "buckets": 50, "dimensions": 4},  # no ReLU layer
+    "regression": {"ngrams": 2, "buckets": 50, "dropout": 0.0},  # no ReLU layer
 }
 LABELS = {1: ["score"], 2: ["no", "yes"], 3: ["no", "maybe", "yes"]}
 FIRST = ["a good film", "film", "a dull plot a", "plot plot"]
@@ -39,7 +39,7 @@ def scores(scorer: Scorer, first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def make_student(architecture: str, outputs: int, pair: bool = True) -> Student:
     torch.manual_seed(outputs)
-    settings = student_settings(ARCHITECTURES[architecture] | COMMON | {"architecture": architecture})
+    settings = student_settings(COMMON | ARCHITECTURES[architecture] | {"architecture": architecture})
     config = StudentConfig(len(WORDS) + 2, 6, settings, pair, LABELS[outputs])
     model = build_student(config, None)
     return Student(model.eval(), build_tokenizer(WORDS, True), torch.device("cpu"))

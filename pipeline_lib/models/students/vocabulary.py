@@ -91,9 +91,11 @@ def build_vocabulary(selected: list[str], params: Vocabulary, source: Path) -> t
     return build_tokenizer(selected, params.lowercase), complete_vectors(selected, table)
 
 
-def select_pieces(source: Path, words: Sequence[str], count: int, usable: Callable[[str], bool]) -> dict[str, int]:
+def select_pieces(
+    source: Path, words: Sequence[str], count: int | None, usable: Callable[[str], bool]
+) -> dict[str, int]:
     """Return a model's first ``count`` usable pieces that are no words, in the words' scripts, and their ids."""
-    if not count:
+    if count == 0:
         return {}
     scripts, whole = {_script(sign) for word in words for sign in word}, set(words)
     others = (

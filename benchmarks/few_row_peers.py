@@ -24,7 +24,6 @@ def tf_idf(_: Path | None, train: list[Row], test: list[Row]) -> float:
         make_pipeline(TfidfVectorizer(sublinear_tf=True), LogisticRegression(max_iter=2000)),
         {
             "tfidfvectorizer__ngram_range": [(1, 1), (1, 2)],
-            "tfidfvectorizer__min_df": [1, 2],
             "logisticregression__C": [0.3, 1, 3, 10, 30],
         },
         cv=5,
@@ -37,6 +36,16 @@ def vectors(model: Path, train: list[Row], test: list[Row]) -> float:
     """Return the accuracy of a regression on a sentence encoder's vectors, tuned likewise."""
     encoder = mean_encoder(model)
     return regression(lambda texts: encoder.encode(texts, normalize_embeddings=True), train, test)
+
+
+def pieces(model: Path, train: list[Row], test: list[Row]) -> float:
+    """Return the accuracy of a regression on the mean of a model's word-piece vectors, tuned likewise."""
+    from pipeline_lib.models.students.word_vectors import model_vectors
+
+    def encode(texts: list[str]) -> np.ndarray:
+        return model_vectors(model, texts)
+
+    return regression(encode, train, test)
 
 
 def model2vec(model: Path, train: list[Row], test: list[Row]) -> float:
@@ -61,7 +70,7 @@ def setfit(model: Path, train: list[Row], test: list[Row]) -> float:
     return _accuracy(tuned.predict([" ".join(row[:-1]) for row in test]), test)
 
 
-PEERS = {"tf-idf": tf_idf, "vectors": vectors, "model2vec": model2vec, "setfit": setfit}
+PEERS = {"tf-idf": tf_idf, "pieces": pieces, "vectors": vectors, "model2vec": model2vec, "setfit": setfit}
 SETFIT_PAIRS = 20
 """Pairs per row and kind, SetFit's own setting for few rows."""
 

@@ -1,18 +1,17 @@
-"""How much of its teacher a student keeps that is made from 100 to 3,000 labelled rows.
+"""What few labelled rows give: yardsticks, teachers and students on every kind of text.
 
-    python benchmarks/few_rows.py run WORK --sets products,tweets --rows 300 --seeds 1,2,3 \
-        --variant init --variant 'pieces=vocabulary.pieces:8000'
-    python benchmarks/few_rows.py peers WORK --sets products --systems tf-idf,vectors --model DIR
-    python benchmarks/few_rows.py table WORK --name few_rows
+    python benchmarks/few_rows.py peers WORK --sets trec,tweets --rows 100,300 --few DIR --sdist FILE --model DIR
+    python benchmarks/few_rows.py run WORK --sets trec --rows 300 --few DIR --variant init --variant 'texts=texts:3000'
+    python benchmarks/few_rows.py table WORK
 
-``run`` draws rows of a set, has ``distill init`` write the parameters, changes them as the variant says, and runs
-the stages up to ``evaluate``; ``peers`` scores what people use today on the same rows.  Each adds lines to
-WORK/scores.jsonl; what is there already is not run again.  A variant is ``init``, or ``name=key:value;key:value``,
-with keys of params.yaml by their path; ``-key`` leaves one out; ``texts`` adds so many of the set's other rows,
-``others`` so many of the other bundled sets, both without their labels.
+``peers`` scores what people use today on drawn rows: regressions on TF-IDF, on the mean of a model's word pieces, on
+its sentence vectors, and on model2vec's.  ``run`` has ``distill init`` write the parameters for the same rows,
+changes them as the variant says, and runs the stages up to ``evaluate``.  Each adds lines to WORK/scores.jsonl; what
+is there already is not run again.  A variant is ``init``, or ``name=key:value;key:value``, with keys of params.yaml by
+their path; ``-key`` leaves one out; ``texts`` adds so many of the set's other rows, without their labels.
 
-The sets: ``products``, ``editorials`` and ``tweets`` are bundled with vaderSentiment (positive and
-negative sentences); ``sst2``, ``qnli`` and ``mrpc`` are read below --glue, if it is given.
+The sets: ``products``, ``editorials`` and ``tweets`` are bundled with vaderSentiment (positive and negative sentences);
+``trec`` (what a question asks for), ``agnews`` (topics) and ``banking77`` (intents) are read below --few.
 """
 
 import csv
@@ -27,6 +26,7 @@ import sys
 import tarfile
 import time
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,19 +41,15 @@ BUNDLED = {
     "products": "amazonReviewSnippets", "editorials": "nytEditorialSnippets", "tweets": "tweets",
     "movies": "movieReviewSnippets",
 }  # fmt: skip
-GLUE = {
-    "sst2": ("SST-2-sentence", ["sentence"], "label"),
-    "qnli": ("QNLI", ["question", "sentence"], "label"),
-    "mrpc": ("MRPC", ["#1 String", "#2 String"], "Quality"),
-}
 BAND = 0.5
 """Sentences whose mean score is within this of 0 are neither positive nor negative."""
 TEST_ROWS, TEXTS = 1000, 4000
+TEACHER = "minilm"
 app = typer.Typer(add_completion=False)
 Sets = Annotated[str, typer.Option(help="Sets, separated by commas.")]
 Rows = Annotated[str, typer.Option(help="Numbers of labelled rows, separated by commas.")]
 Seeds = Annotated[str, typer.Option(help="Draws of rows, separated by commas.")]
-Glue = Annotated[Path | None, typer.Option(help="The folder of GLUE's tasks.")]
+Few = Annotated[Path | None, typer.Option(help="The folder of the sets that are not bundled.")]
 Sdist = Annotated[Path | None, typer.Option(help="vaderSentiment's source distribution.")]
 
 
@@ -65,7 +61,7 @@ def run(
     seeds: Seeds = "1,2,3",
     variant: Annotated[list[str] | None, typer.Option(help="init, or name=key:value;…")] = None,
     sdist: Sdist = None,
-    glue: Glue = None,
+    few: Few = None,
 ) -> None:
     """Run the pipeline on drawn rows, once per variant."""
     for name, count, seed in _grid(sets, rows, seeds):
@@ -74,16 +70,12 @@ def run(
             done = {"set": name, "rows": count, "seed": seed, "variant": label}
             if done in _done(work):
                 continue
-            drawn = draw(load(name, sdist, glue), count, seed)
+            drawn = draw(load(name, sdist, few), count, seed)
             edits = [change.partition(":")[::2] for change in changes.split(";") if change]
-            counts = {key: int(value) for key, value in edits if key in ("texts", "others")}
-            texts = drawn[2][: counts.get("texts", 0)]
-            if "others" in counts:
-                texts += other_texts(name, sdist, drawn[:2])[: counts["others"]]
-            folder = work / f"{name}-{count}-{seed}-{label}"
-            changed = [edit for edit in edits if edit[0] not in counts]
-            scores = run_pipeline(folder, (*drawn[:2], texts), changed)
-            _add(work, done | {"scores": scores})
+            texts = drawn[2][: int(dict(edits).pop("texts", 0))]
+            folder, start = work / f"{name}-{count}-{seed}" / label, time.perf_counter()
+            scores = run_pipeline(folder, (*drawn[:2], texts), [edit for edit in edits if edit[0] != "texts"])
+            _add(work, done | {"scores": scores, "seconds": round(time.perf_counter() - start, 1)})
 
 
 @app.command()
@@ -92,17 +84,17 @@ def peers(
     sets: Sets,
     rows: Rows = "300",
     seeds: Seeds = "1,2,3",
-    systems: Annotated[str, typer.Option(help="Of the peers, separated by commas.")] = "tf-idf",
+    systems: Annotated[str, typer.Option(help="Of the peers, separated by commas.")] = "tf-idf,pieces,vectors",
     model: Annotated[Path | None, typer.Option(help="A sentence encoder's folder.")] = None,
     sdist: Sdist = None,
-    glue: Glue = None,
+    few: Few = None,
 ) -> None:
-    """Score what people use today: tf-idf; vectors, model2vec and setfit, of a model."""
+    """Score what people use today: tf-idf; pieces, vectors, model2vec and setfit, of a model."""
     for name, count, seed in _grid(sets, rows, seeds):
         for system in systems.split(","):
             done = {"set": name, "rows": count, "seed": seed, "variant": system}
             if done not in _done(work):
-                train, test, _ = draw(load(name, sdist, glue), count, seed)
+                train, test, _ = draw(load(name, sdist, few), count, seed)
                 start = time.perf_counter()
                 accuracy = PEERS[system](model, train, test)
                 seconds = round(time.perf_counter() - start, 1)
@@ -110,64 +102,78 @@ def peers(
 
 
 @app.command()
-def table(
-    work: Path,
-    name: str = "few_rows",
-    before: Annotated[str, typer.Option(help="The variant that the others are compared with.")] = ("base"),
-    out: Out = Path("benchmarks/results"),
-) -> None:
-    """Write each variant's mean scores, and what it gains; then the scores of every draw."""
+def table(work: Path, name: str = "few_rows", out: Out = Path("benchmarks/results")) -> None:
+    """Write the mean of every system by rows and variant, and what the best student gains; then every draw."""
     entries = [json.loads(line) for line in _scores(work).read_text("utf-8").splitlines()]
-    lines = ["Means over sets and draws; gains over the same draws, with 95 % intervals.", ""]
-    heads = ["rows", "variant", "draws", "teacher", *STUDENTS, "both distilled, below teacher", "their gain"]
-    lines += markdown(heads, [*_summaries(entries, before)])
-    lines += ["", "The peers, on the same rows.", ""]
-    lines += markdown(["rows", "peer", "draws", "on test"], [*_peers(entries)])
-    details = [
-        [e["set"], str(e["rows"]), str(e["seed"]), e["variant"], system, f"{100 * score:.1f}"]
-        for e in sorted(entries, key=lambda e: (e["set"], e["rows"], e["seed"], e["variant"]))
-        for system, score in e["scores"].items()
+    lines = ["Accuracy on test in percent, mean over sets and draws.", ""]
+    lines += markdown(["rows", "variant", "draws", "systems"], [*_means(entries)])
+    lines += [
+        "",
+        "The first over the second on the same rows: mean gain with its 95 % interval over draws; lowest set.",
+        "",
     ]
-    lines += ["", *markdown(["set", "rows", "draw", "variant", "system", "on test"], details)]
-    results = {"entries": entries, "facts": facts(["torch", "transformers", "scikit-learn"], 2, 2)}
-    write_results(name, results, lines, out)
+    lines += markdown(["rows", "variant", "student", "over", "gain", "lowest set"], [*_gains(entries)])
+    lines += ["", *markdown(["set", "rows", "variant", "draws", "systems"], [*_means(entries, by_set=True)])]
+    facts_of = facts(["torch", "transformers", "scikit-learn"], 2, 2)
+    write_results(name, {"entries": entries, "facts": facts_of}, lines, out)
 
 
-STUDENTS = ("bilstm", "bilstm_kd_ts", "static", "static_kd_ts")
-"""The systems of the summary; the mean of the two that are distilled is compared."""
-Scores = dict[str, float]
+YARDSTICKS = ("tf-idf", "pieces")
+"""What a student has to be better than: regressions that are fitted in a second."""
+Draw = tuple[str, int, int]
+"""Set, rows, seed."""
 
 
-def _summaries(entries: list[dict[str, Any]], before: str) -> Iterator[list[str]]:
-    by_variant: dict[tuple[int, str], dict[tuple[str, int], Scores]] = {}
+def _draws(entries: list[dict[str, Any]]) -> dict[str, dict[Draw, dict[str, float]]]:
+    """Return the scores by variant and draw; each has the yardsticks' of the same draw."""
+    peers: dict[Draw, dict[str, float]] = {}
+    variants: dict[str, dict[Draw, dict[str, float]]] = {}
     for entry in entries:
-        if set(STUDENTS) <= entry["scores"].keys():
-            draws = by_variant.setdefault((entry["rows"], entry["variant"]), {})
-            draws[entry["set"], entry["seed"]] = entry["scores"]
-    for (count, variant), draws in sorted(by_variant.items()):
-        teacher = [100 * next(iter(scores.values())) for scores in draws.values()]
-        means = [statistics.fmean(100 * s[name] for s in draws.values()) for name in STUDENTS]
-        distilled = {draw: _distilled(scores) for draw, scores in draws.items()}
-        below = statistics.fmean(teacher) - statistics.fmean(distilled.values())
-        others = by_variant.get((count, before), {})
-        common = [draw for draw in draws if draw in others and variant != before]
-        gains = [distilled[draw] - _distilled(others[draw]) for draw in common]
-        figures = [statistics.fmean(teacher), *means, below]
-        yield [str(count), variant, str(len(draws)), *(f"{x:.1f}" for x in figures), _gain(gains)]
-
-
-def _peers(entries: list[dict[str, Any]]) -> Iterator[list[str]]:
-    by_peer: dict[tuple[int, str], list[float]] = {}
-    for entry in entries:
+        draw = entry["set"], entry["rows"], entry["seed"]
         if entry["variant"] in PEERS:
-            score = 100 * entry["scores"][entry["variant"]]
-            by_peer.setdefault((entry["rows"], entry["variant"]), []).append(score)
-    for (count, peer), scores in sorted(by_peer.items()):
-        yield [str(count), peer, str(len(scores)), f"{statistics.fmean(scores):.1f}"]
+            peers.setdefault(draw, {}).update(entry["scores"])
+        else:
+            variants.setdefault(entry["variant"], {})[draw] = entry["scores"]
+    return {
+        name: {draw: peers.get(draw, {}) | scores for draw, scores in each.items()} for name, each in variants.items()
+    }
 
 
-def _distilled(scores: Scores) -> float:
-    return 100 * statistics.fmean(scores[name] for name in STUDENTS if name.endswith("_kd_ts"))
+def _means(entries: list[dict[str, Any]], by_set: bool = False) -> Iterator[list[str]]:
+    for variant, draws in _draws(entries).items():
+        groups: dict[tuple[str, int], list[dict[str, float]]] = {}
+        for (name, count, _), scores in sorted(draws.items()):
+            groups.setdefault((name if by_set else "", count), []).append(scores)
+        for (name, count), each in sorted(groups.items()):
+            names = [system for system in each[0] if all(system in scores for scores in each)]
+            means = {system: 100 * statistics.fmean(scores[system] for scores in each) for system in names}
+            shown = ", ".join(f"{system} {mean:.1f}" for system, mean in means.items())
+            yield [*([name] if by_set else []), str(count), variant, str(len(each)), shown]
+
+
+def _gains(entries: list[dict[str, Any]]) -> Iterator[list[str]]:
+    for variant, draws in _draws(entries).items():
+        for count in sorted({count for _, count, _ in draws}):
+            rows = {draw: scores for draw, scores in draws.items() if draw[1] == count}
+            students = set.intersection(*(set(scores) for scores in rows.values())) - {*PEERS}
+            for student in sorted(students):
+                for other, of in {"the better yardstick": _yardstick, "the teacher": _teacher}.items():
+                    gains: dict[str, list[float]] = {}
+                    for (name, _, _), scores in rows.items():
+                        if (reference := of(scores)) is not None:
+                            gains.setdefault(name, []).append(100 * (scores[student] - reference))
+                    if gains:
+                        lowest = min(gains, key=lambda name: statistics.fmean(gains[name]))
+                        least = f"{lowest} {statistics.fmean(gains[lowest]):+.1f}"
+                        yield [str(count), variant, student, other, _gain([*chain(*gains.values())]), least]
+
+
+def _yardstick(scores: dict[str, float]) -> float | None:
+    return max((scores[name] for name in YARDSTICKS if name in scores), default=None)
+
+
+def _teacher(scores: dict[str, float]) -> float | None:
+    return scores.get(TEACHER)
 
 
 def _gain(gains: list[float]) -> str:
@@ -175,20 +181,19 @@ def _gain(gains: list[float]) -> str:
     from scipy.stats import t
 
     if len(gains) < 2:
-        return f"{gains[0]:+.1f}" if gains else "–"
+        return f"{gains[0]:+.1f}"
     half = t.ppf(0.975, len(gains) - 1) * statistics.stdev(gains) / len(gains) ** 0.5
     mean = statistics.fmean(gains)
     return f"{mean:+.1f} [{mean - half:.1f}, {mean + half:.1f}], {len(gains)} draws"
 
 
-def load(name: str, sdist: Path | None, glue: Path | None) -> tuple[list[Row], list[Row]]:
+def load(name: str, sdist: Path | None, few: Path | None) -> tuple[list[Row], list[Row]]:
     """Return a set's rows to train on and its test rows, always the same ones."""
     if name in BUNDLED:
-        by_system = [*_bundled(sdist, BUNDLED[name])]
-        random.Random(0).shuffle(by_system)
-        return by_system[TEST_ROWS:], by_system[:TEST_ROWS]
-    folder, texts, label = GLUE[name]
-    train, test = ([*_glue(glue / folder / f"{split}.tsv", texts, label)] for split in ("train", "dev"))
+        rows = [*_bundled(sdist, BUNDLED[name])]
+        random.Random(0).shuffle(rows)
+        return rows[TEST_ROWS:], rows[:TEST_ROWS]
+    train, test = ([*_read(few / name / f"{split}.csv")] for split in ("train", "test"))
     random.Random(0).shuffle(train)
     random.Random(0).shuffle(test)
     return train, test[:TEST_ROWS]
@@ -200,16 +205,6 @@ def draw(both: tuple[list[Row], list[Row]], count: int, seed: int) -> tuple[list
     rows = [row for row in rows if row[:-1] not in {other[:-1] for other in test}]
     random.Random(seed).shuffle(rows)
     return rows[:count], test, rows[count : count + TEXTS]
-
-
-def other_texts(name: str, sdist: Path | None, drawn: tuple[list[Row], list[Row]]) -> list[Row]:
-    """Return the rows of the other bundled sets, but for texts that this one draws."""
-    # SST-2's sentences are movie snippets.
-    same = {name, "movies"} if name == "sst2" else {name}
-    drawn_texts = {row[:-1] for rows in drawn for row in rows}
-    others = [row for kind in BUNDLED if kind not in same for row in _bundled(sdist, BUNDLED[kind])]
-    random.Random(0).shuffle(others)
-    return [row for row in others if row[:-1] not in drawn_texts]
 
 
 def run_pipeline(
@@ -281,18 +276,16 @@ def _bundled(sdist: Path, kind: str) -> Iterator[Row]:
             yield text.strip(), "positive" if float(mean) > 0 else "negative"
 
 
-def _glue(path: Path, texts: list[str], label: str) -> Iterator[Row]:
-    with open(path, encoding="utf-8-sig", newline="") as handle:
-        for row in csv.DictReader(handle, delimiter="\t", quoting=csv.QUOTE_NONE):
-            if all(row.get(name) for name in (*texts, label)):
-                yield (*(row[name].strip() for name in texts), f"class {row[label]}")
+def _read(path: Path) -> Iterator[Row]:
+    with open(path, encoding="utf-8", newline="") as handle:
+        for row in csv.DictReader(handle):
+            yield row["text"].strip(), row["label"]
 
 
 def _write(path: Path, rows: list[Row], with_label: bool) -> None:
-    names = ["text"] if len(rows[0]) == 2 else ["sentence1", "sentence2"]
     with open(path, "w", encoding="utf-8", newline="") as handle:
         writer = csv.writer(handle)
-        writer.writerow([*names, "label"] if with_label else names)
+        writer.writerow(["text", "label"] if with_label else ["text"])
         writer.writerows(rows if with_label else [row[:-1] for row in rows])
 
 

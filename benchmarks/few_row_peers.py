@@ -22,10 +22,7 @@ def tf_idf(_: Path | None, train: list[Row], test: list[Row]) -> float:
 
     search = GridSearchCV(
         make_pipeline(TfidfVectorizer(sublinear_tf=True), LogisticRegression(max_iter=2000)),
-        {
-            "tfidfvectorizer__ngram_range": [(1, 1), (1, 2)],
-            "logisticregression__C": [0.3, 1, 3, 10, 30],
-        },
+        {"tfidfvectorizer__ngram_range": [(1, 1), (1, 2)], "logisticregression__C": [0.3, 1, 3, 10, 30]},
         cv=5,
     )
     search.fit([" ".join(row[:-1]) for row in train], _labels(train))

@@ -133,8 +133,3 @@ def head_count(config: Mapping[str, Any]) -> int | None:
 def layer_width(config: Mapping[str, Any]) -> int | None:
     """Return the size of a layer's hidden state, or None if the configuration does not say."""
     return config.get("hidden_size") or config.get("dim")
-
-
-def embedding_width(config: Mapping[str, Any]) -> int | None:
-    """Return the size of a word piece's embedding, or None if the configuration does not say."""
-    return config.get("embedding_size") or layer_width(config)

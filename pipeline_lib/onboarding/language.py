@@ -7,10 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline_lib.base.model_config import embedding_width
-
-PIECES = 8000
-"""Word pieces by which words are read that no training text has."""
 _CHARACTERS = 10
 """The longest n-gram where words are characters: about as much as five words."""
 
@@ -37,17 +33,7 @@ class Language:
         """Return ``tagger``: the default's is for English."""
         return {**base["tagger"]} if self.is_english else {"engine": "none", "model": None}
 
-    def vocabulary(
-        self, base: Mapping[str, Any], model: str | None, config: Mapping[str, Any], is_few: bool
-    ) -> dict[str, Any]:
-        """Return ``vocabulary``, of the user's own model if it is for this language.
-
-        :param model: its row of ``models``, or None: there is none; :param config: its config.json.
-        :param is_few: whether the task has few rows, and so few words.
-        """
+    def vocabulary(self, base: Mapping[str, Any], model: str | None) -> dict[str, Any]:
+        """Return ``vocabulary``, of the user's own model (a row of ``models``, or None) if it is for this language."""
         words = {**base["vocabulary"]}
-        if self.is_english or model is None:
-            return words | ({"pieces": PIECES} if is_few else {})
-        width = embedding_width(config)
-        words |= {"vectors": {"kind": "model", "model": model}, "pieces": PIECES}
-        return words | {"dimensions": min(words["dimensions"], width) if width else None}
+        return words if self.is_english or model is None else words | {"vectors": {"kind": "model", "model": model}}

@@ -17,6 +17,7 @@ from pipeline_lib.onboarding.questions import Request
 from pipeline_lib.onboarding.students import (
     ENCODED,
     RECIPE,
+    TFIDF,
     encoder_sections,
     iterations,
     method_rows,
@@ -91,6 +92,8 @@ def overlay(new: NewTask, base: Mapping[str, Any]) -> dict[str, Any]:
     is_encoded = "bilstm" in new.request.students and len(new.understood.text) == 2
     is_encoded &= language.is_english
     students = new.request.students + ((ENCODED,) if is_encoded else ())
+    if new.understood.is_labelled and len(new.understood.text) == 1:
+        students = (TFIDF, *students)
     methods = method_rows(students, [*recipes], new.understood.is_labelled)
     threshold = _threshold(new)
     if threshold is not None:
@@ -110,9 +113,14 @@ def overlay(new: NewTask, base: Mapping[str, Any]) -> dict[str, Any]:
         "models": models,
         "teachers": {name: row},
         "sentence_vectors": base["sentence_vectors"] | ({"model": of_words} if of_words else {}),
-        "vocabulary": language.vocabulary(base, of_words, read_config(teacher.path) if of_words else {}, _is_few(new)),
+        "vocabulary": language.vocabulary(base, of_words),
         "students": student_rows(
-            students, word_limit(words), pieces, teacher.model or next(iter(models)), base["students"][ENCODED]["width"]
+            students,
+            word_limit(words),
+            pieces,
+            teacher.model or next(iter(models)),
+            base["students"][ENCODED]["width"],
+            len(new.understood.text) == 2,
         ),
         "optimisers": optimisers(students, train, texts * (1 + n_iter)),
         "methods": methods,

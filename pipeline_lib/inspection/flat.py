@@ -124,7 +124,7 @@ def _hex(keys: pa.ChunkedArray) -> pa.Array:
 def _is_plain(table: pa.Table, name: str) -> bool:
     kind = table.schema.field(name).type
     special = name.removesuffix(SECOND) in _OWN_FORM
-    # A catalogue's texts and ids are large strings.
+    # An index's texts and ids are large strings.
     is_text = kinds.is_string(kind) or kinds.is_large_string(kind)
     return not special and (is_text or kinds.is_primitive(kind))
 

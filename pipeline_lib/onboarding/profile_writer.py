@@ -110,7 +110,7 @@ def overlay(new: NewTask, base: Mapping[str, Any]) -> dict[str, Any]:
         ),
         "optimisers": optimisers(students, train, texts * (1 + n_iter)),
         "methods": methods,
-        **{name: {} for name in ("catalogues", "joint", "retrieval", "similarity")},
+        **{name: {} for name in ("joint", "retrieval", "similarity")},
         **encoder_sections(students, new.request.name, base),
     }
     sections["optimisers"] |= {

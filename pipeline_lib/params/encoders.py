@@ -1,8 +1,6 @@
 """Encoders of params.yaml: trained on Wikipedia to match sentence vectors or a model's layers.
 
 The vectors are computed by a model that is run here, or are read from files.
-
-Also catalogues: sentences embedded by such an encoder, to be searched.
 """
 
 from typing import Annotated, Any, Literal
@@ -17,9 +15,6 @@ STARTS = ("vectors", "random", "model")
 """What a student can start from besides an encoder: word vectors, random weights, or the layers of
 a pretrained model."""
 
-
-Approximate = Literal["usearch"]
-"""The library for approximate search, an optional extra."""
 VectorStorage = Literal["float32", "float16", "int8"]
 Pooling = Literal["cls", "mean"]
 
@@ -113,14 +108,3 @@ def _learned(row: Any) -> str:
 AnyEncoder = Annotated[
     Annotated[Encoder, Tag("vectors")] | Annotated[GeneralEncoder, Tag("layers")], Discriminator(_learned)
 ]
-
-
-class CatalogueRow(Section):
-    """Wikipedia's training sentences, embedded by an encoder into a searchable index.
-
-    ``encoder``: a row of ``encoders``.
-    ``approximate`` can be left out: the library of an approximate index beside them.
-    """
-
-    encoder: Annotated[str, Ref("encoders")]
-    approximate: Approximate | None = None

@@ -25,7 +25,7 @@ from pipeline_lib.base.workspace import shipped
 
 EXTENDS = "extends"
 ROWS = ("tasks", "transfer", "models", "teachers", "students")
-ROWS += ("optimisers", "encoders", "catalogues", "joint", "methods", "retrieval", "similarity")
+ROWS += ("optimisers", "encoders", "joint", "methods", "retrieval", "similarity")
 """Sections that a profile replaces as a whole."""
 _NULL = ("tag:yaml.org,2002:null", "null")
 _KEY = re.compile(r"^([\w-]+):", re.MULTILINE)

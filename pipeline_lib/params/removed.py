@@ -3,7 +3,7 @@
 from fnmatch import fnmatchcase
 
 REMOVED: dict[str, str] = {
-    "catalogues.*.storage": "vectors are kept in float16",
+    "catalogues": "make an index by `distill index data/mine data/wikipedia/train --encoder data/encoders/NAME`",
     "encoders.*.seed": "encoders are always trained with the seed 1",
     "engine.per_training": "one process trains each model",
     "evaluate": "there are 1,000 resamples, and the interval is of 95 %",

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.params.base import Name, Positive, Section, Seed
-from pipeline_lib.params.encoders import STARTS, AnyEncoder, AnySentenceVectors, CatalogueRow, Encoder, SentenceVectors
+from pipeline_lib.params.encoders import STARTS, AnyEncoder, AnySentenceVectors, Encoder, SentenceVectors
 from pipeline_lib.params.methods import Joint, Method, Optimiser
 from pipeline_lib.params.models import ModelSource, Precompute, Teacher, Vocabulary
 from pipeline_lib.params.retrieval import Retrieval, Similarity
@@ -55,7 +55,6 @@ class Params(Section):
     students: dict[Name, AnyStudent]
     optimisers: dict[Name, Optimiser]
     encoders: dict[Name, AnyEncoder]
-    catalogues: dict[Name, CatalogueRow]
     joint: dict[Name, Joint]
     methods: Annotated[dict[Name, Method], Field(min_length=1)]
     seeds: Annotated[list[Seed], Field(min_length=1)]
@@ -233,10 +232,6 @@ class Params(Section):
     def refined_teacher(self, name: str) -> str:
         """Return the name of a refined teacher; an unknown one raises an error that lists them."""
         return _named(dict.fromkeys(self.refined, name), name, "refined")
-
-    def catalogue(self, name: str) -> CatalogueRow:
-        """Return one catalogue; an unknown name raises an error that lists them."""
-        return _named(self.catalogues, name, "catalogues")
 
     def method(self, name: str) -> Method:
         """Return one method; an unknown name raises an error that lists them."""

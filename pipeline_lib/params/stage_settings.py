@@ -31,7 +31,7 @@ def stage_settings(params: Params) -> dict[str, Settings]:
         "precompute": {task: _answered(params, task) for task in tasks},
         "precompute_vectors": {None: _vector_sets(params)},
         "pretrain": {name: _encoder(params, name) for name in params.encoders},
-        "digest_starts": {None: _read(params)},
+        "digest_starts": {None: {task: starts_of(params, task) for task in tasks}},
         "train_joint": {name: _joint(params, name) for name in params.joint},
         "train": {task: _trained(params, task) for task in tasks},
         "evaluate": {task: _scored(params, task) for task in tasks},
@@ -84,11 +84,6 @@ def starts_of(params: Params, task: str) -> Starts:
     started = {row.start for row in rows}
     encoders, joint = sorted(started & {*params.encoders}), sorted(started & {*params.joint} - {*params.encoders})
     return Starts(sorted(models), encoders, joint, words.kind == "file")
-
-
-def _read(params: Params) -> dict[str, Any]:
-    catalogues = {name: row.encoder for name, row in params.catalogues.items()}
-    return {"train": {task: starts_of(params, task) for task in params.tasks}, "index": catalogues}
 
 
 def _augmented(params: Params, task: str) -> dict[str, Any]:

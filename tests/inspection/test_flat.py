@@ -109,7 +109,7 @@ class TestColumns:
         assert one == [None] * 5
         assert other == ["negative", 0.5, 1.0, [0.5, 0.5], [0.0, 0.0]]
 
-    def test_a_catalogues_own_ids_and_missing_vectors(self, tmp_path: Path) -> None:
+    def test_an_indexs_own_ids_and_missing_vectors(self, tmp_path: Path) -> None:
         texts, ids = (pa.array(own, pa.large_string()) for own in (["a", "so dull"], ["A-1", "7"]))
         write_set(tmp_path / "shop", {"one": pa.table({"text": texts, "id": ids})})
 

@@ -140,9 +140,7 @@ def test_a_profile_that_is_json_is_refused_where_its_text_is_needed(tmp_path: Pa
 
 def test_differences_are_named_key_by_key(tmp_path: Path) -> None:
     path = overlay(
-        tmp_path,
-        "seeds: [9]\nencoders: {}\ncatalogues: {}\nwikipedia: {validation: {share: 0.9}}\n"
-        "students: {mine: {a: null}}\n",
+        tmp_path, "seeds: [9]\nencoders: {}\nwikipedia: {validation: {share: 0.9}}\nstudents: {mine: {a: null}}\n"
     )
     assert differences(path) == [
         "- students.bilstm",
@@ -150,7 +148,6 @@ def test_differences_are_named_key_by_key(tmp_path: Path) -> None:
         '+ students.mine: {"a": null}',
         "  seeds: [1, 2, 3] → [9]",
         "- encoders.sra",
-        "- catalogues.wikipedia",
         "  wikipedia.validation.share: 0.1 → 0.9",
     ]
     assert line_of(path, ["wikipedia", "validation", "share"]) == 7

@@ -59,7 +59,7 @@ def take(params: Params, layout: Layout) -> None:
     correlation = check_words(vectors, "vectors", corpus, where)
     if warning := unrelated_warning(where, "vectors", correlation):
         say(warning)
-    lookup = VectorLookup.of(layout.given_vectors, settings.storage)
+    lookup = VectorLookup.of(layout.given_vectors)
     for sentence_set in sets:
         folder, inputs = sentence_set.vectors, ShardSet.open(sentence_set.inputs)
         name = folder.relative_to(layout.vectors).as_posix()

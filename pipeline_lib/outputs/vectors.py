@@ -12,26 +12,25 @@ from pipeline_lib.models.vector_model import VectorModel, load_vector_model
 from pipeline_lib.outputs.teacher_pass import TeacherPass
 from pipeline_lib.params import Params
 from pipeline_lib.shards.columns import column_suffixes, list_column
-from pipeline_lib.shards.vectors import pack
 
 
 @dataclass(frozen=True)
 class VectorPass(TeacherPass):
     """The pass that computes sentence vectors, for both sentences if rows are pairs.
 
-    :ivar pooling: see :class:`VectorModel`; :ivar storage: float32, float16 or int8.
+    :ivar pooling: see :class:`VectorModel`; :ivar storage: float16; encoders lose nothing by it.
     """
 
     kind: ClassVar[str] = "vectors"
     column: ClassVar[str] = "vector"
     pooling: str
-    storage: str
+    storage: str = "float16"
 
     @classmethod
     def of(cls, params: Params, folder: Path) -> Self:
         """Resolve device and dtypes from params for the encoder in ``folder``."""
         settings = params.sentence_vectors
-        return super().of(params, folder, settings.max_length, pooling=settings.pooling, storage=settings.storage)
+        return super().of(params, folder, settings.max_length, pooling=settings.pooling)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -55,13 +54,8 @@ class VectorPass(TeacherPass):
         return rows[f"text{side}"].combine_chunks().dictionary_encode().indices.to_numpy()
 
     def columns(self, outputs: np.ndarray, side: str) -> dict[str, pa.Array]:
-        """Return columns vector (fixed-size list) and, for int8, scale (float32).
-
-        A pair's second sentence has columns ``vector_2`` and ``scale_2``.
-        """
-        stored, scale = pack(outputs, self.storage)
-        vectors = {f"vector{side}": list_column(stored)}
-        return vectors if scale is None else vectors | {f"scale{side}": pa.array(scale)}
+        """Return the column vector, of fixed-size lists; that of a pair's second sentence is ``vector_2``."""
+        return {f"vector{side}": list_column(outputs.astype(self.storage))}
 
 
 @lru_cache(maxsize=1)

@@ -15,11 +15,10 @@ STARTS = ("vectors", "random", "model")
 """What a student can start from besides an encoder: word vectors, random weights, or the layers of
 a pretrained model."""
 
-VectorStorage = Literal["float32", "float16", "int8"]
 Pooling = Literal["cls", "mean"]
 
 
-class PooledVectors(Section):
+class SentenceVectors(Section):
     """A model's vectors of sentences.
 
     ``model`` is a name in ``models``; ``max_length``: word pieces per sentence; longer ones are
@@ -32,16 +31,8 @@ class PooledVectors(Section):
     pooling: Pooling
 
 
-class SentenceVectors(PooledVectors):
-    """The vectors that encoders are trained on; ``storage``: the number format in the shards."""
-
-    storage: VectorStorage
-
-
 class SentenceVectorFiles(OutputFiles):
     """Sentence vectors read from files: those of an embedding API, or of any model."""
-
-    storage: VectorStorage
 
 
 def _given(value: Any) -> str:

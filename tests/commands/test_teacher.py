@@ -81,7 +81,7 @@ def test_sentence_vectors(world: Path, fails: Fails) -> None:
 
     given = YAML(typ="safe").load(PARAMS.read_text())
     encoders = {"sra": given["encoders"]["sra"] | {"tasks": {"movies": "full"}, "wikipedia": 1}}
-    own = {"files": ["vectors.jsonl"], "format": None, "mask": "<mask>", "storage": "float32"}
+    own = {"files": ["vectors.jsonl"], "format": None, "mask": "<mask>"}
     own |= {"provenance": {"model": "m-1", "terms": "free"}}
     write_params(encoders=encoders, sentence_vectors=own)
     error = fails("check")

@@ -156,7 +156,7 @@ def test_who_made_a_teachers_answers_is_told(workspace: Path) -> None:
 def test_whose_vectors_an_encoder_learned_is_told(workspace: Path) -> None:
     given = shipped()
     vectors = {"files": ["vectors.parquet"], "format": None, "mask": "[MASK]"}
-    vectors |= {"provenance": {"model": "some-embedder", "licence": "mit"}, "storage": "float16"}
+    vectors |= {"provenance": {"model": "some-embedder", "licence": "mit"}}
     given["sentence_vectors"] = vectors
     with open("params.yaml", "w") as file:
         YAML().dump(given, file)

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("store_home")
 
 def settings(**changes: Any) -> SentenceVectorFiles:
     own = {"files": ["-"], "format": None, "mask": "[MASK]", "provenance": {"terms": "t"}}
-    return SentenceVectorFiles.model_validate(own | {"storage": "float32"} | changes)
+    return SentenceVectorFiles.model_validate(own | changes)
 
 
 def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -186,18 +186,17 @@ def write_set(folder: Path, pair: bool = False) -> ShardSet:
     return write_tables(folder, "sentences", {"s0.arrow": table.slice(0, 33), "s1.arrow": table.slice(33)})
 
 
-@pytest.mark.parametrize(("storage", "error"), [("float32", 0), ("float16", 2e-3), ("int8", 2e-2)])
-def test_rows_find_their_vectors(tmp_path: Path, storage: str, error: float) -> None:
+def test_rows_find_their_vectors(tmp_path: Path) -> None:
     # One sentence has no vector, and a masked word is written with the file's own sign.
     given = gather(lines(tmp_path / "a.jsonl", rows_of(["text <mask> 0", *TEXTS[1:39]], VECTORS[:39])), mask="<mask>")
     inputs = write_set(tmp_path / "in")
-    own = VectorLookup.of(tmp_path / "a.jsonl-taken", storage)
+    own = VectorLookup.of(tmp_path / "a.jsonl-taken")
     manifest, report = run_pass(own, inputs, tmp_path / "out", LocalEngine(1))
     assert manifest.counts == {"answered": 39, "unanswered": 1} and report.computed == 2
     assert manifest.made_from["provenance"] == {"terms": "t"}
     outputs = ShardSet.open(tmp_path / "out")
     found = StoredVectors([(table, "") for table in outputs.tables()])[np.arange(40)]
-    np.testing.assert_allclose(found[:39], VECTORS[:39], atol=error)
+    np.testing.assert_allclose(found[:39], VECTORS[:39], atol=2e-3)
     assert np.isnan(found[39]).all() and given.width == 6
     assert list_unanswered(inputs, outputs, "<mask>") == 1
     [line] = (tmp_path / "out/unanswered.jsonl").read_text().splitlines()
@@ -209,9 +208,9 @@ def test_rows_find_their_vectors(tmp_path: Path, storage: str, error: float) -> 
 def test_sentences_of_pairs_count_by_themselves(tmp_path: Path) -> None:
     given = gather(lines(tmp_path / "a.jsonl", rows_of()[:36]))
     inputs = write_set(tmp_path / "in", pair=True)
-    own = VectorLookup.of(tmp_path / "a.jsonl-taken", "int8")
+    own = VectorLookup.of(tmp_path / "a.jsonl-taken")
     manifest, _ = run_pass(own, inputs, tmp_path / "out", LocalEngine(1))
-    assert list(manifest.schema) == ["key", "vector", "scale", "vector_2", "scale_2"]
+    assert list(manifest.schema) == ["key", "vector", "vector_2"]
     assert manifest.counts == {"answered": 72, "unanswered": 8}
     here = SentenceSet(tmp_path / "in", tmp_path / "out")
     for limit, wanted in ((None, (72, 80)), (10, (16, 20))):
@@ -230,9 +229,9 @@ def test_sentences_of_pairs_count_by_themselves(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_the_number_format_is_refused(tmp_path: Path) -> None:
     gather(lines(tmp_path / "a.jsonl", rows_of(vectors=VECTORS * 1e6)))
-    own = VectorLookup.of(tmp_path / "a.jsonl-taken", "float16")
+    own = VectorLookup.of(tmp_path / "a.jsonl-taken")
     inputs = write_set(tmp_path / "in", pair=True)
-    with pytest.raises(PotstillError, match=r"not a finite number.*storage` to float32"):
+    with pytest.raises(PotstillError, match=r"not a finite number.*float16"):
         run_pass(own, inputs, tmp_path / "out", LocalEngine(1))
 
 

@@ -61,13 +61,10 @@ def test_mappings_are_merged_and_rows_and_other_kinds_taken_whole(tmp_path: Path
 
 
 def test_vectors_of_a_model_and_in_files_are_of_different_kinds(tmp_path: Path) -> None:
-    own = "{files: [v.parquet], format: null, mask: X, provenance: {}, storage: int8}"
+    own = "{files: [v.parquet], format: null, mask: X, provenance: {}}"
     path = overlay(tmp_path, f"sentence_vectors: {own}\n")
     assert load_params(path).sentence_vectors.files == ["v.parquet"]
     assert plain(plain_text(path))["sentence_vectors"] == plain(own)
-    (tmp_path / "base.yaml").write_text(path.read_text())
-    path = overlay(tmp_path, "sentence_vectors: {storage: float16}\n", tmp_path / "base.yaml")
-    assert load_params(path).sentence_vectors.storage == "float16"
     path = overlay(tmp_path, "sentence_vectors: {pooling: cls}\n")
     assert load_params(path).sentence_vectors.model == "minilm"
 
@@ -150,7 +147,7 @@ def test_differences_are_named_key_by_key(tmp_path: Path) -> None:
         "- encoders.sra",
         "  wikipedia.validation.share: 0.1 → 0.9",
     ]
-    assert line_of(path, ["wikipedia", "validation", "share"]) == 7
+    assert line_of(path, ["wikipedia", "validation", "share"]) == 6
 
 
 def run(*arguments: str) -> tuple[str, BaseException | None]:

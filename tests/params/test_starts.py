@@ -23,7 +23,7 @@ def test_wikipedia_can_be_null_unless_something_is_made_of_it() -> None:
     assert check_params(raw).wikipedia is None
 
 
-GIVEN = {"files": ["v.csv"], "format": None, "mask": "X", "provenance": {}, "storage": "int8"}
+GIVEN = {"files": ["v.csv"], "format": None, "mask": "X", "provenance": {}}
 
 
 def test_sentence_vectors_in_files_have_no_model() -> None:
@@ -52,7 +52,6 @@ def test_sentence_vectors_in_files_have_no_model() -> None:
         ("methods.bilstm.start", "sra", "methods.bilstm.student: bilstm, but its start sra is a"),
         ("methods.bilstm_sra.tasks", ["films"], "methods.bilstm_sra.tasks: no task 'films'"),
         ("optimisers.short.learning_rates", [], "optimisers.short.learning_rates: "),
-        ("sentence_vectors.storage", "int4", "sentence_vectors.storage: "),
         ("sentence_vectors.files", ["v.csv"], "sentence_vectors.model: unknown key"),
         ("sentence_vectors", GIVEN | {"format": "vllm"}, "sentence_vectors.format: "),
         ("sentence_vectors", GIVEN | {"files": []}, "sentence_vectors.files: "),

@@ -171,7 +171,7 @@ def test_vectors_can_stand_in_files(joined: Finished, workspace: Workspace) -> N
     def edit(values: Any) -> None:
         values["sentence_vectors"] = {
             **{"files": ["vectors.parquet"], "format": None, "mask": "[MASK]"},
-            **{"provenance": {"model": "elsewhere"}, "storage": "float16"},
+            "provenance": {"model": "elsewhere"},
         }
 
     workspace.params(edit)

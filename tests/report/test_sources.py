@@ -12,7 +12,7 @@ from tests.outputs.answer_files import settings
 from .made_up import TASK, made_up_params
 
 FILES = {"train": "mine/train.csv", "dev": "mine/dev.csv", "test": "mine/test.csv"}
-VECTORS = {"files": ["v.jsonl"], "format": None, "mask": "[MASK]", "storage": "float32"}
+VECTORS = {"files": ["v.jsonl"], "format": None, "mask": "[MASK]"}
 
 
 def own_params(inputs: Path) -> Params:

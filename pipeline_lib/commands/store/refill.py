@@ -221,7 +221,7 @@ def _parts(shard_pass: ShardPass, block: Shard, by_name: dict[str, Shard]) -> It
 def difference_between(inputs: ShardSet, outputs: ShardSet, teacher_pass: "TeacherPass") -> float:
     """Return by how much rows computed again differ, at most; some of every shard are.
 
-    What rounding for storage explains does not count: int8 moves a vector by more than other code may.
+    What rounding for storage explains does not count.
 
     :returns: a share of the mean distance between the rows of a shard, averaged over the shards;
         infinite if no shard has different rows; NaN if outputs are.
@@ -243,8 +243,6 @@ def difference_between(inputs: ShardSet, outputs: ShardSet, teacher_pass: "Teach
 
 def _half_steps(stored: np.ndarray, storage: str) -> np.ndarray | float:
     """Return by how much storing can have moved each value, for float32 (rows, width)."""
-    if storage == "int8":
-        return np.abs(stored).max(1, keepdims=True) / 127 / 2
     if storage == "float16":
         return np.spacing(np.abs(stored).astype(np.float16)).astype(np.float32) / 2
     return 0.0

@@ -21,29 +21,29 @@ from pipeline_lib.outputs.files.keyed_table import (
 from pipeline_lib.outputs.health import MAX_ROWS, check_finite, check_outputs
 from pipeline_lib.shards.columns import FIRST, column_suffixes, list_column
 from pipeline_lib.shards.engine.passes import Output, ShardPass
-from pipeline_lib.shards.vectors import StoredVectors, pack
+from pipeline_lib.shards.vectors import StoredVectors
 
 
 @dataclass(frozen=True)
 class LookupPass(ShardPass):
-    """A pass that looks up the value of every text of a shard; those without have NaN in all numbers, or the scale.
+    """A pass that looks up the value of every text of a shard; those without have NaN in all numbers.
 
     :cvar name: of the table; :cvar column: of the outputs; :cvar few: whether there may be few distinct ones.
-    :ivar folder: of the table; :ivar digest: of its content; :ivar storage: float32, float16 or int8.
+    :cvar storage: their number format; :ivar folder: of the table; :ivar digest: of its content.
     """
 
     name: ClassVar[Name]
     column: ClassVar[str]
     few: ClassVar[bool]
+    storage: ClassVar[str]
     remedy: ClassVar[str]
     folder: Path
     digest: str
-    storage: str
 
     @classmethod
-    def of(cls, folder: Path, storage: str = "float32") -> Self:
+    def of(cls, folder: Path) -> Self:
         """Return the pass for the table in ``folder``."""
-        return cls(folder, digest_of(folder, cls.name), storage)
+        return cls(folder, digest_of(folder, cls.name))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -77,14 +77,10 @@ class LookupPass(ShardPass):
             has_value = indices >= 0
             counts["answered"] += int(has_value.sum())
             counts["unanswered"] += int((~has_value).sum())
-            values = np.zeros((len(keys), table.width), np.float32)
-            values[has_value] = table[indices[has_value]]
+            values = np.full((len(keys), table.width), np.nan, self.storage)
             with np.errstate(over="ignore"):
-                stored, scale = pack(values, self.storage)
-            (stored if scale is None else scale)[~has_value] = np.nan
-            columns[f"{self.column}{side}"] = list_column(stored)
-            if scale is not None:
-                columns[f"scale{side}"] = pa.array(scale)
+                values[has_value] = table[indices[has_value]]
+            columns[f"{self.column}{side}"] = list_column(values)
             if table.weights is not None:
                 weights = np.ones(len(keys), np.float32)
                 weights[has_value] = table.weights[indices[has_value]]
@@ -110,6 +106,7 @@ class AnswerPass(LookupPass):
     kind = "logits"
     name = "answers"
     column = "logits"
+    storage = "float32"
     few = True
     remedy = (
         "Nothing of this shard was stored. Remove the answers to its rows from the files, and have "
@@ -133,10 +130,9 @@ class VectorLookup(LookupPass):
     kind = "vectors"
     name = "vectors"
     column = "vector"
+    storage = "float16"
     few = False
-    remedy = (
-        "Nothing of this shard was stored. Set `sentence_vectors.storage` to float32, or have the texts embedded again."
-    )
+    remedy = "Nothing of this shard was stored. Vectors are kept in float16: have the texts embedded again."
 
     @property
     def settings(self) -> dict[str, Any]:

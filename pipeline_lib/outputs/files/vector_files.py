@@ -71,7 +71,7 @@ class Vectors(Values):
     def by_default(cls) -> "Vectors":
         """Return how files are read that params.yaml does not name."""
         values = {"files": ["-"], "format": None, "mask": "[MASK]", "provenance": {}}
-        return cls(SentenceVectorFiles.model_validate(values | {"storage": "float32"}))
+        return cls(SentenceVectorFiles.model_validate(values))
 
     def read(self, path: Path) -> tuple[Described, Iterator[GivenRows]]:
         """Read a file; see :meth:`Values.read`.  Arrow's vectors are never Python objects."""

@@ -80,28 +80,27 @@ def test_corpus_and_vocabulary(run: MakeRow, data: Path, tmp_path: Path) -> None
     assert key_of(row) != key
 
 
-def gather_vectors(folder: Path, texts: list[str], vectors: list[Any], storage: str) -> None:
+def gather_vectors(folder: Path, texts: list[str], vectors: list[Any]) -> None:
     write_shard(folder / "vectors.arrow", pa.table({"text": texts, "embedding": vectors}))
-    settings = {"files": ["-"], "format": None, "mask": "[MASK]", "provenance": {}, "storage": storage}
+    settings = {"files": ["-"], "format": None, "mask": "[MASK]", "provenance": {}}
     files = Vectors(SentenceVectorFiles.model_validate(settings))
     gather([folder / "vectors.arrow"], files, folder / "given")
 
 
-@pytest.mark.parametrize("storage", ["float16", "int8"])
-def test_sentences_without_a_vector_are_left_out(run: MakeRow, data: Path, tmp_path: Path, storage: str) -> None:
+def test_sentences_without_a_vector_are_left_out(run: MakeRow, data: Path, tmp_path: Path) -> None:
     own = run({"epochs": 1}, centre=True, wikipedia=90, tasks={TASK: "original"})
     # What the model made is given in a file, of all but a few: of these, one is beyond the limit.
     texts, known = [*TRAIN, *HELD_BACK, "More of it."], first_of(own)
     whole = VectorPass.of(known.params, data / "raw/models/minilm").teacher().predict(texts, 32, 512)
     rows = [n for n, text in enumerate(texts) if text not in (*TRAIN[:5], TRAIN[95], HELD_BACK[7])]
-    gather_vectors(tmp_path, [texts[n] for n in rows], [whole[n] for n in rows], storage)
+    gather_vectors(tmp_path, [texts[n] for n in rows], [whole[n] for n in rows])
     layout = Layout(tmp_path / "data")
     for name in ("raw/vectors", "raw/models", "wikipedia", "tasks", "transfer"):
         (layout.data / name).parent.mkdir(parents=True, exist_ok=True)
         (layout.data / name).symlink_to(data / name)
     for name in ("wikipedia/train", "wikipedia/validation", f"tasks/{TASK}/original"):
         inputs = ShardSet.open(layout.data / name.replace("tasks/", "transfer/"))
-        found = VectorLookup.of(tmp_path / "given", storage)
+        found = VectorLookup.of(tmp_path / "given")
         run_pass(found, inputs, layout.vectors / name, LocalEngine(1))
     told = encoder_row(known.params, "sra", layout, "cpu")
     left = sum(text in TRAIN[:5] for text in TRAIN[:90])
@@ -126,8 +125,8 @@ def _tokenizer(training: EncoderTraining) -> Tokenizer:
 
 def test_an_encoder_without_any_vector_is_refused(run: MakeRow, data: Path, tmp_path: Path) -> None:
     own = run()
-    gather_vectors(tmp_path, [f"another {n}" for n in range(9)], [[1.0, 2.0]] * 9, "float32")
-    found = VectorLookup.of(tmp_path / "given", "float32")
+    gather_vectors(tmp_path, [f"another {n}" for n in range(9)], [[1.0, 2.0]] * 9)
+    found = VectorLookup.of(tmp_path / "given")
     inputs = ShardSet.open(data / "wikipedia/train")
     run_pass(found, inputs, data / "vectors/wikipedia/train", LocalEngine(1))
     with pytest.raises(PotstillError, match=r"none of the .* to train on has a vector"):

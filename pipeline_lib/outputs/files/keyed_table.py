@@ -37,7 +37,7 @@ class MappedValues(StoredVectors):
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
         columns = [reader.get_batch(n).column(0) for n in range(reader.num_record_batches)]
         # Combining a table column's chunks copies it, even if there is only one.
-        self._set([column.flatten().to_numpy().reshape(len(column), -1) for column in columns], [None] * len(columns))
+        self._set([column.flatten().to_numpy().reshape(len(column), -1) for column in columns])
 
 
 @dataclass(frozen=True)

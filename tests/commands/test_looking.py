@@ -20,8 +20,8 @@ SET = str(TRANSFER)
         (f"stats {SET}", [f"{SET}: 4 rows", "length, words", "2 – 2  4 100.0%", "ngram     1  25.0%"]),
         (f"stats {SET}", ["negative  0   0.0%\n  positive  1  25.0%", "agrees with 1 of 1 labels, 100.0%."]),
         (f"sample {SET} --rule replace", ["bad plot", "replaced 1 (plot)", "from: good film", "1 of 1 rows drawn"]),
-        (f"worklist {SET} --kind augmentation --rows 1", ["Most changed by augmentation", "bad plot", "1 of 3 rows"]),
-        (f"worklist {SET} --kind augmentation --rows 1", ["teacher to that: positive"]),
+        ("worklist movies --kind augmentation --rows 1", ["Most changed by augmentation", "bad plot", "1 of 3 rows"]),
+        ("worklist movies --kind augmentation --rows 1", ["teacher to that: positive"]),
         (f"diff {SET} {OUTPUTS}", ["common: 4 rows\n  4 of them in byte-identical shards", "answers: 0 moved"]),
     ],
 )
@@ -42,13 +42,8 @@ def test_as_json() -> None:
     assert found["student"]["missing"] and not found["uncertain"]["missing"]
 
 
-def test_what_does_not_go_together_is_refused(fails: Fails) -> None:
-    for options, message in (
-        (["movies", "--student", "folder"], "choose stored answers with --method"),
-        ([SET, "--method", "bilstm"], "--method is for a task"),
-        (["nothing"], "no 'nothing' in params.yaml"),
-    ):
-        assert message in fails("shards", "worklist", *options)
+def test_a_list_is_of_a_task(fails: Fails) -> None:
+    assert "no 'nothing' in params.yaml" in fails("shards", "worklist", "nothing")
 
 
 def test_rows_and_answers() -> None:

@@ -74,7 +74,6 @@ COMMANDS = (
     "shards sample evil",
     "shards sample evil --json",
     "shards stats evil",
-    "shards worklist evil --student {student}",
     "index made texts.txt --encoder data/encoders/sra --workers 1",
     "search made {text}",
     "search made {text} --json",

@@ -65,8 +65,6 @@ class Layout:
     checkpoints = Located("raw/checkpoints")
     checkpoint = Located("raw/checkpoints/{teacher}/{task}")
     raw_vectors = Located("raw/vectors")
-    given_vectors = Located("raw/sentence_vectors")
-    """Sentence vectors supplied as files, by content key."""
 
     # What is computed row for row. Wikipedia's splits are of different articles.
     task = Located("tasks/{task}")

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
+from pipeline_lib.base.layout import Layout, Pair
 from pipeline_lib.models.vector_model import VectorModel, load_vector_model
 from pipeline_lib.outputs.teacher_pass import TeacherPass
 from pipeline_lib.params import Params
@@ -61,3 +62,10 @@ class VectorPass(TeacherPass):
 @lru_cache(maxsize=1)
 def _loaded(folder: Path, digest: str, device: str, precision: str, pooling: str) -> VectorModel:
     return load_vector_model(folder, device, precision, pooling)
+
+
+def sentence_sets(params: Params, layout: Layout) -> list[Pair]:
+    """Return the sets that encoders are trained on, and their vectors: Wikipedia's, and those of included tasks."""
+    sets = [Pair(layout.wikipedia(split), layout.wikipedia_vectors(split)) for split in ("train", "validation")]
+    joined = {key: None for row in params.sentence_encoders().values() for key in row.tasks.items() if key[1]}
+    return sets + [Pair(layout.transfer(*key), layout.task_vectors(*key)) for key in joined]

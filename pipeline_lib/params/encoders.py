@@ -1,7 +1,4 @@
-"""Encoders of params.yaml: trained on Wikipedia to match sentence vectors or a model's layers.
-
-The vectors are computed by a model that is run here, or are read from files.
-"""
+"""Encoders of params.yaml: trained on Wikipedia to match sentence vectors or a model's layers."""
 
 from typing import Annotated, Any, Literal
 
@@ -9,7 +6,6 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from pipeline_lib.params.base import Count, Positive, Ref, Section
 from pipeline_lib.params.methods import RUNNING, Objective, TeacherRuns
-from pipeline_lib.params.models import OutputFiles
 
 STARTS = ("vectors", "random", "model")
 """What a student can start from besides an encoder: word vectors, random weights, or the layers of
@@ -29,22 +25,6 @@ class SentenceVectors(Section):
     model: Annotated[str, Ref("models")]
     max_length: Annotated[int, Field(ge=4)]
     pooling: Pooling
-
-
-class SentenceVectorFiles(OutputFiles):
-    """Sentence vectors read from files: those of an embedding API, or of any model."""
-
-
-def _given(value: Any) -> str:
-    """Tell sentence vectors apart by their keys: computed by a model, or read from files."""
-    if isinstance(value, dict):
-        return "files" if "files" in value else "model"
-    return "files" if isinstance(value, SentenceVectorFiles) else "model"
-
-
-AnySentenceVectors = Annotated[
-    Annotated[SentenceVectors, Tag("model")] | Annotated[SentenceVectorFiles, Tag("files")], Discriminator(_given)
-]
 
 
 class SentenceTrained(Section):

@@ -16,6 +16,7 @@ REMOVED: dict[str, str] = {
     "retrieval.*.systems.*.dimensions": "vectors are compared whole",
     "retrieval.*.systems.*.documents": "one encoder embeds both; compare its model by `kind: model`",
     "retrieval.*.systems.*.storage": "vectors are compared in float32",
+    "sentence_vectors.files": "name a `model` that is run here, of kind path or hub",
     "sentence_vectors.storage": "vectors are kept in float16",
     "speed": "each form is timed three times, for a second",
     "tasks.*.added_labels": "list the file in `source.files.train`, as in [train.csv, more.csv]",

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pipeline_lib.params.base import Section
-from pipeline_lib.params.encoders import SentenceVectorFiles
 from pipeline_lib.params.methods import Method
 from pipeline_lib.params.schema import Params
 from pipeline_lib.params.tasks import Task
@@ -104,7 +103,6 @@ def _fetched_models(params: Params) -> dict[str, Any]:
         for name, row in params.teachers.items()
         if row.tuning.kind in ("finished", "answers")
     }
-    from_files = isinstance(params.sentence_vectors, SentenceVectorFiles)
     return {
         "models": {name: _dump(source) for name, source in params.models.items()},
         "teachers": fetched,
@@ -117,7 +115,6 @@ def _fetched_models(params: Params) -> dict[str, Any]:
             for name, row in params.teachers.items()
         },
         "vectors": _dump(params.vocabulary.vectors),
-        "sentence_vectors": _dump(params.sentence_vectors) if from_files else None,
     }
 
 

@@ -60,15 +60,6 @@ def test_mappings_are_merged_and_rows_and_other_kinds_taken_whole(tmp_path: Path
     assert {key: values[key] for key in untouched} == {key: base[key] for key in untouched}
 
 
-def test_vectors_of_a_model_and_in_files_are_of_different_kinds(tmp_path: Path) -> None:
-    own = "{files: [v.parquet], format: null, mask: X, provenance: {}}"
-    path = overlay(tmp_path, f"sentence_vectors: {own}\n")
-    assert load_params(path).sentence_vectors.files == ["v.parquet"]
-    assert plain(plain_text(path))["sentence_vectors"] == plain(own)
-    path = overlay(tmp_path, "sentence_vectors: {pooling: cls}\n")
-    assert load_params(path).sentence_vectors.model == "minilm"
-
-
 def test_a_profile_of_a_profile(tmp_path: Path) -> None:
     (tmp_path / "first.yaml").write_text(f"extends: {DEFAULT}\nprecompute: {{batch_tokens: 7}}\nseeds: [1]\n")
     path = overlay(tmp_path, "seeds: [5, 6]\n", Path("first.yaml"))

@@ -5,14 +5,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
 
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.shards.columns import list_column, matrix
 from pipeline_lib.shards.shard_sets import SetReference, ShardSet, read_manifest
 from pipeline_lib.training.distillation.students import StudentTraining
 from tests.commands.running import distill
@@ -155,31 +151,3 @@ def test_pretraining_goes_on_from_its_checkpoint(joined: Finished, workspace: Wo
     assert 25 <= step < steps
     assert workspace.digests(ENCODER) == joined.workspace.digests(ENCODER)
     assert list((workspace / CHECKPOINTS).glob("encoders-*")) == []
-
-
-def test_vectors_can_stand_in_files(joined: Finished, workspace: Workspace) -> None:
-    own = ("wikipedia/train", "wikipedia/validation", f"tasks/{TASK}/original")
-    inputs = [Path("data") / name.replace("tasks/", "transfer/") for name in own]
-    texts, vectors = [], []
-    for name, folder in zip(own, inputs, strict=True):
-        texts += ShardSet.open(workspace / folder).to_table()["text"].to_pylist()
-        tables = ShardSet.open(workspace / VECTORS / name).tables()
-        vectors += [matrix(table["vector"]) for table in tables]
-    table = pa.table({"text": texts, "embedding": list_column(np.concatenate(vectors))})
-    pq.write_table(table, workspace / "data/input/vectors.parquet")
-
-    def edit(values: Any) -> None:
-        values["sentence_vectors"] = {
-            **{"files": ["vectors.parquet"], "format": None, "mask": "[MASK]"},
-            "provenance": {"model": "elsewhere"},
-        }
-
-    workspace.params(edit)
-    found = workspace.stage("fetch_models").sound()
-    assert f"sentence vectors of 32 values: {len(texts)} rows" in found.text
-    workspace.stage("precompute_vectors").sound()
-    for name in own:
-        # The model's own, byte for byte: what it computed is what was given.
-        here, there = (ShardSet.open(w / VECTORS / name) for w in (workspace, joined.workspace))
-        assert here.manifest.digest == there.manifest.digest
-        assert here.manifest.made_from["provenance"] == {"model": "elsewhere"}

@@ -16,7 +16,7 @@ import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.params import Params, SentenceVectorFiles
+from pipeline_lib.params import Params
 from pipeline_lib.shards.engine.passes import ShardPass
 from pipeline_lib.shards.fingerprint import deciding
 from pipeline_lib.shards.shard_sets import Manifest, Shard, ShardSet
@@ -137,17 +137,16 @@ def _outputs(params: Params, task: str, layout: Layout) -> Iterator[_Made]:
 def _vectors(params: Params, layout: Layout) -> Iterator[_Made]:
     settings = params.sentence_vectors
     # What is looked up in files is looked up again in seconds.
-    if not params.sentence_encoders() or isinstance(settings, SentenceVectorFiles):
+    if not params.sentence_encoders():
         return
     folder = layout.model(settings.model)
     if not folder.exists():
         return
-    from pipeline_lib.outputs.sentence_sets import sentence_sets
-    from pipeline_lib.outputs.vectors import VectorPass
+    from pipeline_lib.outputs.vectors import VectorPass, sentence_sets
 
     made_by = VectorPass.of(params, folder)
     for sentences in sentence_sets(params, layout):
-        yield _Made(sentences.vectors, sentences.inputs, made_by)
+        yield _Made(sentences.outputs, sentences.inputs, made_by)
 
 
 def _take(made: _Made, tolerance: float | None) -> Refilled:

@@ -17,9 +17,8 @@ Pooling = Literal["cls", "mean"]
 class SentenceVectors(Section):
     """A model's vectors of sentences.
 
-    ``model`` is a name in ``models``; ``max_length``: word pieces per sentence; longer ones are
-    truncated.  ``pooling``: the last layer's first state (Wu et al. 2020, section 3.1), or the mean
-    over its tokens.
+    ``model`` is a name in ``models``; ``max_length``: word pieces per sentence; longer ones are truncated.
+    ``pooling``: the last layer's first state (Wu et al. 2020, section 3.1), or the mean over its tokens.
     """
 
     model: Annotated[str, Ref("models")]

@@ -39,12 +39,11 @@ def worklist(
 ) -> None:
     """List the rows of a task to review first, the most informative on top.
 
-    uncertain: where the teacher is least sure. labels: likely label errors, to whose label the teacher gives the
-    lowest probability. student: where student and teacher differ most. augmentation: where augmentation changed the
-    teacher's answer most. All are rows of the transfer set and the held-out splits, with the students' stored answers.
-    label-next, if it is asked for: the unlabelled texts to label next, which the student is unsure of and which
-    differ; once you have filled in the labels of what --to writes, it is one more file of the task's
-    source.files.train.
+    uncertain: where the teacher is least sure. labels: likely label errors, to whose label the teacher gives the lowest
+    probability. student: where student and teacher differ most. augmentation: where augmentation changed the teacher's
+    answer most. All are rows of the transfer set and the held-out splits, with the students' stored answers.
+    label-next, if it is asked for: the unlabelled texts to label next, which the student is unsure of and which differ;
+    once you have filled in the labels of what --to writes, it is one more file of the task's source.files.train.
     """
     from dataclasses import asdict
 

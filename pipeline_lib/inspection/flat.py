@@ -15,7 +15,7 @@ from pipeline_lib.inspection.changes import in_words, rules_of, sentences_of
 from pipeline_lib.inspection.distances import moved
 from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
-from pipeline_lib.inspection.rows import Answering, Embed, Names, label_name
+from pipeline_lib.inspection.rows import Answering, Names, label_name
 from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes
 
 ENDINGS = {FIRST: "", SECOND: "_pair"}
@@ -27,13 +27,12 @@ Columns = dict[str, pa.Array | pa.ChunkedArray]
 
 @dataclass(frozen=True)
 class FlatRows:
-    """The rows of a set to write, with a student's answers, and vectors of an encoder if the set has none."""
+    """The rows of a set to write, with a student's answers."""
 
     rows: JoinedRows
     names: Names
     wanted: Filter
     student: Answering | None = None
-    encoder: Embed | None = None
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the selected rows batch by batch, all with the same columns."""
@@ -71,7 +70,7 @@ class FlatRows:
             columns |= self._answers("student", logits, "student_")
             if batch.logits is not None:
                 columns["divergence"] = _or_null(moved(batch.logits, logits, batch.kind))
-        for side, vectors in self._vectors(batch).items():
+        for side, vectors in batch.vectors.items():
             columns[f"vector{ENDINGS[side]}"] = fixed_lists(vectors, answered(vectors))
         return columns
 
@@ -99,11 +98,6 @@ class FlatRows:
             f"{start}probabilities": fixed_lists(shares.astype(np.float32), is_answered),
             f"{start}logits": fixed_lists(logits.astype(np.float32), is_answered),
         }
-
-    def _vectors(self, batch: RowBatch) -> dict[str, np.ndarray]:
-        if batch.vectors or self.encoder is None:
-            return batch.vectors
-        return {side: self.encoder(batch, side) for side in column_suffixes(batch.table)}
 
 
 def fixed_lists(values: np.ndarray, is_valid: np.ndarray) -> pa.FixedSizeListArray:

@@ -7,17 +7,7 @@ import typer
 
 from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.options import RawCells
-from pipeline_lib.commands.shards.options import (
-    PARAMS,
-    OneLabel,
-    OneRule,
-    ParamsFile,
-    SetFolder,
-    StudentFolder,
-    answers_of,
-    open_set,
-    wanted_rows,
-)
+from pipeline_lib.commands.shards.options import PARAMS, OneRule, ParamsFile, SetFolder, class_names
 
 SHOW_EXAMPLE = "Example: distill shards show data/transfer/movies/full --rule mask --uncertain"
 
@@ -43,10 +33,13 @@ def show(
 
     from pipeline_lib.base.console import SafeConsole
     from pipeline_lib.commands.shards.row_text import print_stored_row, print_text
+    from pipeline_lib.inspection.filters import Filter
+    from pipeline_lib.inspection.joined import JoinedRows
     from pipeline_lib.inspection.sampling import leading
 
-    joined, names = open_set(folder, params)
-    chosen = wanted_rows(joined, names, rule, None)
+    joined = JoinedRows.open(folder)
+    names = class_names(joined, folder, params)
+    chosen = Filter.of(joined, names, rule, None)
     if shard is not None:
         chosen = replace(chosen, shard=joined.shard_number(shard))
     page = leading(joined, offset + rows, chosen, uncertain)[offset:]
@@ -63,9 +56,13 @@ EXPORT_EXAMPLE = "Example: distill shards export data/transfer/movies/full --to 
 def export(
     folder: SetFolder,
     to: Annotated[Path, typer.Option("--to", help="The file: .parquet, .arrow, .jsonl or .csv.")],
-    student: StudentFolder = None,
+    student: Annotated[
+        Path | None, typer.Option("--student", help="Folder of a student, to answer the rows as well.")
+    ] = None,
     rule: OneRule = None,
-    label: OneLabel = None,
+    label: Annotated[
+        str | None, typer.Option("--label", help="Only rows with this label; none: unlabelled rows.")
+    ] = None,
     raw_cells: RawCells = False,
     params: ParamsFile = PARAMS,
 ) -> None:
@@ -75,11 +72,18 @@ def export(
     entropy, probabilities and logits, with --student also the student's, vectors. DuckDB, datasets, pandas,
     embedding-atlas and sentence-transformers can read the file (docs/inspection.md).
     """
+    from pipeline_lib.inspection.filters import Filter
     from pipeline_lib.inspection.flat import FlatRows
+    from pipeline_lib.inspection.joined import JoinedRows
     from pipeline_lib.tables.writer import write_tables
 
-    rows, names = open_set(folder, params)
-    chosen = wanted_rows(rows, names, rule, label)
-    flat = FlatRows(rows, names, chosen, answers_of(student, rows, names))
+    rows, answering = JoinedRows.open(folder), None
+    names = class_names(rows, folder, params)
+    if student is not None:
+        # It imports torch, which takes seconds.
+        from pipeline_lib.commands.shards.running import running_student
+
+        answering = running_student(student, rows, names)
+    flat = FlatRows(rows, names, Filter.of(rows, names, rule, label), answering)
     written = write_tables(to, flat.tables(), names, raw_cells)
     say(f"{to}: {written:,} of {len(rows):,} rows")

@@ -135,12 +135,8 @@ def _outputs(params: Params, task: str, layout: Layout) -> Iterator[_Made]:
 
 
 def _vectors(params: Params, layout: Layout) -> Iterator[_Made]:
-    settings = params.sentence_vectors
-    # What is looked up in files is looked up again in seconds.
-    if not params.sentence_encoders():
-        return
-    folder = layout.model(settings.model)
-    if not folder.exists():
+    folder = layout.model(params.sentence_vectors.model)
+    if not params.sentence_encoders() or not folder.exists():
         return
     from pipeline_lib.outputs.vectors import VectorPass, sentence_sets
 

@@ -33,7 +33,7 @@ from pipeline_lib.training.distillation.regressions import student_row
 from pipeline_lib.training.search import train_rows
 
 DATA = Path("data")
-FORMATS = ("float32", "float16", "int8")
+FORMATS = ("float32", "float16")
 
 
 def main(

@@ -1,10 +1,9 @@
-"""Write digests of the models that students start from and that indexes are made with.
+"""Write digests of the models that students start from.
 
     python -m pipeline_lib.stages.digest_starts
 
 Reads data/raw/models, data/raw/vectors, data/encoders and data/joint; writes data/digests/starts/<task>.json, on which
-the stage train depends, and data/digests/starts/index-<catalogue>.json, on which index does: so a new model or encoder
-runs them again only where it is used.
+the stage train depends: so a new model or encoder runs it again only where it is used.
 """
 
 from collections.abc import Iterable
@@ -18,13 +17,11 @@ from pipeline_lib.params.stage_settings import Starts, starts_of
 
 
 def main() -> None:
-    """Write digests of the models that students start from and that indexes are made with."""
+    """Write digests of the models that students start from."""
     params, layout = load_params(), Layout()
     fresh_folder(layout.started_from)
     for task in params.tasks:
         write_json(layout.read_by_training(task), _digests(folders_of(starts_of(params, task), layout)))
-    for name, row in params.catalogues.items():
-        write_json(layout.read_by_indexing(name), _digests([layout.encoder(row.encoder)]))
 
 
 def folders_of(starts: Starts, layout: Layout) -> list[Path]:

@@ -103,7 +103,7 @@ def take_answers(params: Params, task: str, name: str, folder: Path) -> AnswersR
     counts = ", ".join(f"{count:,} {what}" for what, count in answers.counts.items() if count)
     say(f"{task} {name}: {counts.replace('_', ' ')}")
     correlation = record.predicted_from_words
-    if warning := unrelated_warning(f"{task} {name}", "answers", correlation):
+    if warning := unrelated_warning(f"{task} {name}", correlation):
         say(warning)
     return record
 

@@ -65,8 +65,6 @@ class Layout:
     checkpoints = Located("raw/checkpoints")
     checkpoint = Located("raw/checkpoints/{teacher}/{task}")
     raw_vectors = Located("raw/vectors")
-    given_vectors = Located("raw/sentence_vectors")
-    """Sentence vectors supplied as files, by content key."""
 
     # What is computed row for row. Wikipedia's splits are of different articles.
     task = Located("tasks/{task}")
@@ -84,7 +82,6 @@ class Layout:
     read_by_fetching = Located("digests/wikipedia/{task}.json")
     started_from = Located("digests/starts")
     read_by_training = Located("digests/starts/{task}.json")
-    read_by_indexing = Located("digests/starts/index-{name}.json")
     wikipedia = Located("wikipedia/{split}")
     vectors = Located("vectors")
     wikipedia_vectors = Located("vectors/wikipedia/{split}")
@@ -99,7 +96,6 @@ class Layout:
     vocabulary = Located("vocabularies/{task}")
     encoders = Located("encoders")
     encoder = Located("encoders/{name}")
-    catalogue = Located("catalogues/{name}")
     all_joint = Located("joint")
     joint = Located("joint/{name}")
     joint_vocabulary = Located("joint/{name}/vocabulary")

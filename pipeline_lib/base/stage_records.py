@@ -72,7 +72,7 @@ def peak_bytes() -> int:
 
 def stage_name(argv: Sequence[str], options: dict[str, Any]) -> str:
     """Return the stage's name as DVC spells it: ``train@movies`` for the task ``movies``."""
-    items = ("task", "row", "catalogue", "teacher", "encoder", "joint")
+    items = ("task", "row", "teacher", "encoder", "joint")
     item = next((options[name] for name in items if options.get(name)), None)
     return Path(argv[0]).stem + (f"@{item}" if item else "")
 

@@ -51,15 +51,13 @@ def checked_summary(params: Path) -> list[str]:
     # The models can be inspected only once all their files exist, and loaded once these are whole.
     faults = faults or model_faults(loaded) + format_faults(loaded)
     faults = faults or loading_faults(loaded)
-    answers, vectors = [], []
+    answers = []
     if not faults:
         answers, faults = answer_findings(loaded)
     faults = faults or student_faults(loaded, Layout())
-    if not faults and loaded.sentence_encoders():
-        vectors, faults = vector_findings(loaded)
     if faults:
         raise PotstillError("\n".join(faults))
-    return [*summary(loaded), *answers, *vectors]
+    return [*summary(loaded), *answers]
 
 
 def answer_findings(params: "Params") -> tuple[list[str], list[str]]:
@@ -81,22 +79,6 @@ def answer_findings(params: "Params") -> tuple[list[str], list[str]]:
         except PotstillError as error:
             faults.append(str(error))
     return lines, faults
-
-
-def vector_findings(params: "Params") -> tuple[list[str], list[str]]:
-    """Return lines that describe the files of sentence vectors, and why they cannot be used."""
-    from pipeline_lib.base.errors import PotstillError
-    from pipeline_lib.outputs.files.describe import vector_lines, vectors_of
-
-    kind = vectors_of(params)
-    if kind.settings is not params.sentence_vectors:
-        return [], []
-    files = [Path(params.inputs) / path for path in kind.settings.files]
-    try:
-        lines = vector_lines(files, kind, params)
-    except PotstillError as error:
-        return [], [str(error)]
-    return [f"vectors   {line}" for line in lines], []
 
 
 def summary(params: "Params") -> list[str]:

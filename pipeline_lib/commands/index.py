@@ -3,14 +3,13 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.options import Device, Encoding, FormatOption, Index, Quoted, input_path, read_options
-from pipeline_lib.params.encoders import Approximate
 from pipeline_lib.params.retrieval import Pooling
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def index(
     model: Annotated[Path | None, Option(help="Or the folder of a transformers model.")] = None,
     pooling: Annotated[Pooling, Option(help="How the model's states are pooled.")] = "mean",
     max_length: Annotated[int | None, Option(min=4, help="Word pieces the model reads; by default 128.")] = None,
-    approximate: Annotated[Approximate | None, Option(help="Add an approximate index.")] = None,
+    approximate: Annotated[Literal["usearch"] | None, Option(help="Add an approximate index.")] = None,
     text: Annotated[str, Option("--text", help="Column or JSON key of the sentences.")] = "text",
     ids: Annotated[str | None, Option("--id", help="Column or JSON key of their ids; by default, no ids.")] = None,
     reads: FormatOption = None,

@@ -72,13 +72,6 @@ def _reading(
         note = f" (of {len(texts):,} texts)" if len(texts) < len(lengths) else ""
         what = f"word pieces of a {'pair' if lengths.shape[1] == 2 else 'sentence'}"
         yield "cut", _cut("the teacher reads", limit, what, pieces.lengths) + note
-    [task] = values["tasks"].values()
-    if pool := task.get("pool"):
-        yield (
-            "few",
-            f"{findings.rows['train']:,} labelled rows: {pool['rows']:,} bundled texts of other kinds join "
-            "those that the teacher answers (`pool`); students learn more from texts of your own, --unlabelled FILE",
-        )
     script = other_script(texts)
     is_other = script is not None and script.share >= _MUCH
     if is_other and script.is_unspaced:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pipeline_lib.retrieval.sentence_rows import Rows
     from pipeline_lib.tables.reader import ReadOptions
 
-EXAMPLE = 'Example: distill search data/catalogues/wikipedia "A city in the north of Italy."'
+EXAMPLE = 'Example: distill search data/mine "A city in the north of Italy."'
 BATCH = 256
 
 

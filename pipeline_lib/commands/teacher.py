@@ -1,4 +1,4 @@
-"""``distill teacher``: checks files of answers or vectors, and writes the rows that need some."""
+"""``distill teacher``: checks files of answers, and writes the rows that need some."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -7,7 +7,6 @@ import typer
 from typer import Argument, Option
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.file_formats import format_of
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.terminal import say
 from pipeline_lib.commands.options import PARAMS, ParamsFile
@@ -28,7 +27,7 @@ Model = Annotated[str | None, Option("--model", help="The batch's model; by defa
 
 @app.command("check", epilog="Example: distill teacher check answers.jsonl --task reviews")
 def check(
-    file: Annotated[Path, Argument(help="A file of answers, or of sentence vectors.")],
+    file: Annotated[Path, Argument(help="A file of answers.")],
     task: Annotated[str | None, Option(help="A task of params.yaml; by default the only one.")] = None,
     teacher: Annotated[str | None, Option(help="The row of `teachers` with the settings.")] = None,
     params: ParamsFile = PARAMS,
@@ -36,28 +35,20 @@ def check(
     """Check a file of a teacher's answers: schema, classes, duplicate texts, coverage.
 
     Shows what the file contains, how well it agrees with the task's labels, and what share of the task's sets it
-    answers, or of its own files while there are no sets. If the file is invalid, names the row and exits with status
-    1. For a file of sentence vectors, with `embedding`, shows what share of the encoders' sentences has one.
+    answers, or of its own files while there are no sets. If the file is invalid, names the row and exits with status 1.
     """
     from pipeline_lib.corpora.tasks.fetching import source_texts
     from pipeline_lib.outputs.files.answers import Answers
-    from pipeline_lib.outputs.files.describe import answer_lines, vector_lines, vectors_of
-    from pipeline_lib.outputs.files.vector_files import Vectors, holds_vectors
+    from pipeline_lib.outputs.files.describe import answer_lines
     from pipeline_lib.params import load_params
 
     loaded = load_params(params)
-    vectors = vectors_of(loaded).settings
-    format = vectors.format if format_of(file) is None else None
-    if task is None and teacher is None and holds_vectors(file, format):
-        say(f"{file}: sentence vectors")
-        lines = vector_lines([file], Vectors(vectors.model_copy(update={"format": format})), loaded)
-    else:
-        name = task or (next(iter(loaded.tasks)) if len(loaded.tasks) == 1 else None)
-        if name is None:
-            raise PotstillError(f"--task: missing, and there are {', '.join(loaded.tasks)}. Name one.")
-        kind = Answers(_settings(loaded, teacher), loaded.task(name))
-        lines = answer_lines([file], kind, name, source_texts(loaded, name))
-        say(f"{file}: answers for task {name}")
+    name = task or (next(iter(loaded.tasks)) if len(loaded.tasks) == 1 else None)
+    if name is None:
+        raise PotstillError(f"--task: missing, and there are {', '.join(loaded.tasks)}. Name one.")
+    kind = Answers(_settings(loaded, teacher), loaded.task(name))
+    lines = answer_lines([file], kind, name, source_texts(loaded, name))
+    say(f"{file}: answers for task {name}")
     for line in lines:
         say(f"  {line}")
 
@@ -104,39 +95,6 @@ def requests(
     say(f"{out}: {count:,} rows of {inputs.manifest.rows:,} need an answer{note}")
     if request is not None and spec.score_range and prompt is None:
         say("The prompt gives the range of the scores but not their meaning: say it with --prompt.")
-
-
-@app.command("vector-requests", epilog="Example: distill teacher vector-requests sentences.jsonl")
-def vector_requests(
-    out: Annotated[Path, Argument(help="The JSON lines file to write.")],
-    format: Annotated[Literal["jsonl", "openai-batch"], Option(help="Just the rows, or an OpenAI batch.")] = "jsonl",
-    model: Model = None,
-    params: ParamsFile = PARAMS,
-) -> None:
-    """Write the sentences that encoders train on and that have no vector yet, each once.
-
-    These are Wikipedia's sentences and those of the transfer sets named in `encoders`, without the
-    ones in the files of `sentence_vectors`. A batch requests embeddings; custom_id is the
-    sentence's content key, which joins the output to the sentence.
-    """
-    from functools import partial
-
-    from pipeline_lib.outputs.files.describe import vectors_of
-    from pipeline_lib.outputs.files.requests import embedding_request, sentences_to_embed, write_requests
-    from pipeline_lib.params import load_params
-
-    loaded, request = load_params(params), None
-    kind = vectors_of(loaded)
-    settings = kind.settings
-    if format == "openai-batch":
-        asked = _asked(model, settings.provenance, "sentence_vectors")
-        request = partial(embedding_request, model=asked)
-    # If a model computes the vectors, there are no files.
-    named = settings.files if settings is loaded.sentence_vectors else []
-    paths = [Path(loaded.inputs) / path for path in named]
-    texts = sentences_to_embed(loaded, settings.mask)
-    count, note = write_requests(out, texts, paths, kind, request)
-    say(f"{out}: {count:,} sentences need a vector{note}")
 
 
 def _asked(model: str | None, provenance: "Mapping[str, str]", section: str) -> str:

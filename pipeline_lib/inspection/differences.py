@@ -5,7 +5,7 @@ Rows are the same if their content keys are.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.inspection.distances import moved
 from pipeline_lib.inspection.joined import BATCH, JoinedRows, RowBatch
 from pipeline_lib.inspection.sampling import Top
-from pipeline_lib.inspection.statistics import Numbers
 from pipeline_lib.shards.columns import FIRST, SECOND, texts
 from pipeline_lib.shards.vectors import StoredVectors, unit
 
@@ -44,6 +43,42 @@ class Side:
 
 
 @dataclass
+class Distances:
+    """The distribution of distances, float64 (rows,), in a ``unit``; some rows' are ``missing``."""
+
+    unit: str
+    missing: int = 0
+    _batches: list[np.ndarray] = field(default_factory=list)
+
+    def add(self, values: np.ndarray) -> None:
+        """Take in some rows' values (NaN if missing)."""
+        self._batches.append(values[~np.isnan(values)])
+        self.missing += len(values) - len(self._batches[-1])
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """All values, once they have been added."""
+        return np.concatenate([np.empty(0), *self._batches])
+
+    @property
+    def count(self) -> int:
+        """The rows that have a value."""
+        return len(self.values)
+
+    def quantile(self, share: float) -> float | None:
+        """Return the value below which this share of rows falls; None without a value."""
+        return float(np.quantile(self.values, share)) if self.count else None
+
+    def bars(self) -> list[tuple[float, float, int]]:
+        """Return (from, to, rows) of ten bins of equal width."""
+        if not self.count:
+            return []
+        low, high = self.values.min(), self.values.max()
+        rows, edges = np.histogram(self.values, 10, (low, high if high > low else low + 1))
+        return list(zip(edges[:-1].tolist(), edges[1:].tolist(), rows.tolist(), strict=True))
+
+
+@dataclass
 class Moves:
     """How far apart the answers or vectors of common rows are.
 
@@ -52,7 +87,7 @@ class Moves:
     :ivar most: the rows that moved furthest: distance, row number in either set.
     """
 
-    apart: Numbers
+    apart: Distances
     changed: int = 0
     most: list[tuple[float, int, int]] = field(default_factory=list)
 
@@ -144,7 +179,7 @@ def _moves(
     limit: int,
     apart: Callable[[np.ndarray, np.ndarray], np.ndarray],
 ) -> Moves:
-    moves, top, start = Moves(Numbers(measure, whole=False)), Top(limit), 0
+    moves, top, start = Moves(Distances(measure)), Top(limit), 0
     for here, there in _both(stored, common):
         distances = apart(here, there)
         moves.apart.add(distances)

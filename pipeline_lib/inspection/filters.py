@@ -50,7 +50,7 @@ class Filter:
         """Return which rows of a batch are selected, bool (rows,)."""
         selected = np.full(len(batch), self.shard in (None, batch.shard))
         if self.rule is not None:
-            selected &= made_by(batch)[self.rule]
+            selected &= _made_by(batch, self.rule)
         if self.label is not None and np.isnan(self.label):
             selected &= np.isnan(batch.labels)
         elif self.label is not None:
@@ -59,19 +59,15 @@ class Filter:
         return selected
 
 
-def made_by(batch: RowBatch) -> dict[RuleName, np.ndarray]:
-    """Return, for each rule, which rows of a batch it changed, bool (rows,); ``original``: those that no rule made.
-
-    Empty unless the batch is from a transfer set.
-    """
-    if "rules" not in batch.table.column_names:
-        return {}
+def _made_by(batch: RowBatch, rule: RuleName) -> np.ndarray:
+    """Return which rows of a batch from a transfer set a rule changed, bool (rows,); ``original``: no rule."""
+    if rule == "original":
+        return ~batch.is_synthetic
     sides = column_suffixes(batch.table)
-    changes: dict[RuleName, np.ndarray] = {"original": ~batch.is_synthetic}
-    for number, name in WORD_RULES.items():
-        changes[name] = np.any([_words_under(batch, side, number) > 0 for side in sides], axis=0)
-    changes["ngram"] = np.any([batch.table[f"ngram_length{side}"].to_numpy() > 0 for side in sides], axis=0)
-    return changes
+    if rule == "ngram":
+        return np.any([batch.table[f"ngram_length{side}"].to_numpy() > 0 for side in sides], axis=0)
+    number = next(number for number, name in WORD_RULES.items() if name == rule)
+    return np.any([_words_under(batch, side, number) > 0 for side in sides], axis=0)
 
 
 def _words_under(batch: RowBatch, side: str, rule: int) -> np.ndarray:

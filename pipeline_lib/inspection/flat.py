@@ -15,7 +15,7 @@ from pipeline_lib.inspection.changes import in_words, rules_of, sentences_of
 from pipeline_lib.inspection.distances import moved
 from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
-from pipeline_lib.inspection.rows import Answering, Embed, Names, label_name
+from pipeline_lib.inspection.rows import Answering, Names, label_name
 from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes
 
 ENDINGS = {FIRST: "", SECOND: "_pair"}
@@ -27,13 +27,12 @@ Columns = dict[str, pa.Array | pa.ChunkedArray]
 
 @dataclass(frozen=True)
 class FlatRows:
-    """The rows of a set to write, with a student's answers, and vectors of an encoder if the set has none."""
+    """The rows of a set to write, with a student's answers."""
 
     rows: JoinedRows
     names: Names
     wanted: Filter
     student: Answering | None = None
-    encoder: Embed | None = None
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the selected rows batch by batch, all with the same columns."""
@@ -71,7 +70,7 @@ class FlatRows:
             columns |= self._answers("student", logits, "student_")
             if batch.logits is not None:
                 columns["divergence"] = _or_null(moved(batch.logits, logits, batch.kind))
-        for side, vectors in self._vectors(batch).items():
+        for side, vectors in batch.vectors.items():
             columns[f"vector{ENDINGS[side]}"] = fixed_lists(vectors, answered(vectors))
         return columns
 
@@ -100,11 +99,6 @@ class FlatRows:
             f"{start}logits": fixed_lists(logits.astype(np.float32), is_answered),
         }
 
-    def _vectors(self, batch: RowBatch) -> dict[str, np.ndarray]:
-        if batch.vectors or self.encoder is None:
-            return batch.vectors
-        return {side: self.encoder(batch, side) for side in column_suffixes(batch.table)}
-
 
 def fixed_lists(values: np.ndarray, is_valid: np.ndarray) -> pa.FixedSizeListArray:
     """Return an array, shape (rows, width), as a column of lists; null where it is not valid."""
@@ -124,7 +118,7 @@ def _hex(keys: pa.ChunkedArray) -> pa.Array:
 def _is_plain(table: pa.Table, name: str) -> bool:
     kind = table.schema.field(name).type
     special = name.removesuffix(SECOND) in _OWN_FORM
-    # A catalogue's texts and ids are large strings.
+    # An index's texts and ids are large strings.
     is_text = kinds.is_string(kind) or kinds.is_large_string(kind)
     return not special and (is_text or kinds.is_primitive(kind))
 

@@ -19,7 +19,7 @@ from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.answers import ChosenStudent, chosen_student
 from pipeline_lib.inspection.captions import CLASSES, NEXT, SCORES
-from pipeline_lib.inspection.joined import JoinedRows, RowBatch
+from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.rows import DIGITS, Features, InspectedRow, Names, answer, read_row
 from pipeline_lib.inspection.work_lists import WorkList, teacher_beside
 from pipeline_lib.params import Params, Task
@@ -28,8 +28,6 @@ from pipeline_lib.shards.vectors import unit
 
 CANDIDATES = 10
 """How many uncertain texts there are to choose from for each one that is listed."""
-Wants = Callable[[RowBatch], np.ndarray]
-"""Which rows of a batch may be listed, bool (rows,)."""
 Open = Callable[[Path, JoinedRows, Names], Features]
 """Opens a student's folder to answer rows of a set with these classes."""
 
@@ -64,38 +62,26 @@ def label_next(
     if student is None:
         return _missing(scored, "No student is trained and scored yet. Run `distill run`.")
     rows = _answered_texts(layout, params, task, student) or JoinedRows.open(texts)
-    shards = rows.inputs.manifest.shards
     seeds = dict.fromkeys([student.seed, *(params.seeds if scored else ())])
-    return listed_next(
-        rows,
-        open_student,
-        lambda batch: np.full(len(batch), is_unlabelled(shards[batch.shard].name)),
-        [layout.student(task, student.method, seed) for seed in seeds],
-        None if scored else settings.label_names,
-        limit,
-        student.method if scored else student.name,
-    )
+    folders = [layout.student(task, student.method, seed) for seed in seeds]
+    name = student.method if scored else student.name
+    return listed_next(rows, open_student, folders, None if scored else settings.label_names, limit, name)
 
 
 def listed_next(
-    rows: JoinedRows,
-    open_student: Open,
-    wants: Wants,
-    students: Sequence[Path],
-    names: Names,
-    limit: int,
-    student_name: str,
+    rows: JoinedRows, open_student: Open, students: Sequence[Path], names: Names, limit: int, student_name: str
 ) -> WorkList:
-    """Return the rows of a set to label next.
+    """Return the unlabelled rows of a set to label next; synthetic ones are not.
 
-    :param wants: which rows may be listed; synthetic ones never are.
     :param students: the folders of the students that answer; for classes only the first counts.
     :param names: the task's class names; :param student_name: what the list calls the student.
     """
     answering = [open_student(folder, rows, names) for folder in students]
     locations, keys, logits, features = [], [], [], []
     for batch in rows.batches():
-        numbers = np.flatnonzero(wants(batch) & ~batch.is_synthetic)
+        if not is_unlabelled(rows.inputs.manifest.shards[batch.shard].name):
+            continue
+        numbers = np.flatnonzero(~batch.is_synthetic)
         if len(numbers):
             table = batch.table.take(pa.array(numbers))
             answers = [answer_rows(table) for answer_rows in answering]
@@ -110,8 +96,8 @@ def listed_next(
     if regression and len(students) < 2:
         return _missing(
             True,
-            "A score's uncertainty is the spread over the seeds of a row, and there is one. For a "
-            "task, set several `seeds` in params.yaml, and run `distill run`.",
+            "A score's uncertainty is the spread over the seeds of a row, and there is one. Set several `seeds` in "
+            "params.yaml, and run `distill run`.",
         )
     unsure = answered[:, :, 0].std(axis=0, ddof=1) if regression else 1.0 - softmax(answered[0]).max(axis=1)
     inspected = [

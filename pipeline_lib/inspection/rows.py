@@ -24,8 +24,6 @@ Answering = Callable[[RowBatch], np.ndarray]
 Features = Callable[[pa.Table], tuple[np.ndarray, np.ndarray]]
 """A student's answers to rows, float32 (rows, classes), temperature-scaled, and what its output layer makes them of,
 float32 (rows, width)."""
-Embed = Callable[[RowBatch, str], np.ndarray]
-"""Sentence vectors of one side of a batch: float32 (rows, width)."""
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,11 @@
-"""Selects rows of a set, the first, the least sure or at random, with only these in memory."""
+"""Selects rows of a set, the first, or the least sure, with only these in memory."""
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.hashing import salt, uniform
 from pipeline_lib.inspection.distances import entropies
 from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
@@ -45,20 +43,6 @@ class Top:
         return [(score, location) for score, _, location in sorted(self._heap, reverse=True)]
 
 
-def sample(rows: JoinedRows, size: int, seed: int, chosen: Filter) -> tuple[list[tuple[int, int]], int]:
-    """Draw rows uniformly at random, without replacement.
-
-    Each row gets a pseudo-random number from its content key and the seed, and the rows with the
-    largest numbers are kept (bottom-k sampling; Cohen and Kaplan 2007, section 2).  If a set grows,
-    the same rows are drawn again, except those that new rows displace.
-
-    :return: (shard, row) in the set's order, and how many rows the filter selected.
-    """
-    purpose = salt(seed, "sample")
-    top = _top(rows, size, chosen, lambda batch: uniform(_keys(batch), purpose))
-    return sorted((shard, row) for _, (_, shard, row) in top.best()), top.seen
-
-
 def leading(rows: JoinedRows, size: int, chosen: Filter, uncertain: bool) -> list[tuple[int, int]]:
     """Return the first rows; with ``uncertain``, those that the teacher is least sure of.
 
@@ -81,19 +65,7 @@ def leading(rows: JoinedRows, size: int, chosen: Filter, uncertain: bool) -> lis
             return np.zeros(len(batch))
         return np.nan_to_num(entropies(batch.logits, batch.kind), nan=-1.0)
 
-    return [(shard, row) for _, (_, shard, row) in _top(rows, size, chosen, score).best()]
-
-
-def _top(rows: JoinedRows, size: int, wanted: Filter, score: Callable[[RowBatch], np.ndarray]) -> Top:
     top = Top(size)
     for batch in rows.batches():
-        scores = np.where(wanted.wants(batch), score(batch), np.nan)
-        top.add(scores, 0, batch.shard, batch.start)
-    return top
-
-
-def _keys(batch: RowBatch) -> np.ndarray:
-    """Return the content keys, or the row numbers if there are none, uint64 (rows,)."""
-    if "key" in batch.table.column_names:
-        return batch.table["key"].to_numpy()
-    return np.arange(batch.first, batch.first + len(batch), dtype=np.uint64)
+        top.add(np.where(chosen.wants(batch), score(batch), np.nan), 0, batch.shard, batch.start)
+    return [(shard, row) for _, (_, shard, row) in top.best()]

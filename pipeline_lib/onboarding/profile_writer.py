@@ -27,13 +27,9 @@ from pipeline_lib.onboarding.students import (
     word_limit,
 )
 from pipeline_lib.onboarding.teachers import Chosen, tuning_of
-from pipeline_lib.onboarding.understanding import TaskGuess
+from pipeline_lib.onboarding.understanding import FEW_ROWS, TaskGuess
 from pipeline_lib.params import UNLABELLED
 
-FEW_ROWS = 1000
-"""Up to so many labelled rows, a student gains from texts of any kind: benchmarks/results/few_rows.md."""
-_POOL_ROWS = 4000
-_POOL_KINDS = ("movieReviewSnippets", "amazonReviewSnippets", "nytEditorialSnippets", "tweets")
 _PLAIN = re.compile(r"[\w./ -]+")
 """Strings that ruamel quotes where it must; of others, such as ``:)``, it leaves some unquoted."""
 _UNBROKEN = 1_000_000
@@ -77,8 +73,7 @@ def overlay(new: NewTask, base: Mapping[str, Any]) -> dict[str, Any]:
     """
     train, words = new.amounts.rows, new.amounts.words
     teacher, language = new.teacher, new.language
-    pool = _pool(new, base)
-    texts = train + new.amounts.further + (pool["rows"] if pool else 0)
+    texts = train + new.amounts.further
     recipes = _recipes(new, texts > train)
     n_iter = iterations(texts) if teacher.runs else 0
     pieces = _readable(teacher, piece_limit(words * len(new.understood.text)))
@@ -105,9 +100,8 @@ def overlay(new: NewTask, base: Mapping[str, Any]) -> dict[str, Any]:
         "max_length": pieces if teacher.runs else None,
         "tuning": tuning_of(teacher, new.teacher_path, train, tuning),
     }
-    task = new.understood.task(new.source, n_iter) | ({"pool": pool} if pool else {})
     sections = {
-        "tasks": {new.request.name: task},
+        "tasks": {new.request.name: new.understood.task(new.source, n_iter)},
         "tagger": language.tagger(base),
         "transfer": recipes,
         "models": models,
@@ -124,7 +118,7 @@ def overlay(new: NewTask, base: Mapping[str, Any]) -> dict[str, Any]:
         ),
         "optimisers": optimisers(students, train, texts * (1 + n_iter)),
         "methods": methods,
-        **{name: {} for name in ("catalogues", "joint", "retrieval", "similarity")},
+        **{name: {} for name in ("joint", "retrieval", "similarity")},
         **encoder_sections(students, new.request.name, base),
     }
     sections["optimisers"] |= {
@@ -189,19 +183,6 @@ def _is_few(new: NewTask) -> bool:
     is_single = len(new.understood.text) == 1
     few = new.amounts.rows <= FEW_ROWS
     return few and is_single and new.language.is_english and new.teacher.runs
-
-
-def _pool(new: NewTask, base: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return ``pool``, for a task of few rows and no further texts: those of the default's package, without labels."""
-    if not _is_few(new) or new.amounts.further:
-        return None
-    [task] = base["tasks"].values()
-    source = task["source"]
-    folder = source["files"]["all"].rpartition("/")[0]
-    texts = {"files": [f"{folder}/{kind}_GroundTruth.txt" for kind in _POOL_KINDS], "text": "text"}
-    pinned = {name: source[name] for name in ("requirement", "artifact", "sha256")}
-    read = {name: source[name] for name in ("format", "columns")}
-    return {"rows": _POOL_ROWS, "sources": [{"kind": "package", **pinned, **texts, **read}]}
 
 
 def _recipes(new: NewTask, has_more: bool) -> dict[str, Any]:

@@ -20,7 +20,7 @@ DEV, TEST = 0.1, 0.2
 """Default shares that are drawn for dev and test."""
 MAX_BLOCKS = 16
 FEW_ROWS = 1000
-"""Below this many rows dev gets a larger share, since it selects rates and steps."""
+"""Below this many rows dev, which selects, gets a larger share; and students meet many words for the first time."""
 
 
 @dataclass(frozen=True)

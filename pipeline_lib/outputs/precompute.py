@@ -1,4 +1,4 @@
-"""Computing wide outputs (sentence vectors, layer states), or looking outputs up, and proving their alignment."""
+"""Computing wide outputs (sentence vectors, layer states), or looking answers up, and proving their alignment."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -12,14 +12,13 @@ from pipeline_lib.base.files import write_json, write_json_lines
 from pipeline_lib.outputs.alignment import equal_keys, proof_key, prove_vectors
 from pipeline_lib.outputs.averages import AveragePass
 from pipeline_lib.outputs.files.keyed_table import content_keys, read_texts
-from pipeline_lib.outputs.files.lookup_pass import LookupPass
+from pipeline_lib.outputs.files.lookup_pass import AnswerPass
 from pipeline_lib.outputs.teacher_pass import TeacherPass
-from pipeline_lib.shards.columns import FIRST, column_suffixes
+from pipeline_lib.shards.columns import matrix
 from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.engine.protocol import Engine
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.store import kept_json
-from pipeline_lib.shards.vectors import StoredVectors
 
 UNANSWERED = "unanswered.jsonl"
 """Next to the outputs: what has no answer, one per line."""
@@ -46,18 +45,17 @@ def precompute_vectors(inputs: ShardSet, teacher_pass: TeacherPass, folder: Path
     )
 
 
-def take_outputs(lookup: LookupPass | AveragePass, inputs: ShardSet, folder: Path, engine: Engine) -> str:
-    """Look up the outputs for a shard set into ``folder``, list what has none, and write alignment.json.
+def take_outputs(lookup: AnswerPass | AveragePass, inputs: ShardSet, folder: Path, engine: Engine) -> str:
+    """Look up the answers to a shard set into ``folder``, list what has none, and write alignment.json.
 
-    :returns: a summary: how many rows there are, and how many have no output.
+    :returns: a summary: how many rows there are, and how many have no answer.
     """
     manifest, report = run_pass(lookup, inputs, folder, engine)
     outputs = ShardSet.open(folder)
     missing = list_unanswered(inputs, outputs, lookup.mask)
     figures = {"rows": manifest.rows, "rows_with_equal_key": equal_keys(inputs, outputs)}
     write_json(folder / "alignment.json", figures | manifest.counts)
-    what = "sentences without a vector" if manifest.kind == "vectors" else "without an answer"
-    note = f", {missing:,} {what}: {folder / UNANSWERED}" if missing else ""
+    note = f", {missing:,} without an answer: {folder / UNANSWERED}" if missing else ""
     return f"{manifest.rows:,} rows; {report}{note}"
 
 
@@ -70,15 +68,11 @@ def list_unanswered(inputs: ShardSet, outputs: ShardSet, mask: str) -> int:
 
 
 def _unanswered(inputs: ShardSet, outputs: ShardSet, mask: str) -> Iterator[dict[str, Any]]:
-    """Yield ``shard``, ``row``, content ``key``, ``text`` and ``text_pair``; of vectors, of each sentence of a pair."""
-    apart = outputs.manifest.kind == "vectors"
+    """Yield ``shard``, ``row``, content ``key``, ``text`` and ``text_pair``."""
     shards = zip(inputs.manifest.shards, inputs.tables(), outputs.tables(), strict=True)
     for shard, rows, stored in shards:
-        for number, side in enumerate(column_suffixes(rows) if apart else (FIRST,)):
-            values = StoredVectors([(stored, side)], "vector" if apart else "logits")
-            missing = np.flatnonzero(np.isnan(values[np.arange(len(values))]).any(axis=1))
-            sides = read_texts(rows.take(missing), mask)
-            sides = [sides[number]] if apart else sides
-            for row, key, *texts in zip(missing.tolist(), content_keys(sides), *sides, strict=True):
-                named = dict(zip(("text", "text_pair"), texts, strict=False))
-                yield {"shard": shard.name, "row": row, "key": f"{key:016x}", **named}
+        missing = np.flatnonzero(np.isnan(matrix(stored["logits"])).any(axis=1))
+        sides = read_texts(rows.take(missing), mask)
+        for row, key, *texts in zip(missing.tolist(), content_keys(sides), *sides, strict=True):
+            named = dict(zip(("text", "text_pair"), texts, strict=False))
+            yield {"shard": shard.name, "row": row, "key": f"{key:016x}", **named}

@@ -22,7 +22,7 @@ from pipeline_lib.params import Params, States
 from pipeline_lib.shards.columns import FIRST, list_column, matrix
 from pipeline_lib.shards.engine.passes import Output, ShardPass
 from pipeline_lib.shards.fingerprint import TRAINING_LIBRARIES
-from pipeline_lib.shards.vectors import StoredVectors, pack
+from pipeline_lib.shards.vectors import StoredVectors
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class StatePass(TeacherPass):
 
     def columns(self, outputs: np.ndarray, side: str) -> dict[str, pa.Array]:
         """Return a column of states: a list per layer in each row."""
-        states, _ = pack(outputs, self.storage)
+        states = outputs.astype(self.storage)
         return {"states": list_column(states.reshape(len(states), len(self.layers), -1))}
 
 

@@ -8,30 +8,30 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
+from pipeline_lib.base.layout import Layout, Pair
 from pipeline_lib.models.vector_model import VectorModel, load_vector_model
 from pipeline_lib.outputs.teacher_pass import TeacherPass
 from pipeline_lib.params import Params
 from pipeline_lib.shards.columns import column_suffixes, list_column
-from pipeline_lib.shards.vectors import pack
 
 
 @dataclass(frozen=True)
 class VectorPass(TeacherPass):
     """The pass that computes sentence vectors, for both sentences if rows are pairs.
 
-    :ivar pooling: see :class:`VectorModel`; :ivar storage: float32, float16 or int8.
+    :ivar pooling: see :class:`VectorModel`; :ivar storage: float16; encoders lose nothing by it.
     """
 
     kind: ClassVar[str] = "vectors"
     column: ClassVar[str] = "vector"
     pooling: str
-    storage: str
+    storage: str = "float16"
 
     @classmethod
     def of(cls, params: Params, folder: Path) -> Self:
         """Resolve device and dtypes from params for the encoder in ``folder``."""
         settings = params.sentence_vectors
-        return super().of(params, folder, settings.max_length, pooling=settings.pooling, storage=settings.storage)
+        return super().of(params, folder, settings.max_length, pooling=settings.pooling)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -55,15 +55,17 @@ class VectorPass(TeacherPass):
         return rows[f"text{side}"].combine_chunks().dictionary_encode().indices.to_numpy()
 
     def columns(self, outputs: np.ndarray, side: str) -> dict[str, pa.Array]:
-        """Return columns vector (fixed-size list) and, for int8, scale (float32).
-
-        A pair's second sentence has columns ``vector_2`` and ``scale_2``.
-        """
-        stored, scale = pack(outputs, self.storage)
-        vectors = {f"vector{side}": list_column(stored)}
-        return vectors if scale is None else vectors | {f"scale{side}": pa.array(scale)}
+        """Return the column vector, of fixed-size lists; that of a pair's second sentence is ``vector_2``."""
+        return {f"vector{side}": list_column(outputs.astype(self.storage))}
 
 
 @lru_cache(maxsize=1)
 def _loaded(folder: Path, digest: str, device: str, precision: str, pooling: str) -> VectorModel:
     return load_vector_model(folder, device, precision, pooling)
+
+
+def sentence_sets(params: Params, layout: Layout) -> list[Pair]:
+    """Return the sets that encoders are trained on, and their vectors: Wikipedia's, and those of included tasks."""
+    sets = [Pair(layout.wikipedia(split), layout.wikipedia_vectors(split)) for split in ("train", "validation")]
+    joined = {key: None for row in params.sentence_encoders().values() for key in row.tasks.items() if key[1]}
+    return sets + [Pair(layout.transfer(*key), layout.task_vectors(*key)) for key in joined]

@@ -8,7 +8,7 @@ default changed in code, and stale results would be kept.  Every stage loads its
 from pipeline_lib.base.kinds import register_kind
 from pipeline_lib.base.kinds.kind import Range
 from pipeline_lib.params.base import Select
-from pipeline_lib.params.encoders import STARTS, Encoder, GeneralEncoder, SentenceVectorFiles, SentenceVectors
+from pipeline_lib.params.encoders import STARTS, Encoder, GeneralEncoder, SentenceVectors
 from pipeline_lib.params.file import Params, check_params, load_params
 from pipeline_lib.params.methods import (
     JOINT_OBJECTIVE,

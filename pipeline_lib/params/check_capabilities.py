@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from pipeline_lib.base.kinds import KINDS
-from pipeline_lib.params.encoders import GeneralEncoder, SentenceVectorFiles
+from pipeline_lib.params.encoders import GeneralEncoder
 from pipeline_lib.params.methods import RUNNING, Joint, Method
 from pipeline_lib.params.retrieval import RankingSystem, Retrieval, StudentSystem, TaskPairs
 from pipeline_lib.params.schema import Params
@@ -38,11 +38,6 @@ def check_demands(params: Params) -> None:
             raise ValueError(
                 f"{where}.task: {row.task} has {len(task.label_names)} classes, and a cosine can "
                 "tell only two apart. Name a task of two classes, or a regression"
-            )
-        if row.poolings and isinstance(params.sentence_vectors, SentenceVectorFiles):
-            raise ValueError(
-                f"{where}.poolings: a model reads up to sentence_vectors.max_length word pieces per sentence, but "
-                "`sentence_vectors` are read from files. Set [] to compare the encoders alone"
             )
 
 

@@ -243,12 +243,6 @@ def _check_encoders(params: Params) -> None:
             )
         if not isinstance(encoder, GeneralEncoder):
             _check_sets(params, f"encoders.{name}", encoder.tasks)
-    for name, catalogue in params.catalogues.items():
-        if isinstance(params.encoders[catalogue.encoder], GeneralEncoder):
-            raise ValueError(
-                f"catalogues.{name}.encoder: {catalogue.encoder} learns a model's layers and has "
-                "no vectors of sentences. Name one that is trained to vectors"
-            )
 
 
 def _check_general(params: Params, name: str, encoder: GeneralEncoder) -> None:

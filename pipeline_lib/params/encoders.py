@@ -1,9 +1,4 @@
-"""Encoders of params.yaml: trained on Wikipedia to match sentence vectors or a model's layers.
-
-The vectors are computed by a model that is run here, or are read from files.
-
-Also catalogues: sentences embedded by such an encoder, to be searched.
-"""
+"""Encoders of params.yaml: trained on Wikipedia to match sentence vectors or a model's layers."""
 
 from typing import Annotated, Any, Literal
 
@@ -11,54 +6,24 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from pipeline_lib.params.base import Count, Positive, Ref, Section
 from pipeline_lib.params.methods import RUNNING, Objective, TeacherRuns
-from pipeline_lib.params.models import OutputFiles
 
 STARTS = ("vectors", "random", "model")
 """What a student can start from besides an encoder: word vectors, random weights, or the layers of
 a pretrained model."""
 
-
-Approximate = Literal["usearch"]
-"""The library for approximate search, an optional extra."""
-VectorStorage = Literal["float32", "float16", "int8"]
 Pooling = Literal["cls", "mean"]
 
 
-class PooledVectors(Section):
+class SentenceVectors(Section):
     """A model's vectors of sentences.
 
-    ``model`` is a name in ``models``; ``max_length``: word pieces per sentence; longer ones are
-    truncated.  ``pooling``: the last layer's first state (Wu et al. 2020, section 3.1), or the mean
-    over its tokens.
+    ``model`` is a name in ``models``; ``max_length``: word pieces per sentence; longer ones are truncated.
+    ``pooling``: the last layer's first state (Wu et al. 2020, section 3.1), or the mean over its tokens.
     """
 
     model: Annotated[str, Ref("models")]
     max_length: Annotated[int, Field(ge=4)]
     pooling: Pooling
-
-
-class SentenceVectors(PooledVectors):
-    """The vectors that encoders are trained on; ``storage``: the number format in the shards."""
-
-    storage: VectorStorage
-
-
-class SentenceVectorFiles(OutputFiles):
-    """Sentence vectors read from files: those of an embedding API, or of any model."""
-
-    storage: VectorStorage
-
-
-def _given(value: Any) -> str:
-    """Tell sentence vectors apart by their keys: computed by a model, or read from files."""
-    if isinstance(value, dict):
-        return "files" if "files" in value else "model"
-    return "files" if isinstance(value, SentenceVectorFiles) else "model"
-
-
-AnySentenceVectors = Annotated[
-    Annotated[SentenceVectors, Tag("model")] | Annotated[SentenceVectorFiles, Tag("files")], Discriminator(_given)
-]
 
 
 class SentenceTrained(Section):
@@ -113,14 +78,3 @@ def _learned(row: Any) -> str:
 AnyEncoder = Annotated[
     Annotated[Encoder, Tag("vectors")] | Annotated[GeneralEncoder, Tag("layers")], Discriminator(_learned)
 ]
-
-
-class CatalogueRow(Section):
-    """Wikipedia's training sentences, embedded by an encoder into a searchable index.
-
-    ``encoder``: a row of ``encoders``.
-    ``approximate`` can be left out: the library of an approximate index beside them.
-    """
-
-    encoder: Annotated[str, Ref("encoders")]
-    approximate: Approximate | None = None

@@ -25,7 +25,7 @@ from pipeline_lib.base.workspace import shipped
 
 EXTENDS = "extends"
 ROWS = ("tasks", "transfer", "models", "teachers", "students")
-ROWS += ("optimisers", "encoders", "catalogues", "joint", "methods", "retrieval", "similarity")
+ROWS += ("optimisers", "encoders", "joint", "methods", "retrieval", "similarity")
 """Sections that a profile replaces as a whole."""
 _NULL = ("tag:yaml.org,2002:null", "null")
 _KEY = re.compile(r"^([\w-]+):", re.MULTILINE)
@@ -199,9 +199,7 @@ def _comment_after(values: CommentedMap) -> list[str]:
 
 
 def _are_apart(base: dict[str, Any], overlay: dict[str, Any]) -> bool:
-    """Whether two mappings differ in kind: by that key, or as a model's vectors and files."""
-    named = [{"model", "files"} & values.keys() for values in (base, overlay)]
-    return base.get("kind") != overlay.get("kind") or (all(named) and named[0] != named[1])
+    return base.get("kind") != overlay.get("kind")
 
 
 def _overlaid(base: str, overlay: str) -> str:

@@ -3,7 +3,7 @@
 from fnmatch import fnmatchcase
 
 REMOVED: dict[str, str] = {
-    "catalogues.*.storage": "vectors are kept in float16",
+    "catalogues": "make an index by `distill index data/mine data/wikipedia/train --encoder data/encoders/NAME`",
     "encoders.*.seed": "encoders are always trained with the seed 1",
     "engine.per_training": "one process trains each model",
     "evaluate": "there are 1,000 resamples, and the interval is of 95 %",
@@ -16,6 +16,8 @@ REMOVED: dict[str, str] = {
     "retrieval.*.systems.*.dimensions": "vectors are compared whole",
     "retrieval.*.systems.*.documents": "one encoder embeds both; compare its model by `kind: model`",
     "retrieval.*.systems.*.storage": "vectors are compared in float32",
+    "sentence_vectors.files": "name a `model` that is run here, of kind path or hub",
+    "sentence_vectors.storage": "vectors are kept in float16",
     "speed": "each form is timed three times, for a second",
     "tasks.*.added_labels": "list the file in `source.files.train`, as in [train.csv, more.csv]",
     "tasks.*.lexicon": "the words are counted in the training set",

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pipeline_lib.params.base import Name, Positive, Ref, Section
-from pipeline_lib.params.encoders import PooledVectors, Pooling
+from pipeline_lib.params.encoders import Pooling, SentenceVectors
 from pipeline_lib.params.task_sources import Split
 
 
@@ -47,7 +47,7 @@ class EncoderSystem(Section):
     encoder: Annotated[str, Ref("encoders")]
 
 
-class ModelSystem(PooledVectors):
+class ModelSystem(SentenceVectors):
     """The cosine of a pretrained model's vectors."""
 
     kind: Literal["model"]

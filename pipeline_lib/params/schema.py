@@ -7,7 +7,7 @@ from pydantic import Field
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.params.base import Name, Positive, Section, Seed
-from pipeline_lib.params.encoders import STARTS, AnyEncoder, AnySentenceVectors, CatalogueRow, Encoder, SentenceVectors
+from pipeline_lib.params.encoders import STARTS, AnyEncoder, Encoder, SentenceVectors
 from pipeline_lib.params.methods import AnyOptimiser, Joint, Method
 from pipeline_lib.params.models import ModelSource, Precompute, Teacher, Vocabulary
 from pipeline_lib.params.retrieval import Retrieval, Similarity
@@ -51,11 +51,10 @@ class Params(Section):
     refined: list[Name]
     precompute: Precompute
     vocabulary: Vocabulary
-    sentence_vectors: AnySentenceVectors
+    sentence_vectors: SentenceVectors
     students: dict[Name, AnyStudent]
     optimisers: dict[Name, AnyOptimiser]
     encoders: dict[Name, AnyEncoder]
-    catalogues: dict[Name, CatalogueRow]
     joint: dict[Name, Joint]
     methods: Annotated[dict[Name, Method], Field(min_length=1)]
     seeds: Annotated[list[Seed], Field(min_length=1)]
@@ -81,9 +80,7 @@ class Params(Section):
         if self.wikipedia is not None:
             source = self.wikipedia.source
             sources.append(RunSource("Wikipedia", "wikipedia.source", source, WIKIPEDIA))
-        words, sentences = self.vocabulary.vectors, self.sentence_vectors
-        sources.append(RunSource("word vectors", "vocabulary.vectors", words, MODELS))
-        sources.append(RunSource("sentence vectors", "sentence_vectors", sentences, MODELS))
+        sources.append(RunSource("word vectors", "vocabulary.vectors", self.vocabulary.vectors, MODELS))
         return {source.what: source for source in sources}
 
     def input_files(self) -> list[InputFile]:
@@ -168,9 +165,7 @@ class Params(Section):
             if system.kind == "model"
         ]
         vectors = self.sentence_vectors
-        if isinstance(vectors, SentenceVectors):
-            lengths.append(("sentence_vectors.max_length", vectors.max_length, vectors.model))
-        return lengths
+        return [*lengths, ("sentence_vectors.max_length", vectors.max_length, vectors.model)]
 
     def reads_words(self, row: Joint) -> bool:
         """Whether a joint training's student reads words, not a model's word pieces."""
@@ -233,10 +228,6 @@ class Params(Section):
     def refined_teacher(self, name: str) -> str:
         """Return the name of a refined teacher; an unknown one raises an error that lists them."""
         return _named(dict.fromkeys(self.refined, name), name, "refined")
-
-    def catalogue(self, name: str) -> CatalogueRow:
-        """Return one catalogue; an unknown name raises an error that lists them."""
-        return _named(self.catalogues, name, "catalogues")
 
     def method(self, name: str) -> Method:
         """Return one method; an unknown name raises an error that lists them."""

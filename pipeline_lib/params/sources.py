@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline_lib.params.base import DataOnHub, PinnedPackage, Section
-from pipeline_lib.params.encoders import SentenceVectorFiles
 from pipeline_lib.params.models import (
     AnswerFiles,
     Finished,
@@ -95,7 +94,7 @@ class RunSource:
                 return [("checkpoint", self.settings.path(self.task))]
             case AnswerFiles():
                 return _numbered(self.settings.paths(self.task))
-            case SentenceVectorFiles(files=files) | CorpusFiles(files=files) | OwnTexts(files=files):
+            case CorpusFiles(files=files) | OwnTexts(files=files):
                 return _numbered(files)
         return []
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pipeline_lib.params.base import Section
-from pipeline_lib.params.encoders import SentenceVectorFiles
 from pipeline_lib.params.methods import Method
 from pipeline_lib.params.schema import Params
 from pipeline_lib.params.tasks import Task
@@ -31,7 +30,7 @@ def stage_settings(params: Params) -> dict[str, Settings]:
         "precompute": {task: _answered(params, task) for task in tasks},
         "precompute_vectors": {None: _vector_sets(params)},
         "pretrain": {name: _encoder(params, name) for name in params.encoders},
-        "digest_starts": {None: _read(params)},
+        "digest_starts": {None: {task: starts_of(params, task) for task in tasks}},
         "train_joint": {name: _joint(params, name) for name in params.joint},
         "train": {task: _trained(params, task) for task in tasks},
         "evaluate": {task: _scored(params, task) for task in tasks},
@@ -86,11 +85,6 @@ def starts_of(params: Params, task: str) -> Starts:
     return Starts(sorted(models), encoders, joint, words.kind == "file")
 
 
-def _read(params: Params) -> dict[str, Any]:
-    catalogues = {name: row.encoder for name, row in params.catalogues.items()}
-    return {"train": {task: starts_of(params, task) for task in params.tasks}, "index": catalogues}
-
-
 def _augmented(params: Params, task: str) -> dict[str, Any]:
     recipes = {row.tasks[task] for row in params.sentence_encoders().values() if task in row.tasks}
     return {"recipes": _recipes(params, params.recipes_of(task)), "encoders": sorted(map(str, recipes))}
@@ -109,7 +103,6 @@ def _fetched_models(params: Params) -> dict[str, Any]:
         for name, row in params.teachers.items()
         if row.tuning.kind in ("finished", "answers")
     }
-    from_files = isinstance(params.sentence_vectors, SentenceVectorFiles)
     return {
         "models": {name: _dump(source) for name, source in params.models.items()},
         "teachers": fetched,
@@ -122,7 +115,6 @@ def _fetched_models(params: Params) -> dict[str, Any]:
             for name, row in params.teachers.items()
         },
         "vectors": _dump(params.vocabulary.vectors),
-        "sentence_vectors": _dump(params.sentence_vectors) if from_files else None,
     }
 
 

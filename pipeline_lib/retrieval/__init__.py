@@ -1,1 +1,1 @@
-"""Vectors against vectors: catalogues, their indexes, search, and how well it finds."""
+"""Vectors against vectors: indexes of sentences, search, and how well it finds."""

@@ -1,7 +1,6 @@
 """Sentence vectors and layers' states in shards: how they are stored, and reading them row by row.
 
-They are stored as float32, or in half the bytes as float16; sentence vectors also in a quarter of
-the bytes, as int8 with a scale per vector: its largest absolute value / 127.
+They are stored as float32, or in half the bytes as float16.
 """
 
 from dataclasses import dataclass
@@ -13,15 +12,6 @@ from pipeline_lib.shards.columns import matrix
 from pipeline_lib.shards.shard_sets import ShardSet, check_answers
 
 
-def pack(vectors: np.ndarray, storage: str) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return float32 vectors (rows, width) as they are stored, and the scales of int8 (rows,)."""
-    if storage != "int8":
-        return vectors.astype(storage), None
-    scale = np.abs(vectors).max(1) / 127
-    steps = np.rint(vectors / np.where(scale, scale, 1.0)[:, None])
-    return steps.astype(np.int8), scale.astype(np.float32)
-
-
 class StoredVectors:
     """The sentence vectors of several tables, concatenated, read from the mapped files as needed.
 
@@ -30,14 +20,10 @@ class StoredVectors:
 
     def __init__(self, tables: list[tuple[pa.Table, str]], column: str = "vector") -> None:
         """Take tables, each with the column suffix (``""`` or ``_2``) of the vectors to read."""
-        scales = [(f"scale{side}", table) for table, side in tables]
-        self._set(
-            [matrix(table[f"{column}{side}"]) for table, side in tables],
-            [table[name].to_numpy() if name in table.column_names else None for name, table in scales],
-        )
+        self._set([matrix(table[f"{column}{side}"]) for table, side in tables])
 
-    def _set(self, arrays: list[np.ndarray], scales: list[np.ndarray | None]) -> None:
-        self._arrays, self._scales = arrays, scales
+    def _set(self, arrays: list[np.ndarray]) -> None:
+        self._arrays = arrays
         self._ends = np.cumsum([len(array) for array in arrays])
 
     def __len__(self) -> int:
@@ -53,10 +39,8 @@ class StoredVectors:
         tables = np.searchsorted(self._ends, rows, side="right")
         for number in np.unique(tables):
             selected = tables == number
-            array, scale = self._arrays[number], self._scales[number]
-            indices = rows[selected] - (self._ends[number] - len(array))
-            values = array[indices].astype(np.float32)
-            vectors[selected] = values if scale is None else values * scale[indices][:, None]
+            array = self._arrays[number]
+            vectors[selected] = array[rows[selected] - (self._ends[number] - len(array))]
         return vectors
 
 

@@ -17,7 +17,7 @@ from pipeline_lib.sources.packages import cached, downloads
 CARD = "README.md"
 """A model card, whose front matter names the licence."""
 KEYS = ("licence", "license", "terms")
-"""Keys of the licence in the provenance of files with answers or vectors."""
+"""Keys of the licence in the provenance of files with answers."""
 _FRONT_MATTER = re.compile(r"\A\s*---\s*\n(.*?)\n---\s*$", re.DOTALL | re.MULTILINE)
 _ENDINGS = {"wheel": ".whl", "sdist": ".tar.gz"}
 
@@ -45,7 +45,7 @@ def card_licences(folder: Path) -> list[str]:
 
 
 def given_licences(provenance: Mapping[str, str]) -> list[str]:
-    """Return what the provenance of files with answers or vectors declares: ``terms: free``."""
+    """Return what the provenance of files with answers declares: ``terms: free``."""
     return [f"{key}: {provenance[key]}" for key in KEYS if key in provenance]
 
 

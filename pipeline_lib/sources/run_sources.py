@@ -14,7 +14,6 @@ from pipeline_lib.params import (
     NeighbourPairs,
     OwnFiles,
     Params,
-    SentenceVectorFiles,
     VectorFile,
 )
 from pipeline_lib.params.sources import RunSource
@@ -68,7 +67,6 @@ def _copied(source: RunSource, end: str, layout: Layout) -> str | None:
             return _digest(layout.checkpoints, f"{source.name}/{source.task}/{int(end):03d}-")
         case VectorFile():
             return _digest(layout.raw_vectors)
-    # Files of sentence vectors are not copied, so no digest of them is recorded.
     return None
 
 
@@ -94,7 +92,7 @@ def declared_licences(source: RunSource, inputs: Path, layout: Layout) -> list[s
 
 
 def provenance_text(source: RunSource, layout: Layout) -> str:
-    """Return the provenance of answers or vectors in files as text: `` (model: m-1)``."""
+    """Return the provenance of answers in files as text: `` (model: m-1)``."""
     details = "; ".join(f"{key}: {value}" for key, value in _provenance(source, layout).items())
     return f" ({details})" if details else ""
 
@@ -104,8 +102,6 @@ def _provenance(source: RunSource, layout: Layout) -> dict[str, str]:
     match source.settings:
         case AnswerFiles(provenance=settings):
             record = layout.teacher(source.task, source.name) / "answers.json"
-        case SentenceVectorFiles(provenance=settings):
-            record = layout.given_vectors / "vectors.json"
         case _:
             return {}
     return read_record(record, "provenance")["provenance"] if record.exists() else settings

@@ -19,7 +19,7 @@ stages:
     outs: ["data/results/${item.task}"]
   train: {cmd: t, deps: ["data/tasks/${item.task}/dev"], outs: ["data/students/${item.task}"]}
   prepare: {cmd: p, outs: ["data/tasks/${item.task}"]}
-  index: {cmd: i, outs: [data/catalogues]}
+  retrieve: {cmd: i, outs: [data/found]}
 """
 
 
@@ -28,7 +28,7 @@ def test_stages_stand_behind_those_that_they_wait_for(tmp_path: Path) -> None:
     found = read_flow(tmp_path / "dvc.yaml", Layout(tmp_path))
     after = {stage["name"]: stage["after"] for stage in found["stages"]}
     # What a stage waits for by way of another is left out.
-    assert after == {"prepare": [], "train": ["prepare"], "evaluate": ["train"], "report": ["evaluate"], "index": []}
+    assert after == {"prepare": [], "train": ["prepare"], "evaluate": ["train"], "report": ["evaluate"], "retrieve": []}
     order = list(after)
     assert order.index("prepare") < order.index("train") < order.index("evaluate")
     assert read_flow(tmp_path / "none.yaml", Layout(tmp_path)) == {"stages": [], "seconds": 0}
@@ -66,12 +66,7 @@ def test_a_stage_that_ends_well_leaves_a_record(tmp_path: Path, monkeypatch: pyt
         if task == "bad":
             raise ValueError
 
-    for options, item in (
-        ({}, ""),
-        ({"task": "a", "row": None}, "@a"),
-        ({"row": "b"}, "@b"),
-        ({"catalogue": "c"}, "@c"),
-    ):
+    for options, item in (({}, ""), ({"task": "a", "row": None}, "@a"), ({"row": "b"}, "@b")):
         assert stage_name(["stages/train.py"], options) == f"train{item}"
     recorded(main, ["stages/train.py", "--task", "movies"])(task="movies")
     record = read_stage_record(Layout().stage_record("train@movies"))

@@ -20,7 +20,7 @@ from tests.pipeline.corpus import sentences, write_encoder
 
 pytestmark = pytest.mark.usefixtures("store_home")
 TEXTS = [text for rows in sentences().values() for _, text in rows][:49]
-KINDS = ["logits", "states", "float32", "float16", "int8"]
+KINDS = ["logits", "states", "float32", "float16"]
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def changed(outputs: ShardSet, number: int, table: pa.Table) -> ShardSet:
     return ShardSet.open(outputs.folder)
 
 
-@pytest.mark.parametrize(("kind", "slip"), [*zip(KINDS, (0, 2, 0, 2, 0), strict=True)])
+@pytest.mark.parametrize(("kind", "slip"), [*zip(KINDS, (0, 2, 0, 2), strict=True)])
 def test_only_outputs_of_other_rows_differ(kind: str, slip: int, inputs: ShardSet, tmp_path: Path) -> None:
     teacher_pass = pass_of(kind, tmp_path / "model")
     outputs = computed(inputs, teacher_pass, tmp_path / "out")

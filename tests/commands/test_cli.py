@@ -59,7 +59,7 @@ class TestCheck:
         source = {"kind": "files", "files": files, "format": "tsv", "columns": None}
         row = shipped()["methods"]["bilstm"] | {"tasks": None}
         own = {"tasks": {"mine": task | {"source": source, "split": None}}, "joint": {}}
-        write_params(**own, encoders={}, catalogues={}, methods={"bilstm": row}, wikipedia=None)
+        write_params(**own, encoders={}, methods={"bilstm": row}, wikipedia=None)
         Path("data/input/mine").mkdir(parents=True)
         Path("data/input/mine/train.tsv").touch()
         found = fails("check")
@@ -70,7 +70,7 @@ class TestCheck:
 
     def test_a_teacher_of_ones_own_is_looked_at(self, fails: Fails) -> None:
         given = shipped()
-        names = {"tasks": {"movies": given["tasks"]["movies"]}, "joint": {}, "encoders": {}, "catalogues": {}}
+        names = {"tasks": {"movies": given["tasks"]["movies"]}, "joint": {}, "encoders": {}}
         row = given["methods"]["bilstm"] | {"tasks": None}
         rest = {"methods": {"bilstm": row}, "wikipedia": None}
         tuning = {"kind": "finished", "checkpoint": "done"}

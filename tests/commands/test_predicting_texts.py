@@ -131,7 +131,7 @@ def test_a_teacher_without_a_model_is_left_out(fails: Fails) -> None:
     found = {"mean": mean, **teachers, "other": teachers["minilm"]}
     methods = YAML(typ="safe").load(PARAMS.read_text())["methods"]
     own = {"bilstm": methods["bilstm"] | {"tasks": None}}
-    write_params(teachers=found, methods=own, joint={}, encoders={}, catalogues={})
+    write_params(teachers=found, methods=own, joint={}, encoders={})
     folder = "data/students/movies/bilstm/1"
     write_json(Path(folder) / "config.json", {"model_type": MODEL_TYPE})
     (explained,) = json.loads(distill("explain", folder, "good film", "--json"))

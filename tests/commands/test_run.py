@@ -116,7 +116,7 @@ def test_the_time_left_is_that_of_what_comes_after() -> None:
 
 
 def test_a_million_rows_take_what_rows_took_before(tmp_path: Path) -> None:
-    params = {"tasks": {"a": {}, "b": {}, "c": {}}, "encoders": {}, "catalogues": {}, "joint": {}}
+    params = {"tasks": {"a": {}, "b": {}, "c": {}}, "encoders": {}, "joint": {}}
     params |= {"refined": [], "retrieval": {}, "similarity": {}}
 
     def seconds(stage: str, kind: str, new: int) -> float:
@@ -136,7 +136,7 @@ def test_a_million_rows_take_what_rows_took_before(tmp_path: Path) -> None:
 
 
 def test_the_stages_of_a_workspace_are_forecast(tmp_path: Path) -> None:
-    params = {"tasks": {"a": {}, "b": {}}, "encoders": {"sra": {}}, "catalogues": {}, "joint": {}}
+    params = {"tasks": {"a": {}, "b": {}}, "encoders": {"sra": {}}, "joint": {}}
     params |= {"refined": [], "retrieval": {}, "similarity": {}}
     forecast = Forecast.read(shipped("pipeline.yaml"), params, Layout(tmp_path))
     assert {"train@a", "train@b", "pretrain@sra", "report"} <= forecast.expected.keys()

@@ -1,14 +1,11 @@
-"""``distill teacher``: a file is tried, and what needs an answer or a vector is written."""
+"""``distill teacher``: a file is tried, and what needs an answer is written."""
 
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
-
-from .conftest import TRANSFER, transfer_table
+from .conftest import TRANSFER
 from .running import PARAMS, Fails, distill, write_params
 
 LLM = {
@@ -74,51 +71,3 @@ def test_a_file_is_tried(answers: Path, fails: Fails) -> None:
     answers.write_text('{"text": "a", "label": "so so"}\n')
     error = fails("teacher", "check", str(answers), "--task", "movies")
     assert "movies.jsonl: row 1: class 'so so' is unknown; the task's are negative, po" in error
-
-
-def test_sentence_vectors(world: Path, fails: Fails) -> None:
-    from ruamel.yaml import YAML
-
-    given = YAML(typ="safe").load(PARAMS.read_text())
-    encoders = {"sra": given["encoders"]["sra"] | {"tasks": {"movies": "full"}, "wikipedia": 1}}
-    own = {"files": ["vectors.jsonl"], "format": None, "mask": "<mask>", "storage": "float32"}
-    own |= {"provenance": {"model": "m-1", "terms": "free"}}
-    write_params(encoders=encoders, sentence_vectors=own)
-    error = fails("check")
-    assert "sentence_vectors.files.0: data/input/vectors.jsonl not found" in error
-    error = fails("teacher", "vector-requests", "out.jsonl")
-    assert "data/wikipedia/train: not there yet. Run `dvc repro split_wikipedia augment`" in error
-    for split, rows in (("train", (2, 4)), ("validation", (0, 1))):
-        folder, table = Path("data/wikipedia") / split, transfer_table(*rows)
-        manifest = Manifest("sentences", schema_of(table), [write_shard(folder / "s.arrow", table)])
-        write_manifest(folder, manifest)
-    said = distill("teacher", "vector-requests", "out.jsonl", "--format", "openai-batch")
-    # Of Wikipedia's sentences the encoder reads one; the transfer set has the others, too.
-    assert said == "out.jsonl: 4 sentences need a vector (data/input/vectors.jsonl not there yet)\n"
-    asked = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
-    texts = [line["body"]["input"] for line in asked]
-    assert texts == ["bad plot", "good film", "<mask> film", "a joy"]
-    path = world / "data/input/vectors.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    vectors = np.random.default_rng(0).normal(size=(3, 5)).tolist()
-    rows = [{"text": t, "embedding": v} for t, v in zip(texts[:3], vectors, strict=True)]
-    path.write_text("\n".join(map(json.dumps, [*rows, {"text": texts[3], "error": "no"}])) + "\n")
-    said = distill("teacher", "vector-requests", "out.jsonl")
-    assert said == "out.jsonl: 1 sentences need a vector\n"
-    assert json.loads(Path("out.jsonl").read_text())["text"] == "a joy"
-    tried = distill("teacher", "check", str(path))
-    for told in (
-        "vectors.jsonl: sentence vectors\n",
-        "4 rows, 3 answered, 0 repeated, 1 errors\n",
-        "error, 1 rows: no\n",
-        "5 values each, of length ",
-        "data/wikipedia/train: 1 of 1 sentences have a vector (100.0%)\n",
-        f"{TRANSFER}: 3 of 4 sentences have a vector (75.0%)\n",
-    ):
-        assert told in tried, told
-    said = distill("check")
-    assert f"vectors   {TRANSFER}: 3 of 4 sentences" in said and "vectors   terms: free" in said
-    path.write_text(json.dumps({"text": "of others", "embedding": [0.0, 1.0]}) + "\n")
-    assert "none of the 6 sentences that encoders" in fails("check")
-    path.write_text(json.dumps({"text": "a", "embedding": [0.0, 0.0]}) + "\n")
-    assert "row 1: `embedding`: all values are 0" in fails("check")

@@ -153,23 +153,6 @@ def test_who_made_a_teachers_answers_is_told(workspace: Path) -> None:
     assert "base_model" not in text
 
 
-def test_whose_vectors_an_encoder_learned_is_told(workspace: Path) -> None:
-    given = shipped()
-    vectors = {"files": ["vectors.parquet"], "format": None, "mask": "[MASK]"}
-    vectors |= {"provenance": {"model": "some-embedder", "licence": "mit"}, "storage": "float16"}
-    given["sentence_vectors"] = vectors
-    with open("params.yaml", "w") as file:
-        YAML().dump(given, file)
-    folder = write_student(Path("data/students/neighbours/bilstm_sra/1"), ["apart", "neighbours"])
-    text = card_of(folder).text
-    assert (
-        "| teacher of the encoder it starts from | sentence vectors in vectors.parquet (model: "
-        "some-embedder; licence: mit) | licence: mit |"
-    ) in text
-    shown = YAML(typ="safe").load(text.split("```yaml\n")[1].split("```")[0])
-    assert shown["sentence_vectors"] == vectors and "sra" in shown["encoders"]
-
-
 def test_where_nothing_is_labelled_agreement_is_no_score(workspace: Path) -> None:
     path, nothing = Path("data/results/movies/scores.json"), dict.fromkeys(("dev", "test"))
     scores = read_json(path)

@@ -15,6 +15,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.flat import FlatRows
 from pipeline_lib.inspection.joined import JoinedRows, RowBatch
+from pipeline_lib.shards.columns import list_column
 from pipeline_lib.tables import writer
 from pipeline_lib.tables.writer import write_tables
 
@@ -23,17 +24,12 @@ from .made_up import TASK, TEACHER, made_up_transfer, sentence, transfer_table, 
 NAMES = ["negative", "positive"]
 
 
-def embed(batch: RowBatch, side: str) -> np.ndarray:
-    lengths = [len(text) for text in batch.table[f"text{side}"].to_pylist()]
-    return np.array(lengths, np.float32)[:, None] / np.array([2, 4, 8], np.float32)
-
-
 @pytest.fixture
 def flat(tmp_path: Path) -> FlatRows:
     layout = Layout(tmp_path / "data")
     made_up_transfer(layout)
     rows = JoinedRows.open(layout.transfer(TASK, "full"))
-    return FlatRows(rows, NAMES, Filter(), lambda batch: -batch.logits, embed)
+    return FlatRows(rows, NAMES, Filter(), lambda batch: -batch.logits)
 
 
 @pytest.fixture
@@ -74,23 +70,23 @@ class TestColumns:
             assert found["probabilities"] == pytest.approx([0.4, 0.6], abs=1e-6)
             assert found["student_confidence"] == pytest.approx(0.6, abs=1e-6)
             assert found["divergence"] == pytest.approx(0.02905, abs=1e-5)
-            assert found["vector"] == [6.0, 3.0, 1.5]
         assert third["label"] == "" and third["changes"] == plain["changes"]
         assert float(third["probabilities.positive"]) == pytest.approx(0.6)
         assert float(third["student_logits.positive"]) == pytest.approx(-np.log(0.6 / 0.4))
-        assert json.loads(third["vector"]) == [6.0, 3.0, 1.5]
 
     def test_of_pairs_with_scores(self, tmp_path: Path) -> None:
         layout = Layout(tmp_path / "data")
         pair = {**sentence("one"), **{f"{k}_2": v for k, v in sentence("two three").items()}}
         rows = [{"key": 1, "label": 0.25, **pair}, {"key": 2, "label": None, **pair}]
-        tables = {"b000-i000": transfer_table(rows, regression=True)}
+        table = transfer_table(rows, regression=True)
+        for side in ("", "_2"):
+            table = table.append_column(f"vector{side}", list_column(np.array([[4.5, 2.25], [1.0, 2.0]], np.float16)))
         folder = layout.transfer(TASK, "full")
-        write_set(folder, tables, layout.outputs(TASK, TEACHER, "full"), [[1.5], [np.nan]])
-        flat = FlatRows(JoinedRows.open(folder), None, Filter(), encoder=embed)
+        write_set(folder, {"b000-i000": table}, layout.outputs(TASK, TEACHER, "full"), [[1.5], [np.nan]])
+        flat = FlatRows(JoinedRows.open(folder), None, Filter())
         write_tables(tmp_path / "flat.jsonl", flat.tables(), None)
         one, other = map(json.loads, (tmp_path / "flat.jsonl").read_text().splitlines())
-        assert one["text_pair"] == "two three" and one["vector_pair"] == [4.5, 2.25, 1.125]
+        assert one["text_pair"] == "two three" and one["vector_pair"] == one["vector"] == [4.5, 2.25]
         assert (one["label"], one["teacher"]) == (0.25, 1.5) and "logits" not in one
         assert (other["label"], other["teacher"]) == (None, None)
         assert one["rule"] == "original" and one["changes"] == "unchanged | unchanged"
@@ -109,15 +105,11 @@ class TestColumns:
         assert one == [None] * 5
         assert other == ["negative", 0.5, 1.0, [0.5, 0.5], [0.0, 0.0]]
 
-    def test_a_catalogues_own_ids_and_missing_vectors(self, tmp_path: Path) -> None:
+    def test_an_indexs_own_ids_and_missing_vectors(self, tmp_path: Path) -> None:
         texts, ids = (pa.array(own, pa.large_string()) for own in (["a", "so dull"], ["A-1", "7"]))
-        write_set(tmp_path / "shop", {"one": pa.table({"text": texts, "id": ids})})
-
-        def some(batch: RowBatch, side: str) -> np.ndarray:
-            return np.array([[np.nan, np.nan], [0.5, -1.0]], np.float32)
-
-        rows = JoinedRows.open(tmp_path / "shop")
-        flat = FlatRows(rows, None, Filter(), encoder=some)
+        vectors = list_column(np.array([[np.nan, np.nan], [0.5, -1.0]], np.float32))
+        write_set(tmp_path / "shop", {"one": pa.table({"text": texts, "id": ids, "vector": vectors})})
+        flat = FlatRows(JoinedRows.open(tmp_path / "shop"), None, Filter())
         for ending in ("parquet", "jsonl", "csv"):
             write_tables(tmp_path / f"flat.{ending}", flat.tables(), None)
         wanted = [{"id": "A-1", "text": "a", "vector": None}, {"id": "7", "text": "so dull", "vector": [0.5, -1.0]}]
@@ -148,14 +140,14 @@ class TestFiles:
         assert [file.row_group(n).num_rows for n in range(file.num_row_groups)] == [5, 4]
 
     def test_a_killed_export_leaves_nothing(self, flat: FlatRows, tmp_path: Path) -> None:
-        def truncated(batch: RowBatch, side: str) -> np.ndarray:
+        def truncated(batch: RowBatch) -> np.ndarray:
             if batch.shard:
                 raise KeyboardInterrupt
-            return embed(batch, side)
+            return batch.logits
 
         folder = tmp_path / "out"
         for ending in ("parquet", "jsonl", "csv"):
-            own = FlatRows(flat.rows, NAMES, Filter(), encoder=truncated)
+            own = FlatRows(flat.rows, NAMES, Filter(), truncated)
             with pytest.raises(KeyboardInterrupt):
                 write_tables(folder / f"flat.{ending}", own.tables(), NAMES)
         assert not list(folder.iterdir())

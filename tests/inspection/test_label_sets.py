@@ -17,7 +17,6 @@ from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.flat import FlatRows
 from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.rows import read_row
-from pipeline_lib.inspection.statistics import figures
 from pipeline_lib.inspection.work_lists import ListPart, lists_of
 
 from .made_up import TASK, TEACHER, sentence, write_set
@@ -57,14 +56,6 @@ def test_a_row_shows_its_labels_and_the_teachers(rows: JoinedRows) -> None:
     sink = io.StringIO()
     print_stored_row(Console(file=sink, width=200), rows, rows.row(0, 0), NAMES)
     assert "label toxic, threat" in sink.getvalue() and "toxic 0.953" in sink.getvalue()
-
-
-def test_figures_count_each_label(rows: JoinedRows) -> None:
-    found = figures(rows, NAMES, Filter())
-    assert found.labels == {"toxic": 2, "threat": 1, "spam": 1, "no label": 1}
-    assert found.answers == {"toxic": 2, "threat": 2, "spam": 1}
-    assert found.agreeing == (3, 3)
-    assert found.numbers["teacher's entropy"].count == 4
 
 
 def test_a_filter_takes_rows_that_have_a_label(rows: JoinedRows) -> None:

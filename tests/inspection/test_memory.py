@@ -14,7 +14,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.flat import FlatRows
 from pipeline_lib.inspection.joined import JoinedRows
-from pipeline_lib.inspection.sampling import leading, sample
+from pipeline_lib.inspection.sampling import leading
 from pipeline_lib.inspection.work_lists import ListPart, lists_of
 from pipeline_lib.shards.columns import list_column
 from pipeline_lib.shards.shard_sets import Manifest, Shard, schema_of, write_manifest, write_shard
@@ -82,7 +82,7 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> list[JoinedRows]:
     return [made_up(Layout(folder / str(blocks)), blocks) for blocks in (SMALL, LARGE)]
 
 
-@pytest.mark.parametrize("what", ["shown", "sample", "lists", "flat"])
+@pytest.mark.parametrize("what", ["shown", "lists", "flat"])
 def test_memory_does_not_grow_with_the_set(
     sets: list[JoinedRows], what: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -92,8 +92,6 @@ def test_memory_does_not_grow_with_the_set(
     def work(rows: JoinedRows) -> object:
         if what == "shown":
             return leading(rows, 5, Filter(), True)
-        if what == "sample":
-            return sample(rows, 5, 1, Filter())
         if what == "lists":
             return lists_of([ListPart(rows, student=lambda batch: -batch.logits)], None, 5, False)
         return write_tables(tmp_path / "flat.parquet", FlatRows(rows, None, Filter()).tables(), None)

@@ -150,7 +150,7 @@ def test_without_labels_the_words_tell_that_answers_are_shifted(tmp_path: Path) 
         return describe_answers(gather_answers([path], settings(), TASK), TASK, splits)
 
     sound = described(texts, answers)
-    assert sound.predicted_from_words > 0.5 and unrelated_warning("llm", "answers", 0.5) is None
+    assert sound.predicted_from_words > 0.5 and unrelated_warning("llm", 0.5) is None
     for step, place in ((1, "up"), (-1, "down")):
         shifted = [answers[(row + step) % 400] for row in range(400)]
         with pytest.raises(PotstillError, match=rf"a.jsonl: .* one row {place} .* are shifted"):
@@ -158,6 +158,6 @@ def test_without_labels_the_words_tell_that_answers_are_shifted(tmp_path: Path) 
     # Mixed up otherwise, they may be a bad teacher's.
     mixed = described(texts, [answers[row] for row in draw.permutation(400)])
     assert abs(mixed.predicted_from_words) < 0.2
-    assert "llm: the words" in unrelated_warning("llm", "answers", 0.05)
+    assert "llm: the words" in unrelated_warning("llm", 0.05)
     # Of fewer texts nothing can be said.
     assert described(texts[:199], answers[:199]).predicted_from_words is None

@@ -172,7 +172,7 @@ def test_why_a_request_has_no_answer(tmp_path: Path, line: Line, reason: str) ->
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (openai(KEY, {"object": "list", "data": [{"embedding": [0.1]}]}), "these are vectors, not answers"),
+        (openai(KEY, {"object": "list", "data": [{"embedding": [0.1]}]}), "response without a reply"),
         (openai(KEY, {"results": [{"flagged": False}]}) | {"response": {"body": {"a": 1}}}, "response without a reply"),
         ({"custom_id": KEY, "method": "POST", "url": "u", "body": {}}, "a batch's request, which"),
         ({"custom_id": KEY, "params": {}}, "a batch's request, which has no response"),

@@ -82,8 +82,8 @@ def test_faults_name_the_row(tmp_path: Path, row: dict[str, Any], message: str) 
 def test_facts_count_each_label(tmp_path: Path) -> None:
     rows = [{"text": "a", "label": ["toxic", "spam"]}, {"text": "b", "label": []}]
     table = read_answers([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
-    facts = Answers(settings(), TASK).facts(table)
-    assert facts == ["labels: toxic 1, threat 0, spam 1; none 1", "labels per text: mean 1.00"]
+    facts = Answers(settings(), TASK).described(table)
+    assert facts[1:3] == ["labels: toxic 1, threat 0, spam 1; none 1", "labels per text: mean 1.00"]
 
 
 def answers_like(marks: np.ndarray, noise: float) -> np.ndarray:

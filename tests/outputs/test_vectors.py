@@ -1,4 +1,4 @@
-"""Sentence vectors: what pooling means, what storage loses, and the pass through the store."""
+"""Sentence vectors: what pooling means, and the pass through the store."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from pipeline_lib.outputs.vectors import VectorPass
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.shards.vectors import StoredVectors, pack
+from pipeline_lib.shards.vectors import StoredVectors
 from tests.kit.shard_files import write_set
 from tests.pipeline.corpus import sentences, write_encoder
 
@@ -58,19 +58,7 @@ def test_pooling_is_what_transformers_gives(encoder: Path, pooling: str) -> None
         np.testing.assert_allclose(vector, wanted[pooling].numpy(), atol=1e-5)
 
 
-@pytest.mark.parametrize(("storage", "error"), [("float32", 0.0), ("float16", 5e-4), ("int8", 0.5)])
-def test_storage_loses_no_more_than_its_format_must(storage: str, error: float) -> None:
-    vectors = np.random.default_rng(1).normal(size=(50, 24)).astype(np.float32)
-    vectors[7] = 0.0
-    stored, scale = pack(vectors, storage)
-    assert stored.dtype == storage
-    again = stored.astype(np.float32) if scale is None else stored * scale[:, None]
-    # float16: relative to the value; int8: in steps of the greatest value / 127.
-    bound = error * (np.abs(vectors) if scale is None else scale[:, None]) + 1e-7
-    assert (np.abs(again - vectors) <= bound).all()
-
-
-@pytest.mark.parametrize("storage", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("storage", ["float32", "float16"])
 def test_vectors_are_read_by_row_over_shards(encoder: Path, tmp_path: Path, storage: str) -> None:
     inputs = write_texts(tmp_path / "in", [TEXTS[:25], TEXTS[25:30], TEXTS[30:]])
     own = vector_pass(encoder, storage)
@@ -94,9 +82,9 @@ def test_vectors_are_read_by_row_over_shards(encoder: Path, tmp_path: Path, stor
 
 def test_pairs_have_a_vector_for_each_sentence(encoder: Path, tmp_path: Path) -> None:
     inputs = write_texts(tmp_path / "in", [TEXTS[:8]], pair=True)
-    run_pass(vector_pass(encoder, "int8"), inputs, tmp_path / "out", ALONE)
+    run_pass(vector_pass(encoder), inputs, tmp_path / "out", ALONE)
     table = ShardSet.open(tmp_path / "out").to_table()
-    assert table.column_names == ["key", "vector", "scale", "vector_2", "scale_2"]
+    assert table.column_names == ["key", "vector", "vector_2"]
     first, second = (StoredVectors([(table, side)])[np.arange(8)] for side in ("", "_2"))
     np.testing.assert_array_equal(first, second[::-1])
 

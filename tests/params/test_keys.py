@@ -11,13 +11,13 @@ from tests.params.variants import RETRIEVAL, TUNING, VARIANTS, changed, error_of
 
 # Mappings whose keys the user chooses.
 FREE = re.compile(
-    r"(tasks|transfer|models|teachers|students|optimisers|encoders|catalogues|joint|methods|retrieval"
+    r"(tasks|transfer|models|teachers|students|optimisers|encoders|joint|methods|retrieval"
     r"|similarity|(encoders|joint)\.\w+\.tasks|tasks\.\w+\.labels"
     r"|tasks\.\w+\.source\.(files|splits)|retrieval\.\w+\.systems)$"
 )
 OPTIONAL = {"iterations", "baseline", "warmup", "max_steps", "evaluate_every", "clip_norm", "tags", "wikipedia"}
 OPTIONAL |= {"p_mask", "p_pos", "p_ngram", "ngram_max", "teacher", "approximate"}
-ROWS = "tasks|methods|transfer|models|teachers|students|optimisers|encoders|catalogues|joint|retrieval"
+ROWS = "tasks|methods|transfer|models|teachers|students|optimisers|encoders|joint|retrieval"
 
 
 def mappings(value: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -133,7 +133,7 @@ def test_numbers_that_cannot_be_used_name_their_key(dotted: str, value: Any) -> 
     assert error_of(changed({dotted: value})).startswith(f"params.yaml: {dotted}")
 
 
-NAMES = {"tasks": "movies", "teachers": "minilm", "transfer": "full", "encoders": "sra", "catalogues": "wikipedia"}
+NAMES = {"tasks": "movies", "teachers": "minilm", "transfer": "full", "encoders": "sra"}
 NAMES |= {"methods": "bilstm", "joint": "mtl", "retrieval": "mine", "systems": "sra"}
 
 

@@ -60,18 +60,6 @@ def test_mappings_are_merged_and_rows_and_other_kinds_taken_whole(tmp_path: Path
     assert {key: values[key] for key in untouched} == {key: base[key] for key in untouched}
 
 
-def test_vectors_of_a_model_and_in_files_are_of_different_kinds(tmp_path: Path) -> None:
-    own = "{files: [v.parquet], format: null, mask: X, provenance: {}, storage: int8}"
-    path = overlay(tmp_path, f"sentence_vectors: {own}\n")
-    assert load_params(path).sentence_vectors.files == ["v.parquet"]
-    assert plain(plain_text(path))["sentence_vectors"] == plain(own)
-    (tmp_path / "base.yaml").write_text(path.read_text())
-    path = overlay(tmp_path, "sentence_vectors: {storage: float16}\n", tmp_path / "base.yaml")
-    assert load_params(path).sentence_vectors.storage == "float16"
-    path = overlay(tmp_path, "sentence_vectors: {pooling: cls}\n")
-    assert load_params(path).sentence_vectors.model == "minilm"
-
-
 def test_a_profile_of_a_profile(tmp_path: Path) -> None:
     (tmp_path / "first.yaml").write_text(f"extends: {DEFAULT}\nprecompute: {{batch_tokens: 7}}\nseeds: [1]\n")
     path = overlay(tmp_path, "seeds: [5, 6]\n", Path("first.yaml"))
@@ -140,9 +128,7 @@ def test_a_profile_that_is_json_is_refused_where_its_text_is_needed(tmp_path: Pa
 
 def test_differences_are_named_key_by_key(tmp_path: Path) -> None:
     path = overlay(
-        tmp_path,
-        "seeds: [9]\nencoders: {}\ncatalogues: {}\nwikipedia: {validation: {share: 0.9}}\n"
-        "students: {mine: {a: null}}\n",
+        tmp_path, "seeds: [9]\nencoders: {}\nwikipedia: {validation: {share: 0.9}}\nstudents: {mine: {a: null}}\n"
     )
     assert differences(path) == [
         "- students.bilstm",
@@ -150,10 +136,9 @@ def test_differences_are_named_key_by_key(tmp_path: Path) -> None:
         '+ students.mine: {"a": null}',
         "  seeds: [1, 2, 3] → [9]",
         "- encoders.sra",
-        "- catalogues.wikipedia",
         "  wikipedia.validation.share: 0.1 → 0.9",
     ]
-    assert line_of(path, ["wikipedia", "validation", "share"]) == 7
+    assert line_of(path, ["wikipedia", "validation", "share"]) == 6
 
 
 def run(*arguments: str) -> tuple[str, BaseException | None]:

@@ -213,7 +213,7 @@ def test_a_pool_of_wikipedias_sentences_needs_them() -> None:
     values = read_values(find_profile("default"))
     values["tasks"]["movies"]["pool"] = {"rows": 10, "sources": [{"kind": "wikipedia"}]}
     assert check_params(values).tasks["movies"].has_unlabelled
-    values |= {"wikipedia": None, "encoders": {}, "catalogues": {}}
+    values |= {"wikipedia": None, "encoders": {}}
     message = "tasks.movies.pool.sources: 0 are Wikipedia's sentences, and `wikipedia` is null"
     assert message in error_of(values)
 

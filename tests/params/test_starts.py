@@ -17,26 +17,10 @@ def test_wikipedia_can_be_null_unless_something_is_made_of_it() -> None:
     rows = raw["methods"].items()
     raw["methods"] = {name: row for name, row in rows if row["start"] not in raw["encoders"]}
     raw["encoders"] = {}
-    assert "catalogues.wikipedia.encoder: no 'sra'" in error_of(raw)
-    raw["catalogues"] = {}
     assert "tasks.neighbours.source: neighbours are sentences of Wikipedia" in error_of(raw)
     del raw["tasks"]["neighbours"], raw["methods"]["bilstm_wide"]
     del raw["joint"]["mtl"]["tasks"]["neighbours"]
     assert check_params(raw).wikipedia is None
-
-
-GIVEN = {"files": ["v.csv"], "format": None, "mask": "X", "provenance": {}, "storage": "int8"}
-
-
-def test_sentence_vectors_in_files_have_no_model() -> None:
-    found = check_params(changed({"sentence_vectors": GIVEN}))
-    assert found.sentence_vectors.mask == "X"
-    assert all(key != "sentence_vectors.max_length" for key, *_ in found.lengths())
-    row = {"task": "neighbours", "encoders": ["sra"], "model": "minilm", "poolings": []}
-    changes = {"sentence_vectors": GIVEN, "similarity": {"pairs": row}}
-    assert check_params(changed(changes)).similarity["pairs"].poolings == []
-    row["poolings"] = ["mean"]
-    assert "similarity.pairs.poolings: a model reads up to" in error_of(changed(changes))
 
 
 @pytest.mark.parametrize(
@@ -54,11 +38,6 @@ def test_sentence_vectors_in_files_have_no_model() -> None:
         ("methods.bilstm.start", "sra", "methods.bilstm.student: bilstm, but its start sra is a"),
         ("methods.bilstm_sra.tasks", ["films"], "methods.bilstm_sra.tasks: no task 'films'"),
         ("optimisers.short.learning_rates", [], "optimisers.short.learning_rates: "),
-        ("sentence_vectors.storage", "int4", "sentence_vectors.storage: "),
-        ("sentence_vectors.files", ["v.csv"], "sentence_vectors.model: unknown key"),
-        ("sentence_vectors", GIVEN | {"format": "vllm"}, "sentence_vectors.format: "),
-        ("sentence_vectors", GIVEN | {"files": []}, "sentence_vectors.files: "),
-        ("sentence_vectors", {"files": ["a.csv"]}, "sentence_vectors.mask: missing"),
     ],
 )
 def test_faulty_encoders_and_starts_name_their_key(path: str, value: Any, message: str) -> None:

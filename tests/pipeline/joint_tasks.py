@@ -75,7 +75,6 @@ def _add_starts(values: Any) -> None:
     sra = {"student": "bilstm_sra", "wikipedia": None, "min_count": 1, "tasks": {TASK: "original"}, "centre": True}
     pretraining = {"optimiser": "pretraining"}
     values["encoders"] = {"sra": sra | pretraining, "general": beside_teacher() | {"wikipedia": 100} | pretraining}
-    values["catalogues"] = {"wiki": {"encoder": "sra", "approximate": None}}
     mtl = {"student": "bilstm", "start": "vectors", "optimiser": "joint"}
     mtl["tasks"] = {TASK: "original", WARMTH: "original"}
     values["joint"] = {"mtl": mtl, "alone": mtl | {"tasks": {TASK: "original"}}}

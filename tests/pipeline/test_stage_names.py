@@ -31,7 +31,7 @@ def test_a_stage_refuses_an_unknown_name_and_leaves_everything(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copyfile(TOUR, "params.yaml")
-    for folder in ("transfer", "students/movies", "vocabularies", "encoders", "catalogues", "else"):
+    for folder in ("transfer", "students/movies", "vocabularies", "encoders", "else"):
         kept = Path("data", folder, "kept.txt")
         kept.parent.mkdir(parents=True)
         kept.write_text(folder)
@@ -47,7 +47,6 @@ def test_every_stage_of_rows_is_met() -> None:
     assert {option for options in OPTIONS.values() for option in options} == {
         "task",
         "row",
-        "catalogue",
         "teacher",
         "encoder",
         "joint",

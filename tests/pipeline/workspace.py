@@ -368,7 +368,6 @@ def _small_params_file() -> str:
         "seeds": [1, 2],
         "wikipedia": None,
         "encoders": {},
-        "catalogues": {},
         "joint": {},
     }
     # Chosen once the students are trained: it moves none of them.

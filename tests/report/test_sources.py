@@ -5,14 +5,13 @@ from typing import Any
 
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.params import Finished, LocalModel, OwnFiles, Params, SentenceVectorFiles, VectorFile
+from pipeline_lib.params import Finished, LocalModel, OwnFiles, Params, VectorFile
 from pipeline_lib.sources.run_sources import source_rows
 from tests.outputs.answer_files import settings
 
 from .made_up import TASK, made_up_params
 
 FILES = {"train": "mine/train.csv", "dev": "mine/dev.csv", "test": "mine/test.csv"}
-VECTORS = {"files": ["v.jsonl"], "format": None, "mask": "[MASK]", "storage": "float32"}
 
 
 def own_params(inputs: Path) -> Params:
@@ -32,7 +31,6 @@ def own_params(inputs: Path) -> Params:
     own: dict[str, Any] = {"inputs": str(inputs), "tasks": {TASK: task}, "wikipedia": None}
     own |= {"models": {"base": LocalModel.model_validate({"kind": "path", "path": "base"})}}
     own |= {"vocabulary": shipped.vocabulary.model_copy(update={"vectors": words})}
-    own |= {"sentence_vectors": SentenceVectorFiles.model_validate(VECTORS | {"provenance": {}})}
     return shipped.model_copy(update=own | {"teachers": teachers, "methods": methods})
 
 
@@ -54,7 +52,6 @@ def write_records(layout: Layout, inputs: Path) -> None:
         write_json(folder / "source.json", {"source": {}, "sha256": own})
     said = {"model": "m-1", "prompt": "sha256 12ab", "terms": "free"}
     write_json(layout.teacher(TASK, "llm") / "answers.json", {"provenance": said})
-    write_json(layout.given_vectors / "vectors.json", {"provenance": {"model": "e-1"}})
     card = inputs / "done" / TASK / "README.md"
     card.parent.mkdir(parents=True)
     card.write_text("---\nlicense: mit\n---\n")
@@ -76,7 +73,6 @@ def test_files_of_ones_own_are_named_with_digest_and_terms(tmp_path: Path) -> No
         (llm, "answers", f"{TASK}/b.jsonl {told}", "of b", "terms: free"),
         (f"teacher done of {TASK}", "finished", f"done/{TASK}", "of part 1, of part 2", "its README.md: mit"),
         ("word vectors", "file", "glove.txt", "of glove", unknown),
-        ("sentence vectors", "files", "v.jsonl (model: e-1)", "–", unknown),
     ]
 
 
@@ -98,7 +94,7 @@ def test_pinned_packages_have_their_digest() -> None:
 def test_every_file_has_the_key_of_params_that_names_it(tmp_path: Path) -> None:
     params = own_params(tmp_path)
     files = {file.key: file for file in params.input_files()}
-    assert len(files) == len(FILES) + 6
+    assert len(files) == len(FILES) + 5
     for key, file in files.items():
         value: Any = params.model_dump()
         for part in key.split("."):

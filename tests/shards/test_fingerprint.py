@@ -104,7 +104,7 @@ def test_an_edit_moves_the_digests_of_the_stages_that_it_can_change(library: Pat
         "pipeline_lib/training/objectives.py": trainings,
         "pipeline_lib/corpora/tasks/tagging.py": {"prepare"},
         "pipeline_lib/models/networks/student.py": trainings
-        | {"evaluate", "index", "measure_speed", "refine_teacher", "retrieve", "similarity"},
+        | {"evaluate", "measure_speed", "refine_teacher", "retrieve", "similarity"},
         "pipeline_lib/training/distillation/plans.py": {"train"},
         "pipeline_lib/report/page.css": {"report"},
     }

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lib.commands.shards import diff, rows, stats, worklist
+from pipeline_lib.commands.shards import diff, rows, worklist
 
 if TYPE_CHECKING:
     from pipeline_lib.shards.shard_sets import Manifest
@@ -56,8 +56,6 @@ def size_text(size: float) -> str:
     return f"{size:.1f} TiB"
 
 
-app.command("stats", epilog=stats.EXAMPLE)(stats.stats)
-app.command("sample", epilog=rows.SAMPLE_EXAMPLE)(rows.sample)
 app.command("worklist", epilog=worklist.EXAMPLE)(worklist.worklist)
 app.command("diff", epilog=diff.EXAMPLE)(diff.diff)
 app.command("export", epilog=rows.EXPORT_EXAMPLE)(rows.export)

@@ -10,10 +10,13 @@ from pipeline_lib.commands.shards.options import PARAMS, AsJson, ParamsFile
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pipeline_lib.inspection.differences import Difference, Moves, Side
+    from pipeline_lib.inspection.differences import Difference, Distances, Moves, Side
     from pipeline_lib.inspection.joined import JoinedRows
     from pipeline_lib.inspection.rows import InspectedRow
 
+BAR = 30
+"""Length of the longest bar, in characters."""
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 EXAMPLE = "Example: distill shards diff data/transfer/movies/full@HEAD~1 data/transfer/movies/full"
 
 
@@ -74,8 +77,6 @@ def _side_json(side: "Side", rows: "JoinedRows", names: list[str] | None) -> dic
 def _moves_json(moves: "Moves", pair: "tuple[JoinedRows, JoinedRows]", names: list[str] | None) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from pipeline_lib.commands.shards.stats import number_json
-
     most = [
         {
             "distance": distance,
@@ -84,7 +85,7 @@ def _moves_json(moves: "Moves", pair: "tuple[JoinedRows, JoinedRows]", names: li
         }
         for distance, here, there in moves.most
     ]
-    return {"changed": moves.changed, "distance": number_json(moves.apart), "most": most}
+    return {"changed": moves.changed, "distance": _distances_json(moves.apart), "most": most}
 
 
 def _row(rows: "JoinedRows", number: int, names: list[str] | None) -> "InspectedRow":
@@ -96,18 +97,16 @@ def _row(rows: "JoinedRows", number: int, names: list[str] | None) -> "Inspected
 def _print(
     console: "Console", changes: "Difference", pair: "tuple[JoinedRows, JoinedRows]", names: list[str] | None
 ) -> None:
-    from pipeline_lib.commands.shards.stats import print_line
-
     before, after = pair
-    print_line(console, f"{before.name}: {len(before):,} rows", "bold")
-    print_line(console, f"{after.name}: {len(after):,} rows", "bold")
+    _print_line(console, f"{before.name}: {len(before):,} rows", "bold")
+    _print_line(console, f"{after.name}: {len(after):,} rows", "bold")
     _print_side(console, "gone", changes.gone, before, names)
     _print_side(console, "added", changes.added, after, names)
-    print_line(console, f"\ncommon: {changes.common:,} rows", "bold")
+    _print_line(console, f"\ncommon: {changes.common:,} rows", "bold")
     if changes.untouched:
-        print_line(console, f"  {changes.untouched:,} of them in byte-identical shards")
+        _print_line(console, f"  {changes.untouched:,} of them in byte-identical shards")
     if changes.relabelled:
-        print_line(console, f"  {changes.relabelled:,} with another label")
+        _print_line(console, f"  {changes.relabelled:,} with another label")
     if changes.answers is not None:
         counts = {
             "with another class": changes.other,
@@ -122,10 +121,9 @@ def _print(
 
 def _print_side(console: "Console", name: str, side: "Side", rows: "JoinedRows", names: list[str] | None) -> None:
     from pipeline_lib.commands.shards.row_text import print_row
-    from pipeline_lib.commands.shards.stats import print_line
 
     made = f", {side.synthetic:,} of them synthetic" if side.synthetic else ""
-    print_line(console, f"\n{name}: {side.rows:,} rows{made}", "bold")
+    _print_line(console, f"\n{name}: {side.rows:,} rows{made}", "bold")
     for number in side.first:
         print_row(console, _row(rows, number, names))
 
@@ -139,11 +137,54 @@ def _print_moves(
     more: str = "",
 ) -> None:
     from pipeline_lib.commands.shards.row_text import print_answer, print_row
-    from pipeline_lib.commands.shards.stats import print_line, print_numbers
 
-    print_numbers(console, f"{name}: {moves.changed:,} moved{more}; how far", moves.apart)
+    _print_distances(console, f"{name}: {moves.changed:,} moved{more}; how far", moves.apart)
     console.print()
     for distance, here, there in moves.most:
         print_row(console, _row(pair[1], there, names), gap=False)
         print_answer(console, "before", _row(pair[0], here, names).teacher)
-        print_line(console, f"  moved by {distance:.4f} ({moves.apart.unit})\n", "dim")
+        _print_line(console, f"  moved by {distance:.4f} ({moves.apart.unit})\n", "dim")
+
+
+def _distances_json(distances: "Distances") -> dict[str, Any]:
+    extremes = {}
+    if distances.count:
+        values = distances.values
+        extremes = {"least": float(values.min()), "mean": float(values.mean()), "greatest": float(values.max())}
+    return {
+        "unit": distances.unit,
+        "rows": distances.count,
+        "missing": distances.missing,
+        **extremes,
+        "quantiles": {str(share): distances.quantile(share) for share in QUANTILES},
+        "bins": [{"from": low, "to": high, "rows": rows} for low, high, rows in distances.bars()],
+    }
+
+
+def _print_distances(console: "Console", name: str, distances: "Distances") -> None:
+    """Print a distribution: its figures, and a bar per bin."""
+    _print_line(console, f"\n{name}, {distances.unit}", "bold")
+    missing = f", none {distances.missing:,}" if distances.missing else ""
+    if not distances.count:
+        _print_line(console, f"  no values{missing}")
+        return
+    values, median, tail = distances.values, distances.quantile(0.5), distances.quantile(0.95)
+    _print_line(
+        console,
+        f"  {values.min():.3f} to {values.max():.3f}, mean {values.mean():.3g}, median {median:.3f}, 95th percentile "
+        f"{tail:.3f}{missing}",
+    )
+    bars = distances.bars()
+    ends, most = max(len(f"{high:.3f}") for _, high, _ in bars), max(rows for *_, rows in bars)
+    wide = len(f"{most:,}")
+    for low, high, rows in bars:
+        bar = "█" * round(BAR * rows / most) or ("▏" if rows else "")
+        line = f"  {low:>{ends}.3f} – {high:>{ends}.3f}  {rows:>{wide},} {rows / distances.count:>6.1%}  {bar}"
+        _print_line(console, line.rstrip())
+
+
+def _print_line(console: "Console", text: str, style: str = "") -> None:
+    """Print a line without wrapping it."""
+    from rich.text import Text
+
+    console.print(Text(text, style), highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Students and encoders that answer the rows of a set while it is read."""
+"""Students that answer the rows of a set while it is read."""
 
 from pathlib import Path
 
@@ -8,10 +8,9 @@ import pyarrow as pa
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.text import Text
 from pipeline_lib.inspection.joined import JoinedRows
-from pipeline_lib.inspection.rows import Answering, Embed, Features, Names
+from pipeline_lib.inspection.rows import Answering, Features, Names
 from pipeline_lib.models.folders import check_names, check_outputs, require_model, temperature_of
 from pipeline_lib.models.serving import student_in_use
-from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import Student, load_student
 from pipeline_lib.shards.columns import column_suffixes
 from pipeline_lib.shards.masking import signed_sentences
@@ -59,10 +58,3 @@ def _fitting(folder: Path, rows: JoinedRows, names: Names) -> Student:
 def _texts(table: pa.Table, sign: str) -> list[Text]:
     sides = [signed_sentences(table, side, lambda: sign) for side in column_suffixes(table)]
     return sides[0] if len(sides) == 1 else list(zip(*sides, strict=True))
-
-
-def running_encoder(folder: Path) -> Embed:
-    """Load an encoder, or that of a student, to embed any sentences."""
-    require_model(folder)
-    encoder = load_encoder(folder)
-    return lambda batch, side: encoder.encode_rows(batch.table, side)

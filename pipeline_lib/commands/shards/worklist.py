@@ -8,13 +8,14 @@ import typer
 
 from pipeline_lib.base.terminal import say_json
 from pipeline_lib.commands.options import RawCells
-from pipeline_lib.commands.shards.options import PARAMS, AsJson, StudentFolder, answers_of, open_set, wanted_rows
+from pipeline_lib.commands.shards.options import PARAMS, AsJson
 from pipeline_lib.inspection.captions import LISTS, NEXT
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from pipeline_lib.inspection.work_lists import WorkList
+    from pipeline_lib.params import Params
 
 EXAMPLE = "Example: distill shards worklist movies --kind labels --rows 20"
 Kind = StrEnum("Kind", [(name, name) for name in (*LISTS, NEXT)])
@@ -24,43 +25,45 @@ To = Annotated[
 
 
 def worklist(
-    what: Annotated[str, typer.Argument(metavar="TASK|SET", help="A task of params.yaml, or a set's folder.")],
+    task: Annotated[str, typer.Argument(help="A task of params.yaml.")],
     kinds: Annotated[list[Kind] | None, typer.Option("--kind", help="Show only this list; repeatable.")] = None,
     rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows per list.")] = 10,
     method: Annotated[
-        str | None, typer.Option("--method", help="For a task, the student's method; by default best on dev.")
+        str | None, typer.Option("--method", help="The student's method; by default best on dev.")
     ] = None,
-    student: StudentFolder = None,
     to: To = None,
     raw_cells: RawCells = False,
     as_json: AsJson = False,
     params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = PARAMS,
     data: Annotated[Path, typer.Option("--data", help="The folder of all artifacts.")] = Path("data"),
 ) -> None:
-    """List the rows to review first, the most informative on top.
+    """List the rows of a task to review first, the most informative on top.
 
-    uncertain: where the teacher is least sure. labels: likely label errors, to whose label the teacher gives the
-    lowest probability. student: where student and teacher differ most. augmentation: where augmentation changed the
-    teacher's answer most. For a task, the transfer set and held-out splits are read with the students' stored
-    answers; for a set, only that set, and --student answers it. label-next, if it is asked for: the unlabelled texts
-    to label next, which the student is unsure of and which differ; once you have filled in the labels of what --to
-    writes, it is one more file of the task's source.files.train.
+    uncertain: where the teacher is least sure. labels: likely label errors, to whose label the teacher gives the lowest
+    probability. student: where student and teacher differ most. augmentation: where augmentation changed the teacher's
+    answer most. All are rows of the transfer set and the held-out splits, with the students' stored answers.
+    label-next, if it is asked for: the unlabelled texts to label next, which the student is unsure of and which differ;
+    once you have filled in the labels of what --to writes, it is one more file of the task's source.files.train.
     """
     from dataclasses import asdict
 
     from pipeline_lib.base.console import SafeConsole
+    from pipeline_lib.base.layout import Layout
+    from pipeline_lib.commands.shards.running import running_features
+    from pipeline_lib.inspection.label_next import label_next
+    from pipeline_lib.inspection.work_lists import work_lists
+    from pipeline_lib.params import load_params
 
     names = [kind.value for kind in kinds or Kind if kinds or kind != NEXT]
-    # No task's name has a slash.
-    is_set = "/" in what or (Path(what) / "manifest.json").exists()
     if to is not None:
-        _check_to(to, names, is_set)
-    if is_set:
-        lists = _of_set(Path(what), names, rows, method, student, params)
-    else:
-        lists = _of_task(what, names, rows, method, student, params, data)
+        _check_to(to, names)
+    loaded, layout = load_params(params), Layout(data)
+    review = [name for name in names if name != NEXT]
+    lists = work_lists(layout, loaded, task, rows, method, review) if review else []
+    if NEXT in names:
+        lists.append(label_next(layout, loaded, task, rows, running_features, method))
     if to is not None:
-        _write(to, lists[0], what, params, raw_cells)
+        _write(to, lists[0], loaded, task, raw_cells)
         return
     if as_json:
         say_json([asdict(work_list) for work_list in lists], indent=2)
@@ -70,81 +73,28 @@ def worklist(
         _print(console, work_list)
 
 
-def _of_task(
-    task: str, listed: list[str], rows: int, method: str | None, student: Path | None, params: Path, data: Path
-) -> "list[WorkList]":
-    from pipeline_lib.base.errors import PotstillError
-    from pipeline_lib.base.layout import Layout
-    from pipeline_lib.commands.shards.running import running_features
-    from pipeline_lib.inspection.label_next import label_next
-    from pipeline_lib.inspection.work_lists import work_lists
-    from pipeline_lib.params import load_params
-
-    if student is not None:
-        raise PotstillError(
-            "--student answers the rows of a set. For a task, choose stored answers with --method; "
-            "or name a set's folder."
-        )
-    loaded, layout = load_params(params), Layout(data)
-    review = [name for name in listed if name != NEXT]
-    lists = []
-    if review:
-        lists += work_lists(layout, loaded, task, rows, method, review)
-    if NEXT in listed:
-        lists.append(label_next(layout, loaded, task, rows, running_features, method))
-    return lists
-
-
-def _of_set(
-    folder: Path, listed: list[str], rows: int, method: str | None, student: Path | None, params: Path
-) -> "list[WorkList]":
-    from pipeline_lib.base.errors import PotstillError
-    from pipeline_lib.commands.shards.running import running_features
-    from pipeline_lib.inspection.label_next import listed_next
-    from pipeline_lib.inspection.work_lists import ListPart, lists_of
-
-    if NEXT in listed and student is None:
-        raise PotstillError(
-            f"{folder}: --kind {NEXT} needs a student to answer its rows. Name its folder with "
-            "--student, or name the task."
-        )
-    if method is not None:
-        raise PotstillError("--method is for a task. For a set, name a student's folder with --student.")
-    joined, names = open_set(folder, params)
-    who = None if student is None else str(student)
-    rows_answered = ListPart(joined, student=answers_of(student, joined, names))
-    review = [name for name in listed if name != NEXT]
-    lists = lists_of([rows_answered], names, rows, joined.is_scored, who, review)
-    if NEXT in listed:
-        unlabelled = wanted_rows(joined, names, None, "none").wants
-        lists.append(listed_next(joined, running_features, unlabelled, [student], names, rows, who))
-    return lists
-
-
-def _check_to(to: Path, listed: list[str], is_set: bool) -> None:
+def _check_to(to: Path, listed: list[str]) -> None:
     from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.tables.writer import require_ending
 
-    if listed != [NEXT] or is_set:
+    if listed != [NEXT]:
         raise PotstillError(
-            f"--to {to}: it writes the texts of a task to label. Give --kind {NEXT} alone, with a "
-            "task's name; `distill shards export` writes sets."
+            f"--to {to}: it writes the texts of a task to label. Give --kind {NEXT} alone; "
+            "`distill shards export` writes sets."
         )
     require_ending(to)
 
 
-def _write(to: Path, work_list: "WorkList", task: str, params: Path, raw_cells: bool) -> None:
+def _write(to: Path, work_list: "WorkList", params: "Params", task: str, raw_cells: bool) -> None:
     from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.base.terminal import say
     from pipeline_lib.inspection.label_next import to_label
-    from pipeline_lib.params import load_params
     from pipeline_lib.tables.writer import write_tables
 
     if work_list.missing or not work_list.rows:
         raise PotstillError(f"{to}: not written. {work_list.missing or 'Raise --rows.'}")
-    loaded = load_params(params)
-    column = loaded.task(task).label_of("train")
-    rows = write_tables(to, [to_label(work_list, loaded.task(task))], None, raw_cells)
+    column = params.task(task).label_of("train")
+    rows = write_tables(to, [to_label(work_list, params.task(task))], None, raw_cells)
     say(f"{to}: {rows:,} of {work_list.considered:,} unlabelled texts; {work_list.student} answers")
     say(f"Next:  fill in the column {column}, and list the file in tasks.{task}.source.files.train: [..., {to.name}]")
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.params import Params, SentenceVectorFiles
+from pipeline_lib.params import Params
 from pipeline_lib.shards.engine.passes import ShardPass
 from pipeline_lib.shards.fingerprint import deciding
 from pipeline_lib.shards.shard_sets import Manifest, Shard, ShardSet
@@ -135,19 +135,14 @@ def _outputs(params: Params, task: str, layout: Layout) -> Iterator[_Made]:
 
 
 def _vectors(params: Params, layout: Layout) -> Iterator[_Made]:
-    settings = params.sentence_vectors
-    # What is looked up in files is looked up again in seconds.
-    if not params.sentence_encoders() or isinstance(settings, SentenceVectorFiles):
+    folder = layout.model(params.sentence_vectors.model)
+    if not params.sentence_encoders() or not folder.exists():
         return
-    folder = layout.model(settings.model)
-    if not folder.exists():
-        return
-    from pipeline_lib.outputs.sentence_sets import sentence_sets
-    from pipeline_lib.outputs.vectors import VectorPass
+    from pipeline_lib.outputs.vectors import VectorPass, sentence_sets
 
     made_by = VectorPass.of(params, folder)
     for sentences in sentence_sets(params, layout):
-        yield _Made(sentences.vectors, sentences.inputs, made_by)
+        yield _Made(sentences.outputs, sentences.inputs, made_by)
 
 
 def _take(made: _Made, tolerance: float | None) -> Refilled:
@@ -221,7 +216,7 @@ def _parts(shard_pass: ShardPass, block: Shard, by_name: dict[str, Shard]) -> It
 def difference_between(inputs: ShardSet, outputs: ShardSet, teacher_pass: "TeacherPass") -> float:
     """Return by how much rows computed again differ, at most; some of every shard are.
 
-    What rounding for storage explains does not count: int8 moves a vector by more than other code may.
+    What rounding for storage explains does not count.
 
     :returns: a share of the mean distance between the rows of a shard, averaged over the shards;
         infinite if no shard has different rows; NaN if outputs are.
@@ -243,8 +238,6 @@ def difference_between(inputs: ShardSet, outputs: ShardSet, teacher_pass: "Teach
 
 def _half_steps(stored: np.ndarray, storage: str) -> np.ndarray | float:
     """Return by how much storing can have moved each value, for float32 (rows, width)."""
-    if storage == "int8":
-        return np.abs(stored).max(1, keepdims=True) / 127 / 2
     if storage == "float16":
         return np.spacing(np.abs(stored).astype(np.float16)).astype(np.float32) / 2
     return 0.0

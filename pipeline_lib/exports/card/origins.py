@@ -69,21 +69,20 @@ class _Run:
         if settings.source_model is not None:
             yield self.model(settings.source_model, "its layers" if settings.pretrained else "its word pieces")
         elif settings.word_vectors and method.start != "random":
-            yield self.vectors("its word vectors, at the start", "word vectors")
+            yield self.word_vectors("its word vectors, at the start")
         if (encoder := params.encoders.get(method.start)) is not None:
             yield self.origin("texts of the encoder it starts from", "Wikipedia", "own files: ")
             if isinstance(encoder, Encoder):
-                title, what = "teacher of the encoder it starts from", "sentence vectors"
-                yield self.vectors(title, what, f"{what} in ")
+                yield self.model(params.sentence_vectors.model, "teacher of the encoder it starts from")
         if joint := params.joint.get(method.start):
             for task in joint.tasks:
                 yield self.data(task)
                 yield from self.teacher(task, params.teacher_of(task, joint))
 
-    def vectors(self, title: str, what: str, how: str = "") -> Origin:
-        """Return the origin of vectors: those of a model, or of files."""
-        model = getattr(self.params.sources()[what].settings, "model", None)
-        return self.origin(title, what, how) if model is None else self.model(model, title)
+    def word_vectors(self, title: str) -> Origin:
+        """Return the origin of word vectors: those of a model, or of a file."""
+        model = getattr(self.params.vocabulary.vectors, "model", None)
+        return self.origin(title, "word vectors") if model is None else self.model(model, title)
 
     def model(self, name: str, title: str, how: str = "") -> Origin:
         origin = self.origin(title, f"model {name}")

@@ -1,1 +1,1 @@
-"""A teacher's answers and sentence vectors that come in files."""
+"""A teacher's answers that come in files."""

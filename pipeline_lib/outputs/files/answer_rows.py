@@ -101,7 +101,7 @@ def _answered(row: Given, values: Mapping[str, Any], where: str) -> Given:
 
 def _replied(line: Mapping[str, Any], names: Sequence[str], path: str | None, where: str) -> Given:
     """Return a batch's line with the answer of its reply, and what its tokens say of the other classes."""
-    row, reply = read_line(line, "reply", where, path)
+    row, reply = read_line(line, where, path)
     if row.error is not None:
         return row
     try:

@@ -7,7 +7,7 @@ several labels, each has a probability of its own, and its logit is log(p / (1 -
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.kinds.label_lists import entries_of
 from pipeline_lib.base.kinds.probabilities import logit, softmax
 from pipeline_lib.outputs.files.answer_rows import Numbers, read_answers
-from pipeline_lib.outputs.files.gathering import Values
+from pipeline_lib.outputs.files.gathering import frequent
 from pipeline_lib.outputs.files.keyed_table import KeyedTable
 from pipeline_lib.outputs.files.teacher_files import Described, Given, GivenRows, parts_of
 from pipeline_lib.params import AnswerFiles, Task
@@ -29,14 +29,8 @@ EXCESS = 0.01
 """By how much a sum of probabilities may exceed 1: they are written with few digits."""
 
 
-class Answers(Values):
-    """A task's answers."""
-
-    name = "answers"
-    counts: ClassVar[tuple[str, ...]] = (*Values.counts, "low_coverage")
-    # Bare labels give one output per class, and probabilities may have few digits.
-    few = True
-    another = "answer"
+class Answers:
+    """A task's answers in files, and how they are read; ``again`` says how to get others."""
 
     def __init__(self, settings: AnswerFiles, task: Task) -> None:
         self.settings, self.task = settings, task
@@ -51,7 +45,7 @@ class Answers(Values):
         )
 
     def read(self, path: Path) -> tuple[Described, Iterator[GivenRows]]:
-        """Read a file; see :meth:`Values.read`."""
+        """Read a file's metadata, and its rows, a few thousand at a time."""
         settings = self.settings
         # Several labels are a list, and what tokens say is the probability of one class.
         names = self.task.label_names if KINDS[self.task.kind].one_of else []
@@ -103,11 +97,14 @@ class Answers(Values):
         probs, coverage = _completed(values, named, row.coverage, where)
         return _logits_of(probs), coverage
 
-    def same(self, one: np.ndarray, two: np.ndarray) -> np.ndarray:
-        """Return which answers are equal, bool (rows,)."""
-        return (one == two).all(axis=1)
+    def described(self, table: KeyedTable) -> list[str]:
+        """Return lines that describe what files contain."""
+        lines = [", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in table.counts.items())]
+        lines += [f"error, {n:,} rows: {reason}" for reason, n in frequent(table.errors)]
+        lines += self._facts(table)
+        return lines + [f"{name}: {value}" for name, value in table.provenance.items()]
 
-    def facts(self, table: KeyedTable) -> list[str]:
+    def _facts(self, table: KeyedTable) -> list[str]:
         """Return the distribution of the answers and weights."""
         logits, several = table[:], KINDS[self.task.kind].has_several
         if self.task.score_range:

@@ -1,4 +1,4 @@
-"""Lines of a batch's output: where the reply or vector is, and what tokens say of other classes."""
+"""Lines of a batch's output: where the reply is, and what tokens say of other classes."""
 
 import json
 import math
@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.outputs.files.teacher_files import Given, at, first, identified, reason_of
@@ -33,7 +33,6 @@ class Form:
     error: tuple[str, ...] = ()
     why: tuple[str, ...] = ()
     tokens: tuple[str, ...] = ()
-    vector: tuple[str, ...] = ()
 
 
 _CHAT, _OUTPUT, _MESSAGE = "response.body.choices", "response.body.output", "result.message"
@@ -47,7 +46,6 @@ FORMS = {
         error=("error", "response.body.error", f"{_CHAT}.message.refusal", f"{_OUTPUT}.content.refusal"),
         why=(f"{_CHAT}.finish_reason", "response.body.incomplete_details.reason", "response.status_code"),
         tokens=(f"{_CHAT}.logprobs.content", f"{_OUTPUT}.content.logprobs"),
-        vector=("response.body.data.embedding",),
     ),
     "Anthropic": Form(
         reply=(f"{_MESSAGE}.content.input", f"{_MESSAGE}.content.text"),
@@ -57,7 +55,6 @@ FORMS = {
     "Gemini, Vertex AI": Form(
         reply=("response.candidates.content.parts.text",),
         why=("response.candidates.finishReason", "response.promptFeedback.blockReason", "status"),
-        vector=("response.embedding.values",),
     ),
     "Bedrock": Form(  # Converse; Claude, Llama, Titan, Mistral, Cohere
         reply=(
@@ -66,7 +63,6 @@ FORMS = {
             "modelOutput.generations.text",
         ),
         why=("modelOutput.stopReason", "modelOutput.stop_reason"),
-        vector=("modelOutput.embedding",),
     ),
     "vLLM's RequestOutput": Form(reply=("outputs.text",), why=("outputs.finish_reason",)),
 }
@@ -80,31 +76,25 @@ def is_line(row: Mapping[str, Any], reply: str | None = None) -> bool:
     return has_output or ("text" not in row and bool(row.keys() & (_OUTPUTS | _REQUESTS)))
 
 
-def read_line(
-    line: Mapping[str, Any], kind: Literal["reply", "vector"], where: str, reply: str | None = None
-) -> tuple[Given, Any]:
-    """Return whose line it is, with the reason if the request failed, and the reply or vector."""
+def read_line(line: Mapping[str, Any], where: str, reply: str | None = None) -> tuple[Given, Any]:
+    """Return whose line it is, with the reason if the request failed, and the reply."""
     if not line.keys() & (_OUTPUTS | {"error"}) and reply is None:
         raise PotstillError(f"{where}: a batch's request, which has no response. Give the file of the batch's results.")
     row = identified(line, where)
     if error := value_in(line, "error"):
         return replace(row, error=f"failed or refused: {reason_of(error)}"), None
-    value = value_in(line, kind, reply)
+    value = value_in(line, "reply", reply)
     if value is not None:
         return row, value
-    if kind == "reply" and value_in(line, "vector") is not None:
-        raise PotstillError(f"{where}: these are vectors, not answers. Name the file in `sentence_vectors`.")
-    if kind == "vector" and value_in(line, "reply") is not None:
-        raise PotstillError(f"{where}: an answer, not a vector. Give the output of a batch for /v1/embeddings.")
     body = first(at(line, name) for name in ("response.body", *sorted(_OUTPUTS)))
     why = value_in(line, "why")
     if why is None and body is not None:
         raise PotstillError(
-            f"{where}: a response without a {kind} in any of the places where providers write it. Name its path in the "
+            f"{where}: a response without a reply in any of the places where providers write it. Name its path in the "
             "teacher's `reply`, or give rows of `text` and `label` (docs/teacher-files.md)."
         )
     status = "status " * isinstance(why, int)
-    return replace(row, error=f"no {kind}" + f": {status}{reason_of(why)}" * (why is not None)), None
+    return replace(row, error="no reply" + f": {status}{reason_of(why)}" * (why is not None)), None
 
 
 def value_in(line: Mapping[str, Any], name: str, path: str | None = None) -> Any:

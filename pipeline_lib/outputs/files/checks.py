@@ -1,10 +1,10 @@
-"""Whether a teacher's answers or vectors belong to their texts, by a task's labels or the texts' words.
+"""Whether a teacher's answers belong to their texts, by a task's labels or the texts' words.
 
 A text's words hardly predict its teacher's answer if rows were shifted.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.kinds import KINDS, Classes, label_array, score
 from pipeline_lib.base.words import split_words
 from pipeline_lib.outputs.files.gathering import check_weights
-from pipeline_lib.outputs.files.keyed_table import KeyedTable, Name, content_keys, read_texts, row_keys
+from pipeline_lib.outputs.files.keyed_table import KeyedTable, content_keys, read_texts, row_keys
 from pipeline_lib.outputs.health import MIN_LABELS
 from pipeline_lib.params import Task
 from pipeline_lib.shards.shard_sets import ShardSet, shard_sets
@@ -33,9 +33,7 @@ WIDTH, RIDGE = 1024, 10.0
 MIN_CORRELATION = 0.1
 """Shuffled answers give 0 ± 0.07 with 200 rows; tasks that depend on words, 0.3 and more."""
 WORDS_LEAD = 2.0
-"""Standard errors by which words must predict a neighbour's output better than their own.  For
-2,000 sentences of Wikipedia and all-MiniLM-L6-v2 the correlation was 0.82 with their own vectors
-and 0.72 with a neighbour's, usually from the same article: five standard errors apart."""
+"""Standard errors by which words must predict a neighbour's output better than their own."""
 
 
 def describe_answers(answers: KeyedTable, task: Task, splits: Mapping[str, ShardSet]) -> AnswersRecord:
@@ -62,7 +60,7 @@ def describe_answers(answers: KeyedTable, task: Task, splits: Mapping[str, Shard
         dev_rows=len(dev_labels),
         training_agreement=agreed,
         training_rows=len(labels),
-        predicted_from_words=check_words(answers, "answers", [splits["train"].to_table()], where),
+        predicted_from_words=check_words(answers, splits["train"].to_table(), where),
         selection="answers out of files",
         provenance=answers.provenance,
         counts=answers.counts,
@@ -166,55 +164,41 @@ def _fits_others(predictions: np.ndarray, labels: np.ndarray, others: np.ndarray
     return (predictions == others).mean() > Classes().chance_agreement(others.astype(np.int64), outputs)
 
 
-def check_words(table: KeyedTable, name: Name, rows: Iterable[pa.Table], where: str) -> float | None:
-    """Check, without labels, that words do not predict the values one row up or down better.
+def check_words(table: KeyedTable, rows: pa.Table, where: str) -> float | None:
+    """Check, without labels, that words do not predict the answers one row up or down better.
 
-    :param rows: of texts, of which the first in the files are used, or of the first tables that have enough vectors.
-    :return: how well words predict the values, see :func:`_predicted_from_words`; None: there are too few texts.
+    :param rows: of texts, of which the first in the files are used.
+    :return: how well words predict the answers, see :func:`_predicted_from_words`; None: there are too few texts.
     """
-    texts: list[str] = []
-    indices = np.zeros(0, np.int64)
-    for shard in rows:
-        sides = read_texts(shard, table.mask)
-        here = table.find(content_keys(sides))
-        joined = [" ".join(row) for row in zip(*sides, strict=True)]
-        texts += [joined[row] for row in np.flatnonzero(here >= 0)]
-        indices = np.concatenate([indices, here[here >= 0]])
-        if name == "vectors" and len(texts) >= MAX_ROWS:
-            break
-    order = np.argsort(table.places[indices], kind="stable")[:MAX_ROWS]
+    sides = read_texts(rows, table.mask)
+    indices = table.find(content_keys(sides))
+    answered = np.flatnonzero(indices >= 0)
+    order = answered[np.argsort(table.places[indices[answered]], kind="stable")[:MAX_ROWS]]
     if len(order) < MIN_ROWS:
         return None
-    texts, outputs = [texts[row] for row in order], table[indices[order]].astype(np.float64)
-    if name == "vectors":
-        outputs = _first_component(outputs)
+    texts = [" ".join(side[row] for side in sides) for row in order]
+    outputs = table[indices[order]].astype(np.float64)
     correlation = _predicted_from_words(texts, outputs)
     for direction, step in (("up", 1), ("down", -1)):
         shifted = _predicted_from_words(texts, np.roll(outputs, step, axis=0))
         lead = WORDS_LEAD / math.sqrt(len(texts))
         if correlation is not None and shifted > max(correlation, MIN_CORRELATION) + lead:
             raise PotstillError(
-                f"{where}: the words of {len(texts):,} texts predict the {name} one row "
+                f"{where}: the words of {len(texts):,} texts predict the answers one row "
                 f"{direction} (correlation {shifted:.2f}) better than their own "
-                f"({correlation:.2f}): the {name} are shifted. Put each in the row of its own text."
+                f"({correlation:.2f}): the answers are shifted. Put each in the row of its own text."
             )
     return correlation
 
 
-def unrelated_warning(where: str, name: Name, correlation: float | None) -> str | None:
-    """Return the warning for values that nothing in their texts predicts; None: they fit."""
+def unrelated_warning(where: str, correlation: float | None) -> str | None:
+    """Return the warning for answers that nothing in their texts predicts; None: they fit."""
     if correlation is None or correlation >= MIN_CORRELATION:
         return None
     return (
-        f"warning: {where}: the words of its texts do not predict its {name} (correlation {correlation:.2f}), as if "
-        f"the {name} were shifted or mixed up. Check some rows: `distill shards show`."
+        f"warning: {where}: the words of its texts do not predict its answers (correlation {correlation:.2f}), as if "
+        "the answers were shifted or mixed up. Check some rows: `distill shards show`."
     )
-
-
-def _first_component(vectors: np.ndarray) -> np.ndarray:
-    centred = vectors - vectors.mean(axis=0)
-    _, directions = np.linalg.eigh(centred.T @ centred)
-    return centred @ directions[:, -1:]
 
 
 def _predicted_from_words(texts: Sequence[str], outputs: np.ndarray) -> float | None:

@@ -1,24 +1,25 @@
-"""Reading teachers' files into a table by content key: answers, or sentence vectors."""
+"""Reading teachers' files into a table by content key."""
 
 import tempfile
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path
-from pipeline_lib.outputs.files.keyed_table import KeyedTable, MappedValues, Name, Origins
-from pipeline_lib.outputs.files.teacher_files import Described, GivenRows, check_rows
+from pipeline_lib.outputs.files.keyed_table import ANSWERS, KeyedTable, MappedValues, Origins
+from pipeline_lib.outputs.files.teacher_files import GivenRows, check_rows
 from pipeline_lib.outputs.health import MAX_ROWS, check_outputs
-from pipeline_lib.params import AnswerFiles, SentenceVectorFiles
 from pipeline_lib.shards.columns import list_column
+
+if TYPE_CHECKING:
+    from pipeline_lib.outputs.files.answers import Answers
 
 CHUNK = 8192
 LOW_COVERAGE = "its classes cover less than `min_coverage`"
@@ -27,62 +28,28 @@ REASONS = 10
 EMPTY = np.zeros((0, 1), np.float32)
 
 
-class Values(ABC):
-    """One kind of values in files, and how they are read.
-
-    :cvar counts: what is counted; :cvar few: whether there may be few distinct values.
-    :cvar another: what two values of a text are called; :ivar again: how to get others.
-    """
-
-    name: ClassVar[Name]
-    counts: ClassVar[tuple[str, ...]] = ("rows", "answered", "repeated", "errors")
-    few: ClassVar[bool]
-    another: ClassVar[str]
-    again: str
-    settings: AnswerFiles | SentenceVectorFiles
-
-    @abstractmethod
-    def read(self, path: Path) -> tuple[Described, Iterator[GivenRows]]:
-        """Read a file's metadata, and its rows, a few thousand at a time."""
-
-    @abstractmethod
-    def same(self, one: np.ndarray, two: np.ndarray) -> np.ndarray:
-        """Return which pairs of values, float32 (rows, width), are the same, bool (rows,)."""
-
-    @abstractmethod
-    def facts(self, table: KeyedTable) -> list[str]:
-        """Return lines that describe a table's values."""
-
-    def described(self, table: KeyedTable) -> list[str]:
-        """Return lines that describe what files contain."""
-        lines = [", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in table.counts.items())]
-        lines += [f"error, {n:,} rows: {reason}" for reason, n in frequent(table.errors)]
-        lines += self.facts(table)
-        return lines + [f"{name}: {value}" for name, value in table.provenance.items()]
-
-
-def gather(files: Sequence[Path], kind: Values, folder: Path, partial: bool = False) -> KeyedTable:
-    """Read files into ``folder``, by content key; a text that is repeated with the same value counts once.
+def gather(files: Sequence[Path], kind: "Answers", folder: Path, partial: bool = False) -> KeyedTable:
+    """Read files into ``folder``, by content key; a text that is repeated with the same answer counts once.
 
     :param partial: whether there may be few values or none, as long as more are requested.
     """
-    with atomic_path(folder / f"{kind.name}.arrow") as temporary:
+    with atomic_path(folder / ANSWERS) as temporary:
         batches, origins, provenance = _write(files, kind, temporary)
         table = _table(kind, MappedValues(temporary), batches, origins, provenance)
         if not partial:
             _check_health(table, kind)
-    table.write(folder, kind.name)
+    table.write(folder)
     return table
 
 
 @contextmanager
-def gathered(files: Sequence[Path], kind: Values, partial: bool = False) -> Iterator[KeyedTable]:
+def gathered(files: Sequence[Path], kind: "Answers", partial: bool = False) -> Iterator[KeyedTable]:
     """Yield the values of files, kept in a temporary folder until the block ends."""
     with tempfile.TemporaryDirectory() as folder:
         yield gather(files, kind, Path(folder), partial)
 
 
-def _write(files: Sequence[Path], kind: Values, path: Path) -> tuple[list[GivenRows], Origins, dict[str, str]]:
+def _write(files: Sequence[Path], kind: "Answers", path: Path) -> tuple[list[GivenRows], Origins, dict[str, str]]:
     """Write the values of files in sequence; return their rows without them, and the provenance."""
     batches, starts, count = [], [], 0
     provenance = dict(kind.settings.provenance)
@@ -112,7 +79,7 @@ def _batch(values: np.ndarray) -> pa.RecordBatch:
 
 
 def _table(
-    kind: Values, values: MappedValues, batches: Sequence[GivenRows], origins: Origins, provenance: dict[str, str]
+    kind: "Answers", values: MappedValues, batches: Sequence[GivenRows], origins: Origins, provenance: dict[str, str]
 ) -> KeyedTable:
     keys = np.concatenate([np.zeros(0, np.uint64), *(batch.keys for batch in batches)])
     weights = np.concatenate([np.zeros(0), *(batch.weights for batch in batches)])
@@ -121,7 +88,7 @@ def _table(
     ordered = keys[order]
     again = np.concatenate([[False], ordered[1:] == ordered[:-1]])[: len(keys)]
     first = order[~again][np.cumsum(~again) - 1]
-    _check_repeated(kind, values, weights, order[again], first[again], origins)
+    _check_repeated(values, weights, order[again], first[again], origins)
     first_rows = order[~again]
     errors: Counter[str] = Counter()
     for batch in batches:
@@ -129,33 +96,30 @@ def _table(
     counts = {"rows": sum(batch.rows for batch in batches), "answered": len(first_rows)}
     counts |= {"repeated": len(keys) - len(first_rows), "errors": errors.total()}
     counts["low_coverage"] = counts["rows"] - len(keys) - counts["errors"]
-    counted = {name: counts[name] for name in kind.counts}
     weighted = None if are_equal else weights[first_rows].astype(np.float32)
     index = keys[first_rows], first_rows, values, weighted
-    return KeyedTable(*index, kind.settings.mask, provenance, counted, dict(errors), origins)
+    return KeyedTable(*index, kind.settings.mask, provenance, counts, dict(errors), origins)
 
 
 def _check_repeated(
-    kind: Values, values: MappedValues, weights: np.ndarray, rows: np.ndarray, earlier: np.ndarray, origins: Origins
+    values: MappedValues, weights: np.ndarray, rows: np.ndarray, earlier: np.ndarray, origins: Origins
 ) -> None:
     order = np.argsort(rows)
     for start in range(0, len(rows), CHUNK):
         later, first = (numbers[order[start : start + CHUNK]] for numbers in (rows, earlier))
-        same = kind.same(values[later], values[first]) & (weights[later] == weights[first])
+        same = (values[later] == values[first]).all(axis=1) & (weights[later] == weights[first])
         if not same.all():
             row, other = (origins.row(numbers[same.argmin()]) for numbers in (later, first))
-            raise PotstillError(
-                f"{row}: the same text as {other}, with another {kind.another}. Keep one of the two rows."
-            )
+            raise PotstillError(f"{row}: the same text as {other}, with another answer. Keep one of the two rows.")
 
 
-def _check_health(table: KeyedTable, kind: Values) -> None:
+def _check_health(table: KeyedTable, kind: "Answers") -> None:
     where = table.origins.names
     if not len(table):
-        raise PotstillError(f"{where}: no {kind.name}: {_why_none(table)} {kind.again}")
+        raise PotstillError(f"{where}: no answers: {_why_none(table)} {kind.again}")
     check_weights(table, np.arange(len(table)))
     chosen, remedy = table.sample(MAX_ROWS), f"Nothing was stored: {kind.again}"
-    check_outputs(table[chosen], table.keys[chosen], where, remedy, kind.few)
+    check_outputs(table[chosen], table.keys[chosen], where, remedy, few=True)
 
 
 def check_weights(answers: KeyedTable, indices: np.ndarray) -> None:

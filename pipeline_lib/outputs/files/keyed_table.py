@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +20,8 @@ from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.shards.shard_sets import read_shard, write_shard
 from pipeline_lib.shards.vectors import StoredVectors
 
-Name = Literal["answers", "vectors"]
-"""What the values are; also the name of two files in a table's folder: NAME.arrow has the values,
-NAME.json what is known about them."""
+ANSWERS, RECORD = "answers.arrow", "answers.json"
+"""Two files in a table's folder: the values, and what is known about them."""
 SEPARATOR = "\x1f"
 """Joins the two sentences of a pair before they are hashed."""
 PLACES = "places.arrow"
@@ -37,7 +36,7 @@ class MappedValues(StoredVectors):
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
         columns = [reader.get_batch(n).column(0) for n in range(reader.num_record_batches)]
         # Combining a table column's chunks copies it, even if there is only one.
-        self._set([column.flatten().to_numpy().reshape(len(column), -1) for column in columns], [None] * len(columns))
+        self._set([column.flatten().to_numpy().reshape(len(column), -1) for column in columns])
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Origins:
 
 @dataclass(frozen=True)
 class KeyedTable:
-    """A value for each text of a teacher's files: logits, scores, or a sentence vector.
+    """A value for each text of a teacher's files: logits or scores.
 
     :ivar keys: content keys, uint64 (texts,), sorted, unique.
     :ivar places: int64 (texts,): their values' rows; :ivar values: float32 (rows, width),
@@ -107,38 +106,38 @@ class KeyedTable:
         """Return the indices of at most so many texts, evenly spaced."""
         return slice(None, None, -(-len(self) // count) or 1)
 
-    def write(self, folder: Path, name: Name) -> None:
+    def write(self, folder: Path) -> None:
         """Write everything but the values, which were written as they were read."""
         columns = {"key": self.keys, "place": self.places}
         if self.weights is not None:
             columns["weight"] = self.weights
         write_shard(folder / PLACES, pa.table(columns))
         fields = ("mask", "provenance", "counts", "errors")
-        write_json(folder / f"{name}.json", {field: getattr(self, field) for field in fields})
+        write_json(folder / RECORD, {field: getattr(self, field) for field in fields})
 
     @classmethod
-    def read(cls, folder: Path, name: Name) -> Self:
+    def read(cls, folder: Path) -> Self:
         """Read the table in a folder."""
         check_sealed(folder)
         index = read_shard(folder / PLACES)
         return cls(
             index["key"].to_numpy(),
             index["place"].to_numpy(),
-            MappedValues(folder / f"{name}.arrow"),
+            MappedValues(folder / ANSWERS),
             index["weight"].to_numpy() if "weight" in index.column_names else None,
-            **read_record(folder / f"{name}.json", "mask", "provenance", "counts", "errors"),
+            **read_record(folder / RECORD, "mask", "provenance", "counts", "errors"),
         )
 
 
-def digest_of(folder: Path, name: Name) -> str:
+def digest_of(folder: Path) -> str:
     """Return the SHA-256 over the values in ``folder`` and their index."""
-    return sha256_json([sha256_file(folder / file) for file in (f"{name}.arrow", PLACES)])
+    return sha256_json([sha256_file(folder / file) for file in (ANSWERS, PLACES)])
 
 
 @lru_cache(maxsize=1)
-def loaded(folder: Path, name: Name, digest: str) -> KeyedTable:
+def loaded(folder: Path, digest: str) -> KeyedTable:
     """Read the table with this digest; the process caches the last one."""
-    return KeyedTable.read(folder, name)
+    return KeyedTable.read(folder)
 
 
 def content_keys(columns: Sequence[Sequence[str]]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Requests for a model elsewhere to answer or embed: the texts of sets that have no answer yet."""
+"""Requests for a model elsewhere to answer: the texts of sets that have no answer yet."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +11,10 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import write_json_lines
 from pipeline_lib.base.hashing import SeenKeys
 from pipeline_lib.base.kinds import KINDS
-from pipeline_lib.base.layout import Layout
-from pipeline_lib.outputs.files.gathering import Values, gathered
+from pipeline_lib.outputs.files.answers import Answers
+from pipeline_lib.outputs.files.gathering import gathered
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, content_keys
-from pipeline_lib.outputs.sentence_sets import read_sides, sentence_sets
-from pipeline_lib.params import Params, Task
+from pipeline_lib.params import Task
 
 TOP_LOGPROBS = 20
 """Alternatives requested at each token: the API's maximum."""
@@ -132,12 +131,6 @@ def request_of(row: dict[str, str], format: str, asked: Asked) -> dict[str, Any]
     return PROVIDERS[format](row["key"], "\n\n".join(row[n] for n in ("text", "text_pair") if n in row), asked)
 
 
-def embedding_request(row: dict[str, str], model: str) -> dict[str, Any]:
-    """Return a sentence as a line of an OpenAI embeddings batch, with its key as custom_id."""
-    body = {"model": model, "input": row["text"], "encoding_format": "float"}
-    return {"custom_id": row["key"], "method": "POST", "url": "/v1/embeddings", "body": body}
-
-
 def requests_of(batches: Texts, table: KeyedTable | None) -> Iterator[dict[str, str]]:
     """Yield key (hex), text and, for pairs, text_pair of each distinct text that has no value in a table."""
     seen = SeenKeys()
@@ -156,7 +149,7 @@ def write_requests(
     out: Path,
     batches: Texts,
     files: Sequence[Path],
-    kind: Values,
+    kind: Answers,
     request: Callable[[dict[str, str]], dict[str, Any]] | None,
 ) -> tuple[int, str]:
     """Write the texts to which files give nothing yet, each once.
@@ -169,13 +162,3 @@ def write_requests(
         rows = requests_of(batches, table)
         count = write_json_lines(out, map(request, rows) if request else rows)
     return count, f" ({', '.join(absent)} not there yet)" if absent else ""
-
-
-def sentences_to_embed(params: Params, mask: str) -> Texts:
-    """Yield the sentences that encoders are trained on."""
-    sets = sentence_sets(params, Layout())
-    if missing := [each.inputs for each in sets if not (each.inputs / "manifest.json").exists()]:
-        raise PotstillError(f"{missing[0]}: not there yet. Run `dvc repro split_wikipedia augment` first.")
-    if not params.sentence_encoders():
-        raise PotstillError("encoders: none is trained on sentence vectors. Add a row to params.yaml.")
-    return ([texts] for each in sets for texts in read_sides(each, mask))

@@ -1,4 +1,4 @@
-"""External teachers' files, of answers or vectors: their metadata, and rows that each give something to a text.
+"""External teachers' files: their metadata, and rows that each give something to a text.
 
 A row is joined to its text by the text itself, or by its content key: the id of the request for it.
 """
@@ -47,7 +47,7 @@ class Described:
 class Given:
     """What one row of a file gives to a text, which it names by a content key or in full.
 
-    :ivar kind: the column of the answer or vector; None: there is an ``error`` instead.
+    :ivar kind: the column of the answer; None: there is an ``error`` instead.
     :ivar of_reply: whether a model wrote it: then a fault in it is an ``error`` of this row alone.
     """
 

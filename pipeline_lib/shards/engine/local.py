@@ -1,10 +1,9 @@
 """The local engine: runs jobs in this process, or in worker processes of this machine.
 
-On a CPU every job computes with one thread, in as many processes as there are cores.  Small matrix
-products gain little from a second thread (two processes trained students 1.4 times as fast as one
-with two threads), and a job's bytes then depend on neither the number of workers nor the number of
-cores.  On accelerators there is one worker per device, or as many as asked for; with a single
-worker the jobs run in this process, and those of a pass a few at a time, in threads.
+On a CPU every job computes with one thread, in as many processes as there are cores.  Small matrix products gain little
+from a second thread (two processes trained students 1.4 times as fast as one with two threads), and a job's bytes then
+depend on neither the number of workers nor the number of cores.  On accelerators there is one worker per device, or as
+many as asked for; with a single worker the jobs run in this process, and those of a pass a few at a time, in threads.
 """
 
 import multiprocessing

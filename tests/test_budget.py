@@ -25,9 +25,9 @@ MOST = {
 }
 KIND = re.compile(
     r"is_regression|is_multilabel|\b(Multilabel|Regression|Classification)\b|"
-    r"[\"'](multilabel|classification)[\"']|(?<!Literal\[)[\"']regression[\"'](?!: RegressionEncoder|, \"biattentive)"
+    r"[\"'](multilabel|classification)[\"']|\bkind\b.*[\"']regression[\"']|[\"']regression[\"'].*\bkind\b"
 )
-"""What tells the kinds of tasks apart; the student of that name does not."""
+"""What tells the kinds of tasks apart; a student is called a regression, too."""
 KINDS = ("base/kinds/",)
 """The modules that the kinds have for themselves."""
 

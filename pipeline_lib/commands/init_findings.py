@@ -78,7 +78,7 @@ def _reading(
         yield (
             "note",
             f"{script.share:.0%} of the letters are {script.name}, which has no spaces between words: each character "
-            "is a word to students that read words (bilstm, static, cnn, linear), and to masking and n-grams",
+            "is a word to students that read words (bilstm, static, cnn, regression), and to masking and n-grams",
         )
     if not language.is_english:
         yield (

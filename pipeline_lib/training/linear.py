@@ -31,8 +31,9 @@ def fit_linear(
     def cost(flat: np.ndarray) -> tuple[float, np.ndarray]:
         table = flat.reshape(-1, outputs)
         weights, bias = table[:-1], table[-1]
-        parts = zip(blocks, np.split(weights, ends), strict=True)
-        answers = sum((block @ part.astype(block.dtype) for block, part in parts), bias)
+        answers = sum(
+            (block @ w.astype(block.dtype) for block, w in zip(blocks, np.split(weights, ends), strict=True)), bias
+        )
         answers = torch.tensor(answers, dtype=torch.float32, requires_grad=True)
         value = loss(answers)
         value.backward()
@@ -44,6 +45,6 @@ def fit_linear(
     # Several threads would add in another order: one gives the same weights on any number of cores.
     with threadpool_limits(1, "blas"):
         start = np.zeros((sum(widths) + 1) * outputs)
-        found = minimize(cost, start, jac=True, method="L-BFGS-B", options={"maxiter": ITERATIONS}).x
-    table = found.reshape(-1, outputs)
+        solved = minimize(cost, start, jac=True, method="L-BFGS-B", options={"maxiter": ITERATIONS}).x
+    table = solved.reshape(-1, outputs)
     return np.split(table[:-1], ends), table[-1]

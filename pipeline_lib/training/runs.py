@@ -91,7 +91,7 @@ class TrainingSpec(ABC):
     def prepare(self) -> Prepared:
         """Load data and model."""
 
-    def train(self, report: Report) -> tuple[Progress, Finish]:
+    def run(self, report: Report) -> tuple[Progress, Finish]:
         """Train what :meth:`prepare` returns, from its checkpoint if there is one."""
         run = self.prepare()
         steps = run.model, run.batches, run.loss, run.evaluate, self.settings, self.result.checkpoint
@@ -125,7 +125,7 @@ def train_or_find(spec: TrainingSpec, report: Callable[[Message], None]) -> Trai
 
 
 def _train(spec: TrainingSpec, report: Callable[[Message], None]) -> None:
-    progress, finish = spec.train(lambda *message: report(message))
+    progress, finish = spec.run(lambda *message: report(message))
     with spec.result.writing() as folder:
         fields = _fields(spec, progress) | finish(folder, progress)
         spec.record(**fields).write(folder / "training.json")

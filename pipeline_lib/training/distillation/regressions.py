@@ -114,7 +114,7 @@ class RegressionTraining(StudentTraining):
         """Those of one step over all rows, whatever the seed."""
         return replace(super().settings, batch_size=self.rows, seed=0)
 
-    def train(self, report: Report) -> tuple[Progress, Finish]:
+    def run(self, report: Report) -> tuple[Progress, Finish]:
         """Fit the student to its training set, and score it on dev."""
         plan = self.plan
         train, dev = (encoding.read(content) for encoding, content in self.sets)

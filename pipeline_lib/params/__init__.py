@@ -12,6 +12,7 @@ from pipeline_lib.params.encoders import STARTS, Encoder, GeneralEncoder, Senten
 from pipeline_lib.params.file import Params, check_params, load_params
 from pipeline_lib.params.methods import JOINT_OBJECTIVE, Joint, Method, Objective, Optimiser, register_objective
 from pipeline_lib.params.models import (
+    TRAINED_ALONE,
     AnswerFiles,
     Average,
     FineTuning,
@@ -22,6 +23,7 @@ from pipeline_lib.params.models import (
     ModelVectors,
     PackageModel,
     PackageParts,
+    Probe,
     Refining,
     States,
     Teacher,

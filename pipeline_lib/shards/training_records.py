@@ -33,7 +33,7 @@ TUNED |= {"warmup": 0.1, "weight_decay": 0.01, "clip_norm": 1.0}
 """How every teacher is tuned (Devlin et al. 2019, appendix A.2; the gradients' norm as in their code)."""
 
 SEED = 1
-"""That of teachers and encoders, which are trained once; students are trained with each of ``seeds``."""
+"""That of encoders, which are trained once; students are trained with each of ``seeds``."""
 
 
 @dataclass(frozen=True)

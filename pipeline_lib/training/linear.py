@@ -39,7 +39,7 @@ def fit_linear(
         slope = answers.grad.numpy()
         slopes = np.vstack([*(block.T @ slope for block in blocks), slope.sum(0)]).astype(np.float64)
         slopes[:-1] += penalty * weights
-        return float(value) + penalty / 2 * float((weights**2).sum()), slopes.ravel()
+        return float(value.detach()) + penalty / 2 * float((weights**2).sum()), slopes.ravel()
 
     # Several threads would add in another order: one gives the same weights on any number of cores.
     with threadpool_limits(1, "blas"):

@@ -30,20 +30,23 @@ Fields = dict[str, Any]
 """Fields of a record."""
 
 
+Finish = Callable[[Path, Progress], Fields]
+"""Takes (folder, progress), saves the trained model into the folder, and returns the fields that its record has
+besides those of :class:`TrainingRecord`."""
+
+
 @dataclass
 class Prepared:
     """A training run, ready to start.
 
     :ivar model: untrained, on its device.
-    :ivar finish: takes (folder, progress), saves the trained model into the folder, and returns
-        the fields that its record has besides those of :class:`TrainingRecord`.
     """
 
     model: torch.nn.Module
     batches: Batches
     loss: LossOf
     evaluate: Evaluate
-    finish: Callable[[Path, Progress], Fields]
+    finish: Finish
 
 
 class TrainingSpec(ABC):
@@ -91,6 +94,12 @@ class TrainingSpec(ABC):
     def prepare(self) -> Prepared:
         """Load data and model."""
 
+    def run(self, report: Callable[["Message"], None]) -> tuple[Progress, Finish]:
+        """Train, step by step unless it can be fitted at once; return what it came to, and what saves it."""
+        run = self.prepare()
+        steps = run.model, run.batches, run.loss, run.evaluate, self.settings, self.result.checkpoint
+        return fit(*steps, lambda *message: report(message)), run.finish
+
     @property
     def planned_steps(self) -> int:
         """The approximate number of steps that the run takes."""
@@ -119,13 +128,11 @@ def train_or_find(spec: TrainingSpec, report: Callable[[Message], None]) -> Trai
 
 
 def _train(spec: TrainingSpec, report: Callable[[Message], None]) -> None:
-    run, checkpoint = spec.prepare(), spec.result.checkpoint
-    steps = run.model, run.batches, run.loss, run.evaluate, spec.settings, checkpoint
-    progress = fit(*steps, lambda *message: report(message))
+    progress, finish = spec.run(report)
     with spec.result.writing() as folder:
-        fields = _fields(spec, progress) | run.finish(folder, progress)
+        fields = _fields(spec, progress) | finish(folder, progress)
         spec.record(**fields).write(folder / "training.json")
-    checkpoint.unlink(missing_ok=True)
+    spec.result.checkpoint.unlink(missing_ok=True)
 
 
 def _fields(spec: TrainingSpec, progress: Progress) -> Fields:
@@ -133,11 +140,12 @@ def _fields(spec: TrainingSpec, progress: Progress) -> Fields:
     loss = {"best_dev_loss": best["dev_loss"]} if "dev_loss" in best else {}
     what = "mean " if "dev_by_task" in best else ""
     what += "loss is lowest" if spec.is_by_loss else "score is best"
+    is_last = spec.optimiser.select == "last"
     return loss | {
         "best_dev": best["dev"],
         "best_step": progress.best_step,
         "steps": progress.step,
-        "selection": f"evaluation whose {what} on dev",
+        "selection": "the last step" if is_last else f"evaluation whose {what} on dev",
         "settings": spec.settings,
         "history": progress.history,
         "computed_on": computed_on(spec.device),

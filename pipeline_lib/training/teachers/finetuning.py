@@ -4,7 +4,7 @@ As in Tang et al. 2019, section 4: Adam, never on augmented data; no class weigh
 mean states, is a teacher of its own, or where fine-tuning starts (Kumar et al. 2022: first the one, then all).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -39,7 +39,7 @@ from pipeline_lib.training.dev_scores import LabelScale, dev_score, scale_of
 from pipeline_lib.training.loop import Batch, DevScore, autocast
 from pipeline_lib.training.runs import Fields, Finish, Message, Prepared, TrainingSpec
 from pipeline_lib.training.search import TrainingRow
-from pipeline_lib.training.teachers.probing import Fitted, fit_probe
+from pipeline_lib.training.teachers.probing import PENALTIES, TO_START, Fitted, fit_probe
 from pipeline_lib.training.teachers.ranking import CandidateBatches, questions_of, ranking_loss
 
 EVALUATION_TOKENS = 4096
@@ -122,15 +122,14 @@ class TaskTeacher:
             return KINDS[self.task.kind].loss(logits, batch["labels"])
         return ranking_loss(logits, batch["labels"], self.answer, batch["candidates"])
 
-    def probe(self, seed: int) -> Fitted:
+    def probe(self, seed: int, penalties: Sequence[float]) -> Fitted:
         """Make the head of a classifier of mean states the linear layer that fits the training labels best."""
         teacher, sentences = self.teacher, self.sentences()
         encoder = teacher.model.eval().base_model
-        # In float32 everywhere: the layer itself takes longer than the encoder's pass.
         model = VectorModel(encoder, teacher.tokenizer, teacher.device, "float32", "", "mean")
         vectors, layer = model.answer(sentences, EVALUATION_TOKENS), teacher.model.classifier
-        kind = KINDS[self.task.kind]
-        fitted = fit_probe(vectors, sentences.targets["labels"], kind, layer.out_features, seed)
+        kind, labels = KINDS[self.task.kind], sentences.targets["labels"]
+        fitted = fit_probe(vectors, labels, kind, layer.out_features, seed, penalties)
         layer.load_state_dict({"weight": torch.tensor(fitted.weights), "bias": torch.tensor(fitted.bias)})
         return fitted
 
@@ -198,7 +197,7 @@ class TeacherTraining(TrainingSpec):
         """Load the rows, and the base with a head for the task."""
         device, precision, taught = torch.device(self.device), self.settings.precision, self.taught()
         if self.optimiser.head == "probe":
-            taught.probe(self.seed)
+            taught.probe(self.seed, TO_START)
 
         def loss(_: torch.nn.Module, batch: Batch) -> torch.Tensor:
             return taught.loss(batch)
@@ -254,7 +253,7 @@ class ProbeTraining(TeacherTraining):
     def run(self, report: Callable[[Message], None]) -> tuple[Progress, Finish]:
         """Fit the layer, and score it on dev."""
         taught = self.taught()
-        fitted, dev = taught.probe(self.seed), taught.dev_score(self.optimiser.select)
+        fitted, dev = taught.probe(self.seed, PENALTIES), taught.dev_score(self.optimiser.select)
         report((1, 1, fitted.loss, dev.merit))
         history = [{"step": 1, "epoch": 1.0, "loss": fitted.loss} | dev.fields]
 

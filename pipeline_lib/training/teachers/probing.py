@@ -1,5 +1,6 @@
 """A linear layer fitted to the vectors of a frozen encoder, a probe; its penalty is chosen by cross-validation."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,8 @@ from pipeline_lib.base.kinds.kind import TaskKind
 from pipeline_lib.training.linear import fit_linear
 
 PENALTIES = (1.0, 0.1, 0.01, 1e-3, 1e-4)
+TO_START = (10.0,)
+"""That of a head that fine-tuning starts from: a layer that fits few rows leaves the encoder no loss to learn from."""
 FOLDS = 5
 
 
@@ -21,7 +24,9 @@ class Fitted(NamedTuple):
     loss: float
 
 
-def fit_probe(vectors: np.ndarray, labels: np.ndarray, kind: TaskKind, outputs: int, seed: int) -> Fitted:
+def fit_probe(
+    vectors: np.ndarray, labels: np.ndarray, kind: TaskKind, outputs: int, seed: int, penalties: Sequence[float]
+) -> Fitted:
     """Return the linear layer that has the lowest loss of the labels, with the penalty that serves held-out rows best.
 
     :param vectors: float32 (rows, width); :param labels: as the kind's loss reads them, a score in standard units.
@@ -46,7 +51,7 @@ def fit_probe(vectors: np.ndarray, labels: np.ndarray, kind: TaskKind, outputs: 
                 total += len(rows) * float(loss(rows, torch.from_numpy(answers)))
         return total / max(1, int((folds >= 0).sum()))
 
-    losses = {penalty: held_out_loss(penalty) for penalty in PENALTIES}
+    losses = {penalty: held_out_loss(penalty) for penalty in penalties}
     best = min(losses, key=losses.get)
     weights, bias = fit(np.arange(len(labels)), best)
     weights = weights / deviation[:, None]

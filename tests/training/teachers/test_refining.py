@@ -27,7 +27,7 @@ from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.training.runs import train_or_find
 from pipeline_lib.training.search import TrainingRow, train_rows
 from pipeline_lib.training.teachers.finetuning import Data, ProbeTraining, TeacherTask, TeacherTraining
-from pipeline_lib.training.teachers.probing import _folds, fit_probe
+from pipeline_lib.training.teachers.probing import PENALTIES, TO_START, _folds, fit_probe
 from pipeline_lib.training.teachers.refining import ENCODER, HEAD, RefinedTraining, SharedClassifiers, with_answers
 from tests.kit import shard_files
 from tests.kit.kills import killed_and_resumed
@@ -282,7 +282,7 @@ def test_a_probe_is_a_teacher_or_where_one_starts(data: Path, task: str) -> None
 def single_probe(data: Path, training: TeacherTraining) -> torch.Tensor:
     """Return the weights of a training's probe, in the unit in which it learns."""
     taught = training.taught()
-    taught.probe(training.seed)
+    taught.probe(training.seed, TO_START)
     return taught.teacher.model.classifier.weight
 
 
@@ -290,8 +290,10 @@ def test_a_penalty_is_chosen_on_rows_held_out() -> None:
     draw = np.random.default_rng(0)
     labels = np.array([0, 1] * 30 + [2])
     noise, tell = draw.normal(size=(61, 40)), np.eye(3)[labels] @ draw.normal(size=(3, 40))
-    clear = fit_probe((noise / 50 + tell).astype(np.float32), labels, KINDS["classification"], 3, 1)
-    noisy = fit_probe(noise.astype(np.float32), labels, KINDS["classification"], 3, 1)
+    clear, noisy = (
+        fit_probe(vectors.astype(np.float32), labels, KINDS["classification"], 3, 1, PENALTIES)
+        for vectors in (noise / 50 + tell, noise)
+    )
     assert clear.penalty < noisy.penalty and clear.loss < 0.1 < noisy.loss
     # The one row of a class is never held out, and of each other a fifth is.
     folds = _folds(labels, True, 1)

@@ -85,6 +85,7 @@ class Tuning(Optimised):
 
     freeze_embeddings: bool
     seed: Seed = 1
+    head: Literal["probe"] | None = None
 
 
 class FineTuning(Tuning):
@@ -95,7 +96,6 @@ class FineTuning(Tuning):
     """
 
     kind: Literal["single"]
-    head: Literal["probe"] | None = None
 
 
 class Probe(Section):
@@ -118,8 +118,13 @@ class Refining(Tuning):
     """
 
     kind: Literal["refined"]
-    head: ClassVar[None] = None
     ranking: dict[Name, str]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Refining":
+        if self.head is not None:
+            raise ValueError("`head`: tasks share an encoder under its own heads. Remove it, or use `kind: single`")
+        return self
 
 
 class Finished(Section):

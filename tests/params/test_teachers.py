@@ -40,7 +40,7 @@ def test_a_row_of_a_teacher_is_one_of_its_tasks() -> None:
         ({"teachers": TWO | {"a": OWN | {"data": ["b"]}}}, "teachers.a.data: no transfer set 'b'"),
         ({"teachers": TWO | {"a": OWN | {"model": None}}}, "`model` is what a teacher is tuned"),
         ({"teachers": TWO | {"a": PROBE | {"model": None}}}, "`model` is what a teacher is tuned"),
-        ({"teachers.minilm.tuning": REFINED | {"head": "probe"}}, "teachers.minilm.tuning.head: "),
+        ({"teachers.minilm.tuning": REFINED | {"head": "probe"}}, "`head`: tasks share an encoder"),
         ({"teachers.minilm.tuning.head": "mean"}, "teachers.minilm.tuning.head: Input should be 'probe'"),
         ({"teachers": {"minilm": TWO["other"]} | {"other": TWO["other"]}}, "teachers: none knows tweets"),
     ],

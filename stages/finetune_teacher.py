@@ -18,7 +18,7 @@ from pipeline_lib.base.files import fresh_folder, link_or_copy
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.seals import write_seal
 from pipeline_lib.base.terminal import say
-from pipeline_lib.params import Params, load_params
+from pipeline_lib.params import TRAINED_ALONE, Params, load_params
 from pipeline_lib.shards.engine import make_engine
 from pipeline_lib.shards.training_records import AnswersRecord, LabelsRecord, TeacherRecord
 
@@ -30,7 +30,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     params, layout = load_params(), Layout()
     kinds = {name: teacher.tuning.kind for name, teacher in params.teachers_of(task).items()}
     target = fresh_folder(layout.teachers(task))
-    records = finetune(params, task, [name for name in kinds if kinds[name] == "single"], target)
+    records = finetune(params, task, [name for name in kinds if kinds[name] in TRAINED_ALONE], target)
     for name in (name for name in kinds if kinds[name] == "finished"):
         records[name] = take_finished(params, task, name, fresh_folder(target / name))
     for name in (name for name in kinds if kinds[name] == "refined"):
@@ -52,7 +52,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
 
 
 def finetune(params: Params, task: str, names: list[str], target: Path) -> dict[str, TeacherRecord | AnswersRecord]:
-    """Fine-tune teachers at every learning rate; link the best of each below ``target``."""
+    """Fine-tune teachers at every learning rate, and fit probes; link the best of each below ``target``."""
     from pipeline_lib.base.devices import resolve_device
     from pipeline_lib.training.progress import losses, show_training
     from pipeline_lib.training.search import train_rows
@@ -64,7 +64,8 @@ def finetune(params: Params, task: str, names: list[str], target: Path) -> dict[
     engine = make_engine(params, device, single_threaded=False)
 
     def note(training: TeacherTraining, loss: float, best: float) -> str:
-        return f"rate {training.rate:g}: {losses(training, loss, best)}"
+        how = f"rate {training.rate:g}" if training.rate else "probe"
+        return f"{how}: {losses(training, loss, best)}"
 
     with show_training(f"fine-tuning {task}", rows, note) as shown:
         searched = train_rows(rows, engine, shown.on_progress, shown.on_done)

@@ -75,6 +75,17 @@ def output_names(config: dict[str, Any], origin: Path | str) -> list[str]:
     return [str(names[number]) for number in numbers]
 
 
+def is_classifier(config: Mapping[str, Any]) -> bool:
+    """Whether a model has a head that classifies: by its class, or one of ours, beside its encoder."""
+    heads = config.get("architectures") or []
+    return has_pooled_head(config) or any(head.endswith("ForSequenceClassification") for head in heads)
+
+
+def has_pooled_head(config: Mapping[str, Any]) -> bool:
+    """Whether a model's head is a linear layer over the mean of its states, which transformers has no class for."""
+    return config.get("pooling") == "mean"
+
+
 def check_problem_type(config: dict[str, Any], origin: Path | str, kind: str) -> None:
     """Check that a fine-tuned model was trained to answer as a task of this kind needs.
 

@@ -155,7 +155,8 @@ def _tuned(params: "Params", name: str) -> str:
         return f"the mean of {', '.join(teacher.tuning.of)}"
     if teacher.model is None:
         return f"{teacher.tuning.checkpoint}, used as it is"
-    how = "refined on its tasks jointly" if teacher.tuning.kind == "refined" else "fine-tuned here"
+    how = {"refined": "refined on its tasks jointly", "probe": "with a linear layer fitted here"}
+    how = how.get(teacher.tuning.kind, "fine-tuned here")
     return f"{_where(params.sources()[f'model {teacher.model}'])}, {how}"
 
 

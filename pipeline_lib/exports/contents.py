@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json
+from pipeline_lib.base.model_config import is_classifier
 from pipeline_lib.exports.folders import CONFIG, FORM
 from pipeline_lib.models.folders import ENCODER_TYPE, MODEL_TYPE
 
@@ -77,7 +78,6 @@ def _described(config: dict[str, Any]) -> Content | None:
     trained = {MODEL_TYPE: Content.student, ENCODER_TYPE: Content.encoder}
     if config.get("model_type") in trained:
         return trained[config["model_type"]]
-    classes = config.get("architectures") or []
-    if any(name.endswith("ForSequenceClassification") for name in classes):
+    if is_classifier(config):
         return Content.teacher
     return Content.model if "model_type" in config else None

@@ -6,6 +6,7 @@ only after the teacher's passes; ``distill check`` refuses it at once if the mod
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -163,16 +164,19 @@ def finished_faults(folder: Path) -> list[str]:
     return faults_of(load_classifier, folder)
 
 
-def base_faults(folder: Path) -> list[str]:
-    """Return why a model cannot be tuned as a teacher, if it cannot: one line, or none."""
-    return faults_of(load_classifier, folder, CLASSES)
+def base_faults(folder: Path, pooled: bool = False) -> list[str]:
+    """Return why a model cannot be tuned as a teacher, if it cannot: one line, or none.
+
+    :param pooled: see :func:`~pipeline_lib.models.teacher.load_classifier`.
+    """
+    return faults_of(load_classifier, folder, CLASSES, None, pooled)
 
 
 def _faults(key: str, params: Params, name: str, folder: Path) -> list[str]:
     """Load a row of ``models`` in each way in which it is used."""
     vectors, faults = params.sentence_vectors, []
-    if any(teacher.model == name for teacher in params.teachers.values()):
-        faults += base_faults(folder)
+    if pooled := {teacher.tuning.head == "probe" for teacher in params.teachers.values() if teacher.model == name}:
+        faults += chain.from_iterable(base_faults(folder, each) for each in pooled)
     elif isinstance(vectors, SentenceVectors) and vectors.model == name:
         faults += faults_of(load_vector_model, folder, "cpu", "float32", vectors.pooling)
     else:

@@ -203,22 +203,32 @@ def _to_float32(_: torch.nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
     return tuple(map(exact, args)), {name: exact(value) for name, value in kwargs.items()}
 
 
-def load_classifier(folder: Path, label_names: Sequence[str] | None = None, kind: str | None = None) -> tuple[Any, Any]:
+def load_classifier(
+    folder: Path, label_names: Sequence[str] | None = None, kind: str | None = None, pooled: bool = False
+) -> tuple[Any, Any]:
     """Load (model, tokenizer) as a classifier; ``label_names`` are what a model is to be tuned to.
 
     An encoder gets a new head, and so does a classifier of another number of labels; one of as many
     keeps its head.  A single label name means a regression with one output.
 
     :param kind: what the outputs are to be; None: a score, or alternatives.
+    :param pooled: whether the new head is a linear layer over the mean of the states, not the architecture's.
     """
+    from pipeline_lib.models.pooled import PooledClassifier, is_pooled, load_head
+
     head: dict[str, Any] = {}
     if label_names is not None:
         kind, names = kind or kind_of_model(label_names, {}), dict(enumerate(label_names))
         head = {"id2label": names, "label2id": {name: i for i, name in names.items()}}
         head["problem_type"] = KINDS[kind].problem_type
-    model, tokenizer = load_pretrained(folder, "AutoModelForSequenceClassification", head)
+    pooled = pooled if head else is_pooled(folder)
+    auto_class = "AutoModel" if pooled else "AutoModelForSequenceClassification"
+    model, tokenizer = load_pretrained(folder, auto_class, head)
+    model = PooledClassifier(model) if pooled else model
     if label_names is not None:
         model.config.update(stated_kind(kind, label_names))
+    elif pooled:
+        load_head(folder, model)
     return model, tokenizer
 
 

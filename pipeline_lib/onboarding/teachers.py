@@ -8,10 +8,9 @@ from typing import Any
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import kind_of_model
 from pipeline_lib.base.kinds.kind import finite_number
-from pipeline_lib.base.model_config import check_problem_type, output_names, read_config
+from pipeline_lib.base.model_config import check_problem_type, is_classifier, output_names, read_config
 from pipeline_lib.onboarding.labels import Labels
 
-_HEADS = ("ForSequenceClassification",)
 _SIGN = "[MASK]"
 _STEPS = 126
 """As many as in profiles/tour.yaml, which has two epochs of 4,028 rows."""
@@ -113,9 +112,8 @@ def _model(path: Path) -> Chosen:
     if not (path / "config.json").is_file():
         raise PotstillError(f"--teacher {path}: no config.json, so this is not a model. Correct the folder.")
     config = read_config(path)
-    heads = config.get("architectures") or []
     name = "".join(sign if sign.isalnum() else "_" for sign in path.resolve().name)
-    if any(head.endswith(_HEADS) for head in heads):
+    if is_classifier(config):
         outputs = output_names(config, path)
         kind = kind_of_model(outputs, config)
         check_problem_type(config, path, kind)

@@ -21,6 +21,7 @@ from pipeline_lib.params.methods import (
     register_objective,
 )
 from pipeline_lib.params.models import (
+    TRAINED_ALONE,
     AnswerFiles,
     Average,
     FineTuning,
@@ -31,6 +32,7 @@ from pipeline_lib.params.models import (
     ModelVectors,
     PackageModel,
     PackageParts,
+    Probe,
     Refining,
     States,
     Teacher,

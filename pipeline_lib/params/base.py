@@ -15,9 +15,9 @@ Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
 """The range that every random generator in use accepts: NumPy's is the narrowest."""
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Revision = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
-Select = Literal["metric", "loss"]
-"""What chooses a training's evaluation and learning rate on dev: the task's first metric, or the
-loss of dev's labels."""
+Select = Literal["metric", "loss", "last"]
+"""What chooses a training's evaluation and learning rate on dev: the task's first metric, or the loss of dev's
+labels; or the last step's weights are kept, and the metric chooses the rate."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$", max_length=100)]
 
 

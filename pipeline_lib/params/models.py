@@ -1,6 +1,6 @@
 """Models of params.yaml: where they come from, the teachers made from them; students' words."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -15,6 +15,7 @@ from pipeline_lib.params.base import (
     Probability,
     Ref,
     Section,
+    Seed,
     Select,
     Sha256,
     TaskNames,
@@ -80,15 +81,32 @@ class Optimised(Section):
 
 
 class Tuning(Optimised):
-    """How a teacher is tuned here (Tang et al. 2019, section 4)."""
+    """How a teacher is tuned here (Tang et al. 2019, section 4); ``seed`` draws its head, dropout and order."""
 
     freeze_embeddings: bool
+    seed: Seed = 1
+    head: Literal["probe"] | None = None
 
 
 class FineTuning(Tuning):
-    """A teacher that is fine-tuned on each task separately (Tang et al. 2019, section 4)."""
+    """A teacher that is fine-tuned on each task separately (Tang et al. 2019, section 4).
+
+    With ``head: probe`` its head is a linear layer over the mean of the states that starts as a :class:`Probe` of them
+    (Kumar et al. 2022); without the key it is the model's own.
+    """
 
     kind: Literal["single"]
+
+
+class Probe(Section):
+    """A teacher whose encoder stays as it is: a linear layer over the mean of its states is fitted to each task."""
+
+    kind: Literal["probe"]
+    head: ClassVar[str] = "probe"
+    learning_rates: ClassVar[list[float]] = [0.0]
+    freeze_embeddings: ClassVar[bool] = True
+    select: ClassVar[Select] = "metric"
+    seed: ClassVar[int] = 1
 
 
 class Refining(Tuning):
@@ -101,6 +119,12 @@ class Refining(Tuning):
 
     kind: Literal["refined"]
     ranking: dict[Name, str]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Refining":
+        if self.head is not None:
+            raise ValueError("`head`: tasks share an encoder under its own heads. Remove it, or use `kind: single`")
+        return self
 
 
 class Finished(Section):
@@ -186,6 +210,10 @@ class States(Section):
         return self
 
 
+TRAINED_ALONE = ("single", "probe")
+"""The kinds of teachers that are trained on one task by itself."""
+
+
 class Teacher(Section):
     """A teacher: the model it starts from, how it is tuned, and the tasks that it knows.
 
@@ -198,12 +226,12 @@ class Teacher(Section):
     max_length: Annotated[int, Field(ge=4)] | None
     tasks: TaskNames = None
     data: Annotated[list[str] | None, Ref("transfer")] = None
-    tuning: Annotated[FineTuning | Refining | Finished | AnswerFiles | Average, Field(discriminator="kind")]
+    tuning: Annotated[FineTuning | Probe | Refining | Finished | AnswerFiles | Average, Field(discriminator="kind")]
     states: States | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> "Teacher":
-        if (self.model is None) != (self.tuning.kind not in ("single", "refined")):
+        if (self.model is None) != (self.tuning.kind not in (*TRAINED_ALONE, "refined")):
             raise ValueError(
                 "`model` is what a teacher is tuned from: name one of `models`, or null where "
                 "`tuning` is of kind finished, answers or average"
@@ -219,7 +247,7 @@ class Teacher(Section):
     @property
     def runs(self) -> bool:
         """Whether a model is run for its answers; those in files, and averages, need none."""
-        return self.tuning.kind in ("single", "refined", "finished")
+        return self.tuning.kind in (*TRAINED_ALONE, "refined", "finished")
 
     def knows(self, task: str) -> bool:
         """Whether it is a teacher of ``task``."""

@@ -6,7 +6,14 @@
 from pathlib import Path
 
 from pipeline_lib.base.errors import PotstillError, faults_of, reason_of
-from pipeline_lib.base.model_config import check_problem_type, layer_count, output_names, position_count, read_config
+from pipeline_lib.base.model_config import (
+    check_problem_type,
+    is_classifier,
+    layer_count,
+    output_names,
+    position_count,
+    read_config,
+)
 from pipeline_lib.params.models import Finished, Teacher
 from pipeline_lib.params.schema import Params
 from pipeline_lib.params.tasks import Task
@@ -120,8 +127,8 @@ def check_classifier(folder: Path, origin: Path | str, task: str, settings: Task
     :param task: the task's name; :param settings: its parameters.
     """
     config, labels = read_config(folder, origin), settings.label_names
-    heads = config.get("architectures") or []
-    if not any(head.endswith("ForSequenceClassification") for head in heads):
+    if not is_classifier(config):
+        heads = config.get("architectures") or []
         raise PotstillError(
             f"{origin}: architectures in config.json is {heads}, not a ...ForSequenceClassification, so its head would "
             "be random. Give a fine-tuned model, or have it tuned here (`kind: single`)."

@@ -27,7 +27,6 @@ REMOVED: dict[str, str] = {
     "teachers.*.tuning.clip_norm": "gradients are always clipped to a norm of 1",
     "teachers.*.tuning.floor": "probabilities below 0.0001 are raised to it",
     "teachers.*.tuning.sampling": "every batch of every task is used once per epoch",
-    "teachers.*.tuning.seed": "teachers are always tuned with the seed 1",
     "teachers.*.tuning.warmup": "the rate always rises over a tenth of the steps",
     "teachers.*.tuning.weight_decay": "it is always 0.01",
     "transfer.*.ngram_min": "the shortest n-gram is one word",

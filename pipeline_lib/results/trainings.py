@@ -19,7 +19,7 @@ def task_curves(params: Params, task: str, layout: Layout) -> list[Curve]:
     """Return the curves of the task's teachers, of the methods by seed, and of joint students."""
     metric = params.task(task).metrics[0]
     curves = [
-        _curve(layout.teacher(task, name), name, "teacher", SEED, metric)
+        _curve(layout.teacher(task, name), name, "teacher", teacher.tuning.seed, metric)
         for name, teacher in params.teachers_of(task).items()
         if isinstance(teacher.tuning, Tuning)
     ]

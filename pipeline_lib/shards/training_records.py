@@ -32,11 +32,11 @@ TUNED = {"name": "adam", "schedule": "linear", "max_steps": None, "evaluate_ever
 TUNED |= {"warmup": 0.1, "weight_decay": 0.01, "clip_norm": 1.0}
 """How every teacher is tuned (Devlin et al. 2019, appendix A.2; the gradients' norm as in their code)."""
 FITTED = {"schedule": "constant", "warmup": 0.0, "batch_size": 1, "epochs": 1, "max_steps": 1, "evaluate_every": None}
-FITTED |= {"clip_norm": None}
-"""How a regression is fitted: in one step over all rows."""
+FITTED |= {"clip_norm": None, "weight_decay": 0.0}
+"""How a linear model is fitted: in one step over all rows."""
 
 SEED = 1
-"""That of teachers and encoders, which are trained once; students are trained with each of ``seeds``."""
+"""That of encoders, which are trained once; students are trained with each of ``seeds``."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """The training loop, shared by teachers and students.
 
 It is deterministic given (data, settings, seed) on one machine, evaluates on dev every few steps and keeps the best
-weights.  If killed, it resumes from its checkpoint, which is kept outside DVC's outputs, and produces the same bytes.
+weights, or the last ones.  If killed, it resumes from its checkpoint, which is kept outside DVC's outputs, and
+produces the same bytes.
 """
 
 import math
@@ -102,7 +103,7 @@ def fit(
     checkpoint: Path,
     report: Report | None = None,
 ) -> Progress:
-    """Train ``model`` in place and leave it with the weights that were best on dev.
+    """Train ``model`` in place and leave it with the weights that were best on dev, or the last ones.
 
     :param checkpoint: a safetensors file; if it exists, training resumes from it.
     """
@@ -124,7 +125,7 @@ def fit(
         progress.step = step + 1
         if progress.step % every == 0 or progress.step == total:
             losses.read()
-            _evaluate(model, evaluate, state, progress.step / per_epoch)
+            _evaluate(model, evaluate, state, progress.step / per_epoch, settings.select == "last")
         if report:
             report(progress.step, total, losses.last, progress.best_merit)
         if time.monotonic() - saved > CHECKPOINT_SECONDS or progress.step == total:
@@ -208,7 +209,7 @@ def _step(
     return value.detach()
 
 
-def _evaluate(model: torch.nn.Module, evaluate: Evaluate, state: State, epoch: float) -> None:
+def _evaluate(model: torch.nn.Module, evaluate: Evaluate, state: State, epoch: float, is_kept: bool) -> None:
     progress = state.progress
     model.eval()
     with torch.inference_mode():
@@ -221,6 +222,6 @@ def _evaluate(model: torch.nn.Module, evaluate: Evaluate, state: State, epoch: f
     progress.loss_sum, progress.loss_count = 0.0, 0
     merit = (scored.mean if isinstance(scored, ScoresByTask) else scored).merit
     # A score can be NaN, if outputs are, but some weights must be kept even so.
-    if merit > progress.best_merit or math.isnan(progress.best_merit) or not state.best:
+    if is_kept or merit > progress.best_merit or math.isnan(progress.best_merit) or not state.best:
         progress.best_merit, progress.best_step = merit, progress.step
         state.keep_best()

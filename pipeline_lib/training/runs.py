@@ -137,11 +137,12 @@ def _fields(spec: TrainingSpec, progress: Progress) -> Fields:
     loss = {"best_dev_loss": best["dev_loss"]} if "dev_loss" in best else {}
     what = "mean " if "dev_by_task" in best else ""
     what += "loss is lowest" if spec.is_by_loss else "score is best"
+    is_last = spec.optimiser.select == "last"
     return loss | {
         "best_dev": best["dev"],
         "best_step": progress.best_step,
         "steps": progress.step,
-        "selection": f"evaluation whose {what} on dev",
+        "selection": "the last step" if is_last else f"evaluation whose {what} on dev",
         "settings": spec.settings,
         "history": progress.history,
         "computed_on": computed_on(spec.device),

@@ -45,13 +45,13 @@ def write_split(layout: Layout, split: str, texts: list[str]) -> None:
     write_manifest(folder, Manifest("tasks", schema_of(table), [shard], {}))
 
 
-def write_teacher(folder: Path, labels: list[str], family: str = "bert") -> Path:
+def write_teacher(folder: Path, labels: list[str], family: str = "bert", pooled: bool = False) -> Path:
     import torch
 
     write_model(folder.with_name(f"encoder-{family}"), family)
     with torch.random.fork_rng():
         torch.manual_seed(1)
-        model, tokenizer = load_classifier(folder.with_name(f"encoder-{family}"), labels)
+        model, tokenizer = load_classifier(folder.with_name(f"encoder-{family}"), labels, pooled=pooled)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
@@ -230,14 +230,16 @@ def test_a_form_that_answers_otherwise_is_not_timed(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("family", "pair", "labels"),
+    ("family", "pair", "labels", "pooled"),
     [
-        *(("bert", False, LABELS), ("bert", True, ["score"]), ("roberta", True, LABELS), ("mpnet", True, LABELS)),
-        *(("distilbert", False, ["score"]), ("modernbert", True, LABELS)),
+        *(("bert", False, LABELS, False), ("bert", True, ["score"], True), ("roberta", True, LABELS, False)),
+        *(("mpnet", True, LABELS, True), ("distilbert", False, ["score"], False), ("modernbert", True, LABELS, False)),
     ],
 )
-def test_a_teacher_in_onnx_answers_as_in_torch(tmp_path: Path, family: str, pair: bool, labels: list[str]) -> None:
-    folder = write_teacher(tmp_path / "teacher", labels, family)
+def test_a_teacher_in_onnx_answers_as_in_torch(
+    tmp_path: Path, family: str, pair: bool, labels: list[str], pooled: bool
+) -> None:
+    folder = write_teacher(tmp_path / "teacher", labels, family, pooled)
     forms = export_teacher(folder, labels, 16, pair, tmp_path / "out")
     texts: list[Text] = ["", *TEXTS, "a film " * 30]
     if pair:

@@ -34,10 +34,13 @@ def test_answers_are_those_of_padded_batches(
     with torch.random.fork_rng():
         torch.manual_seed(1)
         classifier, tokenizer = load_classifier(tmp_path / "encoder", ["no", "yes"])
-    for part in (classifier, tokenizer):
-        part.save_pretrained(tmp_path / "classifier")
+        pooled, _ = load_classifier(tmp_path / "encoder", ["no", "yes"], pooled=True)
+    for folder, model in {"classifier": classifier, "pooled": pooled}.items():
+        for part in (model, tokenizer):
+            part.save_pretrained(tmp_path / folder)
     for model in (
         load_teacher(tmp_path / "classifier", "cpu", "float32"),
+        load_teacher(tmp_path / "pooled", "cpu", "float32"),
         load_vector_model(tmp_path / "encoder", "cpu", "float32", "mean"),
         load_vector_model(tmp_path / "encoder", "cpu", "float32", "cls"),
     ):

@@ -14,9 +14,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.model_config import is_classifier
+from pipeline_lib.exports.contents import Content, content_of
+from pipeline_lib.models.pooled import HEAD
 from pipeline_lib.models.teacher import digest_model, keep_head_exact, load_classifier, load_teacher
 from pipeline_lib.models.vector_model import load_vector_model
+from pipeline_lib.outputs.teacher_pass import StateTeacher
 from pipeline_lib.shards.columns import KEPT, MASKED
+from pipeline_lib.training.teachers.finetuning import output_layer
 from tests.kit.pretrained import FAMILIES, write_model
 from tests.pipeline.corpus import sentences, write_encoder
 
@@ -133,6 +138,41 @@ def test_heads_are_exact(tmp_path: Path) -> None:
         logits = model(input_ids=torch.tensor([[0, 5, 6, 2]])).logits
     assert logits.dtype == torch.float32
     assert model.roberta.dtype == torch.bfloat16
+
+
+def test_a_linear_layer_over_mean_states_is_a_teacher(tmp_path: Path) -> None:
+    write_encoder(tmp_path / "encoder")
+    model, tokenizer = load_classifier(tmp_path / "encoder", ["no", "yes"], "multilabel", pooled=True)
+    for part in (model, tokenizer):
+        part.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    # transformers itself takes it for the encoder that is there.
+    assert (config["architectures"], config["pooling"]) == (["BertModel"], "mean")
+    assert is_classifier(config) and content_of(tmp_path) is Content.teacher
+    texts = [text for _, text in sentences()["dev"]]
+    vectors = load_vector_model(tmp_path, "cpu", "float32", "mean").predict(texts, 32, 256)
+    teacher = load_teacher(tmp_path, "cpu", "float32")
+    assert teacher.kind == "multilabel" and output_layer(teacher.model) is teacher.model.classifier
+    weights = load_file(tmp_path / HEAD)
+    expected = vectors @ weights["weight"].numpy().T + weights["bias"].numpy()
+    np.testing.assert_allclose(teacher.predict(texts, 32, 256), expected, atol=1e-5)
+    assert load_teacher(tmp_path, "cpu", "bfloat16").model.classifier.weight.dtype == torch.float32
+    states = StateTeacher(teacher.model, tokenizer, teacher.device, "float32", "", (1, 2))
+    assert states.predict(texts, 32, 256).shape == (len(texts), 64)
+    # Tuned on as any model, it gets the head of its architecture.
+    assert type(load_classifier(tmp_path, ["a", "b", "c"])[0]).__name__ == "BertForSequenceClassification"
+    digest = digest_model(tmp_path)
+    for change, message in (
+        ({"bias": torch.full((2,), torch.nan)}, "NaN or infinite values, in bias"),
+        ({"bias": torch.zeros(3)}, r"linear\.safetensors is not the linear layer that config\.json describes"),
+    ):
+        save_file(weights | change, tmp_path / HEAD)
+        assert digest_model(tmp_path) != digest
+        with pytest.raises(PotstillError, match=message):
+            load_teacher(tmp_path, "cpu", "float32")
+    (tmp_path / HEAD).unlink()
+    with pytest.raises(PotstillError, match="its weights lack classifier"):
+        load_teacher(tmp_path, "cpu", "float32")
 
 
 def test_the_digest_covers_all_that_decides_tokens_and_weights(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from pipeline_lib.params import check_params
 from .test_params import RAW, changed, error_of
 
 OWN = RAW["teachers"]["minilm"]
+PROBE = OWN | {"tuning": {"kind": "probe"}}
+REFINED = OWN["tuning"] | {"kind": "refined", "ranking": {}}
 TWO = {"minilm": OWN, "other": OWN | {"tasks": ["movies"], "data": ["full"]}}
 NAMED = {f"methods.{name}.teacher": "minilm" for name in ("bilstm_kd", "bilstm_kd_ts", "bilstm_mtl")}
 SOUND = {"teachers": TWO, "joint.mtl.teacher": "minilm", **NAMED}
@@ -37,6 +39,9 @@ def test_a_row_of_a_teacher_is_one_of_its_tasks() -> None:
         ({"teachers": TWO | {"a": OWN | {"model": "b"}}}, "teachers.a.model: no 'b'; there are"),
         ({"teachers": TWO | {"a": OWN | {"data": ["b"]}}}, "teachers.a.data: no transfer set 'b'"),
         ({"teachers": TWO | {"a": OWN | {"model": None}}}, "`model` is what a teacher is tuned"),
+        ({"teachers": TWO | {"a": PROBE | {"model": None}}}, "`model` is what a teacher is tuned"),
+        ({"teachers.minilm.tuning": REFINED | {"head": "probe"}}, "`head`: tasks share an encoder"),
+        ({"teachers.minilm.tuning.head": "mean"}, "teachers.minilm.tuning.head: Input should be 'probe'"),
         ({"teachers": {"minilm": TWO["other"]} | {"other": TWO["other"]}}, "teachers: none knows tweets"),
     ],
 )
@@ -56,9 +61,10 @@ def averaged(**changes: Any) -> dict[str, Any]:
 
 
 def test_answers_in_files_and_averages_are_teachers() -> None:
-    params = check_params(changed(THREE | {"methods.bilstm_kd_ts.teacher": "mean"}))
+    rows = {"teachers": THREE["teachers"] | {"probe": PROBE}}
+    params = check_params(changed(THREE | rows | {"methods.bilstm_kd_ts.teacher": "mean"}))
     assert params.teachers["llm"].tuning.paths("movies") == ["movies.csv"]
-    assert [own.runs for own in params.teachers.values()] == [True, True, False, False]
+    assert [own.runs for own in params.teachers.values()] == [True, True, False, False, True]
     assert {key for key, *_ in params.lengths()} >= {"teachers.minilm.max_length"}
 
 

@@ -12,7 +12,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.commands.planning.stages import PlannedStage
 from pipeline_lib.corpora.augmentation.transfer_sets import examples_of, pass_of
-from pipeline_lib.params import Params
+from pipeline_lib.params import TRAINED_ALONE, Params
 from pipeline_lib.shards.engine.passes import ShardPass, stored_outputs
 from pipeline_lib.shards.shard_sets import Shard, ShardSet
 from pipeline_lib.shards.store import Store
@@ -91,7 +91,7 @@ def trained_teachers(params: Params, stage: PlannedStage) -> Iterator[Count]:
     layout, task = Layout(), stage.item
     tasks = {task: TeacherTask.of(params, task, layout)}
     for name, row in params.teachers_of(task).items():
-        if row.tuning.kind == "single":
+        if row.tuning.kind in TRAINED_ALONE:
             yield _count(teacher_row(params, name, tasks, layout, _device(params)))
 
 

@@ -59,7 +59,8 @@ class _Run:
         if isinstance(teacher.tuning, Average):
             return [origin for each in teacher.tuning.of for origin in self.teacher(task, each)]
         if teacher.model is not None:
-            return [self.model(teacher.model, title, "fine-tuned here from ")]
+            how = "a linear layer over " if teacher.tuning.kind == "probe" else "fine-tuned here from "
+            return [self.model(teacher.model, title, how)]
         how = "answers in " if teacher.tuning.kind == "answers" else "fine-tuned elsewhere, in "
         return [self.origin(title, title, how)]
 

@@ -1,9 +1,10 @@
 """Fine-tuning the teacher with a list of learning rates; the best epoch of the best rate is kept.
 
-As in Tang et al. 2019, section 4: Adam, never on augmented data; no class weights.
+As in Tang et al. 2019, section 4: Adam, never on augmented data; no class weights.  A probe, a linear layer over the
+mean states, is a teacher of its own, or where fine-tuning starts (Kumar et al. 2022: first the one, then all).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,19 +25,21 @@ from pipeline_lib.base.text import Text
 from pipeline_lib.models.networks.attention import use_training_attention
 from pipeline_lib.models.networks.layers import replace_dropout
 from pipeline_lib.models.teacher import Teacher, digest_model, load_classifier, load_teacher
+from pipeline_lib.models.vector_model import VectorModel
 from pipeline_lib.models.weights import parameter_counts
-from pipeline_lib.params import Params, Select, Task, Tuning
+from pipeline_lib.params import Params, Probe, Select, Task, Tuning
 from pipeline_lib.shards.columns import texts
 from pipeline_lib.shards.fingerprint import code_outside
 from pipeline_lib.shards.shard_sets import SetReference, ShardSet
-from pipeline_lib.shards.training_records import SEED, TeacherRecord, TrainingRecord, TunedTeacherRecord
+from pipeline_lib.shards.training_records import FITTED, Settings, TeacherRecord, TrainingRecord, TunedTeacherRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.dev_scores import LabelScale, dev_score, scale_of
-from pipeline_lib.training.loop import Batch, DevScore, autocast
-from pipeline_lib.training.runs import Fields, Prepared, TrainingSpec
+from pipeline_lib.training.loop import Batch, DevScore, Report, autocast
+from pipeline_lib.training.runs import Fields, Finish, Prepared, TrainingSpec
 from pipeline_lib.training.search import TrainingRow
+from pipeline_lib.training.teachers.probing import PENALTIES, TO_START, Fitted, fit_probe
 from pipeline_lib.training.teachers.ranking import CandidateBatches, questions_of, ranking_loss
 
 EVALUATION_TOKENS = 4096
@@ -119,6 +122,17 @@ class TaskTeacher:
             return KINDS[self.task.kind].loss(logits, batch["labels"])
         return ranking_loss(logits, batch["labels"], self.answer, batch["candidates"])
 
+    def probe(self, seed: int, penalties: Sequence[float]) -> Fitted:
+        """Make the head of a classifier of mean states the linear layer that fits the training labels best."""
+        teacher, sentences = self.teacher, self.sentences()
+        encoder = teacher.model.eval().base_model
+        model = VectorModel(encoder, teacher.tokenizer, teacher.device, "float32", "", "mean")
+        vectors, layer = model.answer(sentences, EVALUATION_TOKENS), teacher.model.classifier
+        kind, labels = KINDS[self.task.kind], sentences.targets["labels"]
+        fitted = fit_probe(vectors, labels, kind, layer.out_features, seed, penalties)
+        layer.load_state_dict({"weight": torch.tensor(fitted.weights), "bias": torch.tensor(fitted.bias)})
+        return fitted
+
     def dev_score(self, select: Select) -> DevScore:
         """Return the task's first metric on dev, and if it selects the loss of dev's labels."""
         outputs = self.teacher.predict(self.dev.texts, self.max_length, EVALUATION_TOKENS)
@@ -129,6 +143,13 @@ class TaskTeacher:
         """Rescale a regression's outputs to the labels' unit."""
         if self.scale is not None:
             self.scale.rescale(output_layer(self.teacher.model))
+
+    def save(self, folder: Path, precision: str) -> Fields:
+        """Save the trained teacher, and return the task's part of the record."""
+        self.rescale()
+        self.teacher.model.to("cpu").save_pretrained(folder)
+        self.teacher.tokenizer.save_pretrained(folder)
+        return self.describe(folder, precision)
 
     def describe(self, folder: Path, precision: str) -> Fields:
         """Return the task's part of the record; its finished teacher is in ``folder``."""
@@ -147,7 +168,6 @@ class TeacherTraining(TrainingSpec):
     kind: ClassVar[str] = "teachers"
     record: ClassVar[type[TrainingRecord]] = TunedTeacherRecord
     student: ClassVar[None] = None
-    seed: ClassVar[int] = SEED
     base: Path
     tasks: Mapping[str, TeacherTask]
     optimiser: Tuning
@@ -157,10 +177,15 @@ class TeacherTraining(TrainingSpec):
     agreement_precision: str
 
     @property
+    def seed(self) -> int:
+        """What draws head, dropout and order."""
+        return self.optimiser.seed
+
+    @property
     def made_from(self) -> Any:
-        """The base, the tasks in order, and the other settings."""
+        """The base, the tasks in order, the head's start, and the other settings."""
         tasks = [data.made_from for data in self.tasks.values()]
-        settings = [self.max_length, self.optimiser.freeze_embeddings]
+        settings = [self.max_length, self.optimiser.freeze_embeddings, self.optimiser.head]
         return [digest_model(self.base), tasks, settings, self.agreement_precision]
 
     @cached_property
@@ -170,11 +195,9 @@ class TeacherTraining(TrainingSpec):
 
     def prepare(self) -> Prepared:
         """Load the rows, and the base with a head for the task."""
-        device, precision = torch.device(self.device), self.settings.precision
-        [data] = self.tasks.values()
-        torch.manual_seed(self.seed)
-        model, tokenizer = self.classifier(data)
-        taught = self.part(data, model.to(device), tokenizer)
+        device, precision, taught = torch.device(self.device), self.settings.precision, self.taught()
+        if self.optimiser.head == "probe":
+            taught.probe(self.seed, TO_START)
 
         def loss(_: torch.nn.Module, batch: Batch) -> torch.Tensor:
             return taught.loss(batch)
@@ -184,17 +207,22 @@ class TeacherTraining(TrainingSpec):
                 return taught.dev_score(self.optimiser.select)
 
         def finish(folder: Path, _: Progress) -> Fields:
-            taught.rescale()
-            model.to("cpu").save_pretrained(folder)
-            tokenizer.save_pretrained(folder)
-            return taught.describe(folder, self.agreement_precision)
+            return taught.save(folder, self.agreement_precision)
 
         batches = taught.batches(self.optimiser.batch_size, self.seed)
-        return Prepared(model, batches, loss, evaluate, finish)
+        return Prepared(taught.teacher.model, batches, loss, evaluate, finish)
+
+    def taught(self) -> TaskTeacher:
+        """Load the rows of the one task, and the base with an untrained head for it."""
+        [data] = self.tasks.values()
+        torch.manual_seed(self.seed)
+        model, tokenizer = self.classifier(data)
+        return self.part(data, model.to(self.device), tokenizer)
 
     def classifier(self, data: TeacherTask) -> tuple[Any, Any]:
         """Return the base with an untrained head for a task, and its tokenizer."""
-        model, tokenizer = load_classifier(self.base, data.task.label_names, data.task.kind)
+        is_pooled = self.optimiser.head == "probe"
+        model, tokenizer = load_classifier(self.base, data.task.label_names, data.task.kind, is_pooled)
         if self.optimiser.freeze_embeddings:
             model.get_input_embeddings().requires_grad_(False)
         replace_dropout(model)
@@ -209,20 +237,46 @@ class TeacherTraining(TrainingSpec):
         return TaskTeacher(data.task, train, dev, scale_of(train.labels), teacher, self.max_length, data.answer)
 
 
+@dataclass(frozen=True)
+class ProbeTraining(TeacherTraining):
+    """A linear layer over the base's mean states, fitted to a task at once."""
+
+    optimiser: Probe
+
+    @property
+    def settings(self) -> Settings:
+        """Those of one step over all rows, without a rate."""
+        return Settings("lbfgs", self.rate, **FITTED | {"batch_size": self.rows}, precision="float32", seed=self.seed)
+
+    def run(self, report: Report) -> tuple[Progress, Finish]:
+        """Fit the layer, and score it on dev."""
+        taught = self.taught()
+        fitted, dev = taught.probe(self.seed, PENALTIES), taught.dev_score(self.optimiser.select)
+        report(1, 1, fitted.loss, dev.merit)
+        history = [{"step": 1, "epoch": 1.0, "loss": fitted.loss} | dev.fields]
+
+        def finish(folder: Path, _: Progress) -> Fields:
+            chosen = {"selection": f"penalty {fitted.penalty:g}, by cross-validation on train"}
+            return taught.save(folder, self.agreement_precision) | chosen
+
+        return Progress(1, dev.merit, 1, history=history), finish
+
+
 def teacher_row(
     params: Params,
     name: str,
     tasks: Mapping[str, TeacherTask],
     layout: Layout,
     device: str,
-    kind: type[TeacherTraining] = TeacherTraining,
+    kind: type[TeacherTraining] | None = None,
 ) -> TrainingRow[TeacherTraining]:
     """Return the runs of one row of ``teachers``, by learning rate."""
     teacher = params.teachers[name]
+    kind = kind or (ProbeTraining if isinstance(teacher.tuning, Probe) else TeacherTraining)
     precision = resolve_precision(params.precompute.precision, torch.device(device))
     same = layout.model(teacher.model), tasks, teacher.tuning, teacher.max_length
-    rates = teacher.tuning.learning_rates
-    return TrainingRow(name, rates, [SEED], lambda _, rate: kind(*same, rate, device, precision))
+    rates, seeds = teacher.tuning.learning_rates, [teacher.tuning.seed]
+    return TrainingRow(name, rates, seeds, lambda _, rate: kind(*same, rate, device, precision))
 
 
 def describe(teacher: Teacher, train: Data, task: Task, max_length: int) -> Fields:

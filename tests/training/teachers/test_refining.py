@@ -10,26 +10,28 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import BertModel
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json
-from pipeline_lib.base.kinds import score
+from pipeline_lib.base.kinds import KINDS, score
 from pipeline_lib.base.kinds.calibration import log_losses
 from pipeline_lib.base.processor import computed_on
 from pipeline_lib.models.teacher import digest_model, load_teacher
-from pipeline_lib.params import FineTuning, Refining, Task
+from pipeline_lib.params import FineTuning, Probe, Refining, Task
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import SetReference
 from pipeline_lib.shards.training_records import TasksRecord, TunedTeacherRecord
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.training.runs import train_or_find
 from pipeline_lib.training.search import TrainingRow, train_rows
-from pipeline_lib.training.teachers.finetuning import Data, TeacherTask, TeacherTraining
+from pipeline_lib.training.teachers.finetuning import Data, ProbeTraining, TeacherTask, TeacherTraining
+from pipeline_lib.training.teachers.probing import PENALTIES, TO_START, _folds, fit_probe
 from pipeline_lib.training.teachers.refining import ENCODER, HEAD, RefinedTraining, SharedClassifiers, with_answers
 from tests.kit import shard_files
 from tests.kit.kills import killed_and_resumed
-from tests.kit.made_up import made_up_task
+from tests.kit.made_up import made_up_task, task_of_labels
 from tests.pipeline.corpus import sentences, write_encoder
 
 pytestmark = pytest.mark.usefixtures("store_home")
@@ -77,6 +79,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_set(folder / "moods" / split, classes(rows))
         write_set(folder / "warmth" / split, scores(rows))
         write_set(folder / "answers" / split, answers(rows))
+        write_set(folder / "marks" / split, marks(rows))
     return folder
 
 
@@ -94,6 +97,7 @@ def answers(rows: Sequence[tuple[int, str]]) -> dict[str, pa.Array]:
 def make(data: Path, names: Sequence[str] = TASKS, rate: float = 3e-3, **changes: Any) -> Any:
     pairs = {"text": ["question", "answer"]}
     settings = {"moods": made_up_task(), "warmth": warmth_task(), "answers": made_up_task(**pairs)}
+    settings["marks"] = task_of_labels(label=["good", "short"], labels={"good": ["1"], "short": ["1"]})
     tasks = {}
     for name in names:
         train, dev = (SetReference.to(data / name / split) for split in ("train", "dev"))
@@ -246,6 +250,60 @@ def test_a_teacher_of_one_task_is_a_model_like_any_other(data: Path, tmp_path: P
     outputs = load_teacher(tmp_path, "cpu", "float32").predict(dev.texts, 32, 4096)
     # In the labels' unit: a constant guess errs by a deviation of 11.
     assert np.abs(outputs[:, 0] - dev.labels).mean() < 6
+
+
+def marks(rows: Sequence[tuple[int, str]]) -> dict[str, pa.Array]:
+    """Return texts with two labels: a good film, and a short text."""
+    values = [[label, int(len(text) < 40)] for label, text in rows]
+    return {"label": pa.array(values, pa.list_(pa.uint8(), 2)), "text": pa.array([text for _, text in rows])}
+
+
+@pytest.mark.parametrize("task", ["moods", "warmth", "marks"])
+def test_a_probe_is_a_teacher_or_where_one_starts(data: Path, task: str) -> None:
+    started = single(data, task, head="probe", epochs=1, seed=3)
+    probe = ProbeTraining(data / "base", started.tasks, Probe(kind="probe"), 32, 0.0, "cpu", "float32")
+    record = train_or_find(probe, lambda _: None)
+    teacher, dev = load_teacher(probe.result.folder, "cpu", "float32"), Data.read(data / task / "dev")
+    outputs = teacher.predict(dev.texts, 32, 4096)
+    assert record.best_dev == pytest.approx(score(record.metric, dev.labels, outputs), abs=1e-6)
+    assert record.best_dev > 0.25 and record.training_agreement > 0.25
+    assert "by cross-validation on train" in record.selection and (record.steps, record.best_step) == (1, 1)
+    # The encoder stays as it is; a probe and what starts from it are trainings of their own.
+    base, tensors = (load_file(folder / "model.safetensors") for folder in (data / "base", probe.result.folder))
+    assert tensors.keys() == base.keys() and all(torch.equal(tensors[name], base[name]) for name in base)
+    before = started.prepare().model.state_dict()
+    assert torch.equal(before["classifier.weight"], single_probe(data, started)) and started.seed == 3
+    keys = [run.result.key for run in (probe, started, single(data, task, epochs=1, seed=3), single(data, task))]
+    assert len({*keys}) == 4
+    after = load_teacher(train_or_find(started, lambda _: None) and started.result.folder, "cpu", "float32")
+    assert not torch.equal(after.model.state_dict()["classifier.weight"], before["classifier.weight"])
+
+
+def single_probe(data: Path, training: TeacherTraining) -> torch.Tensor:
+    """Return the weights of a training's probe, in the unit in which it learns."""
+    taught = training.taught()
+    taught.probe(training.seed, TO_START)
+    return taught.teacher.model.classifier.weight
+
+
+def test_a_penalty_is_chosen_on_rows_held_out() -> None:
+    draw = np.random.default_rng(0)
+    labels = np.array([0, 1] * 30 + [2])
+    noise, tell = draw.normal(size=(61, 40)), np.eye(3)[labels] @ draw.normal(size=(3, 40))
+    clear, noisy = (
+        fit_probe(vectors.astype(np.float32), labels, KINDS["classification"], 3, 1, PENALTIES)
+        for vectors in (noise / 50 + tell, noise)
+    )
+    assert clear.penalty < noisy.penalty and clear.loss < 0.1 < noisy.loss
+    # The one row of a class is never held out, and of each other a fifth is.
+    folds = _folds(labels, True, 1)
+    assert folds[-1] == -1 and {tuple(np.bincount(folds[labels == each])) for each in (0, 1)} == {(6,) * 5}
+
+
+def test_the_last_step_can_be_taken(data: Path) -> None:
+    record = train_or_find(single(data, "moods", epochs=3, select="last"), lambda _: None)
+    assert record.best_step == record.steps == 3 * record.history[0].step and record.selection == "the last step"
+    assert record.best_dev == record.history[-1].dev and record.best_dev_loss is None
 
 
 def test_teachers_of_one_task_select_by_loss(data: Path, tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
     python -m pipeline_lib.stages.fetch_data --task movies
 
-Reads ``inputs``, ``tasks.<task>.source`` and ``pool`` of params.yaml, and data/wikipedia/train for
-pairs of neighbours and pools; writes ``data/raw/tasks/<task>``.
+Reads ``inputs`` and ``tasks.<task>.source`` of params.yaml, and data/wikipedia/train for pairs of
+neighbours; writes ``data/raw/tasks/<task>``.
 """
 
 from pathlib import Path
@@ -21,7 +21,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     """Fetch a task's raw files, from a package, the user's own folder, or the hub."""
     params, layout = load_params(), Layout()
     settings, inputs = params.task(task), Path(params.inputs)
-    fetch_data(task, settings.source, inputs, layout.raw_task(task), settings.pool)
+    fetch_data(task, settings.source, inputs, layout.raw_task(task))
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ from pipeline_lib.params.students import (
     student_settings,
 )
 from pipeline_lib.params.task_sources import GlueFolder, HubDataset, NeighbourPairs, OwnFiles, PackageFiles, Source
-from pipeline_lib.params.tasks import POOL, UNLABELLED, SplitParams, Task
+from pipeline_lib.params.tasks import UNLABELLED, SplitParams, Task
 from pipeline_lib.params.texts import (
     CorpusFiles,
     CorpusSource,

@@ -57,13 +57,6 @@ def _check_transfer_sets(params: Params) -> None:
                 f"transfer.{name}.unlabelled: none of its tasks has unlabelled texts. Name a file "
                 "of them in `source.files.unlabelled` of one, or take the key out"
             )
-    for name, task in params.tasks.items():
-        kinds = [source.kind for source in task.pool.sources] if task.pool else []
-        if "wikipedia" in kinds and params.wikipedia is None:
-            raise ValueError(
-                f"tasks.{name}.pool.sources: {kinds.index('wikipedia')} are Wikipedia's sentences, "
-                "and `wikipedia` is null. Remove it, or name a source there"
-            )
 
 
 def _check_teachers(params: Params) -> None:

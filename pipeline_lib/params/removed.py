@@ -21,6 +21,7 @@ REMOVED: dict[str, str] = {
     "speed": "each form is timed three times, for a second",
     "tasks.*.added_labels": "list the file in `source.files.train`, as in [train.csv, more.csv]",
     "tasks.*.lexicon": "the words are counted in the training set",
+    "tasks.*.pool": "name the texts in `source.files.unlabelled`, or give them to `distill init --unlabelled`",
     "tasks.*.source.seed": "pairs are always drawn with the seed 1",
     "tasks.*.split.seed": "splits are always drawn with the seed 1",
     "tasks.*.submission": "the files of a GLUE submission are named in benchmarks/papers/submission.py",

@@ -68,9 +68,6 @@ class Params(Section):
         for name, task in self.tasks.items():
             key = f"tasks.{name}"
             sources.append(RunSource(f"task {name}", f"{key}.source", task.source, key, name))
-            for number, texts in enumerate(task.pool.sources if task.pool else []):
-                what, at = f"pool of {name}, {number}", f"{key}.pool.sources.{number}"
-                sources.append(RunSource(what, at, texts, key, name))
         for name, model in self.models.items():
             sources.append(RunSource(f"model {name}", f"models.{name}", model, MODELS, name))
         for task in self.tasks:

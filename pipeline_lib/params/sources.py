@@ -15,7 +15,7 @@ from pipeline_lib.params.models import (
     VectorFile,
 )
 from pipeline_lib.params.task_sources import GlueFolder, OwnFiles
-from pipeline_lib.params.texts import CorpusFiles, OwnTexts
+from pipeline_lib.params.texts import CorpusFiles
 
 CONFIG = "config.json"
 """The file that every model's folder has."""
@@ -94,7 +94,7 @@ class RunSource:
                 return [("checkpoint", self.settings.path(self.task))]
             case AnswerFiles():
                 return _numbered(self.settings.paths(self.task))
-            case CorpusFiles(files=files) | OwnTexts(files=files):
+            case CorpusFiles(files=files):
                 return _numbered(files)
         return []
 

@@ -23,7 +23,6 @@ def stage_settings(params: Params) -> dict[str, Settings]:
     return {
         "fetch_models": {None: _fetched_models(params)},
         "digest_wikipedia": {None: {name: reads_wikipedia(task) for name, task in tasks.items()}},
-        "fetch_data": {name: {"pool": _dump(task.pool)} if task.pool else {} for name, task in tasks.items()},
         "augment": {task: _augmented(params, task) for task in tasks},
         "refine_teacher": {name: _refined(params, name) for name in params.refined},
         "finetune_teacher": {task: _tuned(params, task) for task in tasks},
@@ -61,9 +60,8 @@ def _labels(params: Params, task: str) -> dict[str, Any]:
 
 
 def reads_wikipedia(task: Task) -> bool:
-    """Whether a task's texts are sentences of Wikipedia, or its pool has some."""
-    pooled = task.pool.sources if task.pool else []
-    return any(source.kind in ("neighbours", "wikipedia") for source in (task.source, *pooled))
+    """Whether a task's texts are sentences of Wikipedia."""
+    return task.source.kind == "neighbours"
 
 
 class Starts(NamedTuple):

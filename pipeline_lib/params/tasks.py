@@ -8,9 +8,8 @@ from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.kinds.kind import Range
 from pipeline_lib.params.base import Fraction, Positive, Section, Times
 from pipeline_lib.params.task_sources import HubDataset, Source, Split
-from pipeline_lib.params.texts import Pool
 
-UNLABELLED, POOL = "unlabelled", "pool"
+UNLABELLED = "unlabelled"
 
 
 class SplitParams(Section):
@@ -46,7 +45,7 @@ class Task(Section):
     teacher's answers.  What ``labels``, ``metrics`` and ``positive`` may be, and whether ``label`` may list several
     columns, its ``kind`` says: see :class:`~pipeline_lib.base.kinds.kind.TaskKind`.  The first of ``metrics`` selects
     on dev and is tested for significance.  ``train_fraction`` is the share of the training set that is used; smaller
-    shares are subsets of larger ones.  ``pool`` can be left out: further unlabelled texts.
+    shares are subsets of larger ones.
     """
 
     source: Source
@@ -60,7 +59,6 @@ class Task(Section):
     train_fraction: Annotated[float, Field(gt=0.0, le=1.0)]
     blocks: Times
     augment: AugmentParams
-    pool: Pool | None = None
 
     @field_validator("labels", mode="before")
     @classmethod
@@ -89,8 +87,6 @@ class Task(Section):
 
     @model_validator(mode="after")
     def _pooled(self) -> "Task":
-        if self.pool is not None and self.is_pair:
-            raise ValueError("`pool` has single texts, and this task compares two. Remove it")
         return self
 
     @model_validator(mode="after")
@@ -148,7 +144,7 @@ class Task(Section):
     @property
     def has_unlabelled(self) -> bool:
         """Whether it has unlabelled texts beside its examples."""
-        return UNLABELLED in self._split_names or self.pool is not None
+        return UNLABELLED in self._split_names
 
     @property
     def learns_from_labels(self) -> bool:

@@ -1,4 +1,4 @@
-"""Texts without labels in params.yaml: pools, Wikipedia's sentences, and how transfer sets are made of them."""
+"""Texts without labels in params.yaml: Wikipedia's sentences, and how transfer sets are made of them."""
 
 from typing import Annotated, Literal
 
@@ -13,40 +13,6 @@ class Tables(Section):
 
     format: Format
     columns: list[str] | None
-
-
-class TextColumn(Tables):
-    """Files, and their column of texts."""
-
-    files: Annotated[list[str], Field(min_length=1)]
-    text: str
-
-
-class PackageTexts(TextColumn, InPackage):
-    """Texts inside a package of the package index."""
-
-
-class OwnTexts(TextColumn, InFiles):
-    """Texts in the user's own files."""
-
-
-class WikipediaTexts(Section):
-    """The training sentences of ``wikipedia``."""
-
-    kind: Literal["wikipedia"]
-
-
-class Pool(Section):
-    """Texts that join a task's unlabelled ones: only texts, never labels.
-
-    Of all texts of ``sources``, so many ``rows`` are drawn by their hash: a smaller number draws a
-    subset of a larger one's.
-    """
-
-    rows: Positive
-    sources: Annotated[
-        list[Annotated[PackageTexts | OwnTexts | WikipediaTexts, Field(discriminator="kind")]], Field(min_length=1)
-    ]
 
 
 class Tagger(Section):

@@ -6,8 +6,8 @@ from pathlib import Path
 from pipeline_lib.params import UNLABELLED
 from pipeline_lib.shards.shard_sets import ShardSet
 
-UNLABELLED_BLOCK, POOL_BLOCK = "u", "p"
-"""How the names of the shards of unlabelled texts begin: of the task's own, and of its pool's."""
+UNLABELLED_BLOCK = "u"
+"""How the names of the shards of unlabelled texts begin."""
 
 
 def unlabelled_folder(train: Path) -> Path:
@@ -27,5 +27,5 @@ def training_texts(train: Path) -> ShardSet:
 
 
 def is_unlabelled(shard: str) -> bool:
-    """Whether a shard of a training or transfer set is one of the task's own unlabelled texts, by its name."""
+    """Whether a shard of a training or transfer set is of unlabelled texts, by its name."""
     return Path(shard).name.startswith(UNLABELLED_BLOCK)

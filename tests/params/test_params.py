@@ -8,9 +8,7 @@ import pytest
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import KINDS
-from pipeline_lib.commands.profile import find_profile
 from pipeline_lib.params import Params, check_params, load_params
-from pipeline_lib.params.profiles import read_values
 from pipeline_lib.shards.training_records import Settings
 from tests.params.variants import FILES, RAW, VARIANTS, changed, error_of
 from tests.tour import TOUR
@@ -207,15 +205,6 @@ def test_words_are_replaced_by_part_of_speech_only_where_there_is_a_tagger() -> 
     error = error_of(changed(without))
     assert "transfer.full.p_pos: words are replaced by others of their part of speech" in error
     assert check_params(changed(without | {"transfer.full.p_pos": 0.0})).tagger.engine == "none"
-
-
-def test_a_pool_of_wikipedias_sentences_needs_them() -> None:
-    values = read_values(find_profile("default"))
-    values["tasks"]["movies"]["pool"] = {"rows": 10, "sources": [{"kind": "wikipedia"}]}
-    assert check_params(values).tasks["movies"].has_unlabelled
-    values |= {"wikipedia": None, "encoders": {}}
-    message = "tasks.movies.pool.sources: 0 are Wikipedia's sentences, and `wikipedia` is null"
-    assert message in error_of(values)
 
 
 @pytest.mark.parametrize("dotted", ["optimisers.short", "teachers.minilm.tuning"])

@@ -11,9 +11,7 @@ from pathlib import Path
 from pipeline_lib.base.files import atomic_path, copy_file, fresh_folder
 from pipeline_lib.corpora.tasks.labelled import raw_names, read_options, split_names
 from pipeline_lib.corpora.tasks.neighbours import write_pairs
-from pipeline_lib.corpora.tasks.pool import write_pool
 from pipeline_lib.params import GlueFolder, HubDataset, NeighbourPairs, OwnFiles, PackageFiles, Params, Source
-from pipeline_lib.params.texts import Pool
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.sources.archives import read_member
 from pipeline_lib.sources.files import existing_file, write_source
@@ -27,7 +25,6 @@ def fetch_data(
     source: Source,
     inputs: Path,
     target: Path,
-    pool: Pool | None = None,
     cache: Path | None = None,
     wikipedia: Path = Path("data/wikipedia/train"),
 ) -> None:
@@ -37,9 +34,8 @@ def fetch_data(
     :param source: where its files are.
     :param inputs: folder that paths of the user's own files start from.
     :param target: the task's folder; it is emptied first.
-    :param pool: further unlabelled texts, see :func:`~pipeline_lib.corpora.tasks.pool.write_pool`.
     :param cache: folder of downloaded archives; by default that of :func:`download`.
-    :param wikipedia: the set of sentences that pairs of neighbours are made of, and pools.
+    :param wikipedia: the set of sentences that pairs of neighbours are made of.
     """
     fresh_folder(target)
     where = f"params.yaml: tasks.{task_name}.source"
@@ -51,11 +47,7 @@ def fetch_data(
         write_pairs(source, ShardSet.open(wikipedia), target, where)
     else:
         _fetch_files(source, Path(inputs), target, where)
-    settings = source.model_dump(mode="json")
-    if pool is not None:
-        write_pool(pool, Path(inputs), wikipedia, target, f"params.yaml: tasks.{task_name}.pool", cache)
-        settings |= {"pool": pool.model_dump(mode="json")}
-    write_source(target, settings)
+    write_source(target, source.model_dump(mode="json"))
 
 
 def _fetch_package(source: PackageFiles, target: Path, cache: Path | None) -> None:

@@ -14,8 +14,7 @@ from typing import Any
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.kinds.kind import Label, Meaning, Raw, finite_number
-from pipeline_lib.corpora.tasks.pool import FILE, TEXT
-from pipeline_lib.params import POOL, GlueFolder, HubDataset, NeighbourPairs, OwnFiles, Source, Task
+from pipeline_lib.params import GlueFolder, HubDataset, NeighbourPairs, OwnFiles, Source, Task
 from pipeline_lib.tables.faults import no_rows
 from pipeline_lib.tables.reader import ReadOptions, RowBatch, read_batches
 
@@ -33,9 +32,9 @@ def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], d
 
     :param folder: the task's folder of raw files, one per split.
     :param task: its parameters.
-    :return: the examples of each split that the source names (train, dev, test, or all), and those of a pool, in the
-        files' order, and per split the counts of rows read, kept, and left out by reason, and the numbers of the rows
-        that were kept though they have an empty text.
+    :return: the examples of each split that the source names (train, dev, test, or all), in the files' order, and per
+        split the counts of rows read, kept, and left out by reason, and the numbers of the rows that were kept though
+        they have an empty text.
     """
     labels = KINDS[task.kind].meaning(task)
     splits: dict[str, list[Example]] = {}
@@ -43,9 +42,6 @@ def read_examples(folder: Path, task: Task) -> tuple[dict[str, list[Example]], d
     for split in split_names(task.source):
         paths = [folder / name for name in raw_names(task.source, split)]
         splits[split], counts[split] = _read_split(paths, split, task, labels)
-    if (folder / FILE).exists():
-        batches = read_batches(folder / FILE, [TEXT])
-        splits[POOL] = [Example((text,), None) for rows in batches for text in rows.texts(TEXT)]
     if task.learns_from_labels:
         _check_classes(splits, labels, folder)
     return splits, counts

@@ -5,7 +5,6 @@ changes nothing, and adding or removing an example changes one shard.
 """
 
 import hashlib
-from collections import Counter
 from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,12 @@ from pipeline_lib.base.words import split_words
 from pipeline_lib.corpora.tasks.labelled import Example, numbers_of
 from pipeline_lib.corpora.tasks.splits import split_examples, texts_of_no_split
 from pipeline_lib.corpora.tasks.tagging import TaggingPass
-from pipeline_lib.params import POOL, UNLABELLED, Tagger, Task
+from pipeline_lib.params import UNLABELLED, Tagger, Task
 from pipeline_lib.shards.columns import FIRST, SECOND, column_suffixes, for_sides
 from pipeline_lib.shards.engine.passes import Piece, run_pieces
 from pipeline_lib.shards.engine.protocol import Engine
 from pipeline_lib.shards.shard_sets import Manifest, schema_of, write_manifest, write_shard
-from pipeline_lib.shards.training_texts import POOL_BLOCK, UNLABELLED_BLOCK, unlabelled_folder
+from pipeline_lib.shards.training_texts import UNLABELLED_BLOCK, unlabelled_folder
 
 FEW_BLOCKS = 64
 """So many blocks are fine for any number of rows."""
@@ -58,7 +57,7 @@ def prepare_task(
 ) -> dict[str, Manifest]:
     """Write ``folder/{train,dev,test}`` and return their manifests.
 
-    Unlabelled texts are written within ``train``, in separate blocks, and so are those of a pool.
+    Unlabelled texts are written within ``train``, in separate blocks.
 
     :param splits: examples by split, or all of them under ``all``.
     :param dropped: what was left out while reading, for the manifests; they also count the rows
@@ -66,16 +65,9 @@ def prepare_task(
     """
     _refuse_empty(splits, folder)
     tables = split_tables(splits, task)
-    unlabelled, pool = (tables.pop(name, None) for name in (UNLABELLED, POOL))
+    unlabelled = tables.pop(UNLABELLED, None)
     tables["train"] = _take_fraction(tables["train"], task, folder.name)
     _refuse_empty(tables, folder)
-    further: dict[str, pa.Table] = {}
-    left_out: Counter[str] = Counter()
-    for block, texts in ((UNLABELLED_BLOCK, unlabelled), (POOL_BLOCK, pool)):
-        if texts is not None:
-            others = [*tables.values(), *further.values()]
-            further[block], counts = texts_of_no_split(texts, others, folder.name)
-            left_out.update(counts)
     made_from = {
         "tagger": tagger.model_dump(),
         "blocks": task.blocks,
@@ -98,11 +90,12 @@ def prepare_task(
         blocks = _blocks(table, task.blocks) if training else _slices(table)
         written = _tagged(blocks, tagger, engine) if training else blocks
         manifests[name] = _write_set(folder / name, {"b": written}, schema, made_from, counts)
-    if further:
+    if unlabelled is not None:
+        texts, left_out = texts_of_no_split(unlabelled, [*tables.values()], folder.name)
         schema = prepared_schema(task.is_pair, task_labels(task), tagged=True)
-        blocks_of = {letter: _tagged(_blocks(texts, task.blocks), tagger, engine) for letter, texts in further.items()}
+        written = _tagged(_blocks(texts, task.blocks), tagger, engine)
         path = unlabelled_folder(folder / "train")
-        manifests[UNLABELLED] = _write_set(path, blocks_of, schema, made_from, dict(left_out))
+        manifests[UNLABELLED] = _write_set(path, {UNLABELLED_BLOCK: written}, schema, made_from, left_out)
     return manifests
 
 

@@ -16,8 +16,9 @@ from pipeline_lib.onboarding.language import Language
 from pipeline_lib.onboarding.questions import Request
 from pipeline_lib.onboarding.students import (
     ENCODED,
+    FITTED,
+    FITTED_PAIRS,
     RECIPE,
-    TFIDF,
     encoder_sections,
     iterations,
     method_rows,
@@ -87,9 +88,10 @@ def overlay(new: NewTask, base: Mapping[str, Any]) -> dict[str, Any]:
     is_encoded = "bilstm" in new.request.students and len(new.understood.text) == 2
     is_encoded &= language.is_english
     students = new.request.students + ((ENCODED,) if is_encoded else ())
-    if new.understood.is_labelled and len(new.understood.text) == 1:
-        students = (TFIDF, *students)
-    methods = method_rows(students, [*recipes], new.understood.is_labelled)
+    if len(new.understood.text) == 2:
+        students = tuple(FITTED_PAIRS if name == FITTED else name for name in students)
+    has_probabilities = KINDS[new.understood.kind].has_probabilities
+    methods = method_rows(students, [*recipes], new.understood.is_labelled, has_probabilities)
     threshold = _threshold(new)
     if threshold is not None:
         methods = {name: method | {"threshold": threshold} for name, method in methods.items()}
@@ -109,12 +111,7 @@ def overlay(new: NewTask, base: Mapping[str, Any]) -> dict[str, Any]:
         "sentence_vectors": base["sentence_vectors"] | ({"model": of_words} if of_words else {}),
         "vocabulary": language.vocabulary(base, of_words),
         "students": student_rows(
-            students,
-            word_limit(words),
-            pieces,
-            teacher.model or next(iter(models)),
-            base["students"][ENCODED]["width"],
-            len(new.understood.text) == 2,
+            students, word_limit(words), pieces, teacher.model or next(iter(models)), base["students"][ENCODED]["width"]
         ),
         "optimisers": optimisers(students, train, texts * (1 + n_iter)),
         "methods": methods,

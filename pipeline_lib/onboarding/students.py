@@ -7,6 +7,8 @@ follow from the number of rows.  Nothing here depends on a score.
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from pipeline_lib.params.yardsticks import FIT, STUDENTS
+
 Size = Literal["small", "speed", "accuracy"]
 ARCHITECTURES: dict[Size, tuple[str, ...]] = {
     "small": ("regression", "bilstm"),
@@ -14,10 +16,8 @@ ARCHITECTURES: dict[Size, tuple[str, ...]] = {
     "accuracy": ("regression", "transformer"),
 }
 """Architectures by choice: the fastest is a linear model, the most accurate three of the model's layers."""
-FITTED, TFIDF = "regression", "tfidf"
-"""The regression of words and n-grams, and that of n-grams alone, which others are held against."""
-NGRAMS = 2
-PENALTIES = [3.0e-2, 1.0e-2, 3.0e-3, 1.0e-3, 3.0e-4, 1.0e-4, 3.0e-5]
+FITTED, FITTED_PAIRS = "regression", "regression_of_pairs"
+"""The students that are fitted; their rows on labels are yardsticks."""
 ENCODED, ENCODER = "bilstm_sra", "sra"
 """The student of pairs that starts from an encoder, and the encoder's row."""
 _WIKIPEDIA = 6000
@@ -53,7 +53,7 @@ def piece_limit(words: int) -> int:
     return min(512, max(128, -(-words * 3 // 2 // 64) * 64))
 
 
-def student_rows(names: tuple[str, ...], words: int, pieces: int, model: str, width: int, pair: bool) -> dict[str, Any]:
+def student_rows(names: tuple[str, ...], words: int, pieces: int, model: str, width: int) -> dict[str, Any]:
     """Return ``students``.
 
     :param words: where they truncate; :param pieces: where those that read word pieces do.
@@ -62,10 +62,8 @@ def student_rows(names: tuple[str, ...], words: int, pieces: int, model: str, wi
     """
     of_words = {"classifier": 200, "embeddings": "static", "dropout": 0.2, "max_words": words}
     of_pieces = {"model": model, "classifier": 200, "dropout": None, "max_words": pieces}
-    linear = {"architecture": "regression", "max_words": words}
     sizes: dict[str, dict[str, Any]] = {
-        FITTED: linear | {"ngrams": 0 if pair else NGRAMS},
-        TFIDF: linear | {"mean": False, "ngrams": NGRAMS},
+        **{name: STUDENTS[name] | {"max_words": words} for name in (FITTED, FITTED_PAIRS)},
         "bilstm": {"architecture": "bilstm", "hidden": 100, **of_words},
         ENCODED: {"architecture": ENCODED, "hidden": 128, "width": width, **of_words, "embeddings": "trained"},
         "transformer": {"architecture": "transformer", "layers": [0, 1, 2], "pool": "mean", **of_pieces},
@@ -82,7 +80,7 @@ def optimisers(names: tuple[str, ...], labelled: int, transfer: int) -> dict[str
     steps = max(_LONG_STEPS, round(_PASSES * transfer / _BATCH))
     # Ten evaluations on dev.
     steps = min(_MAX_STEPS, -(-steps // 10) * 10)
-    rows = {"fit": {"name": "lbfgs", "penalties": PENALTIES}}
+    rows = {"fit": FIT} if {FITTED, FITTED_PAIRS} & {*names} else {}
     for group, (rates, members) in _GROUPS.items():
         if not set(members) & set(names):
             continue
@@ -103,35 +101,40 @@ def encoder_sections(names: tuple[str, ...], task: str, base: Mapping[str, Any])
     return {"encoders": {ENCODER: row}, "wikipedia": base["wikipedia"] | {"sentences": _WIKIPEDIA}}
 
 
-def method_rows(names: tuple[str, ...], recipes: list[str], from_labels: bool) -> dict[str, dict[str, Any]]:
+def method_rows(
+    names: tuple[str, ...], recipes: list[str], from_labels: bool, has_probabilities: bool
+) -> dict[str, dict[str, Any]]:
     """Return ``methods``: on labels, on the teacher's answers, and on its answers to more texts.
 
     BiLSTMs have all three, the others the first and the last; the baseline is the first.
 
     :param recipes: ``original``, then one with more texts if there is one.
     :param from_labels: whether there are labels to learn from.
+    :param has_probabilities: whether the outputs are logits: a linear model comes closer to the teacher's
+        probabilities than to its logits, which are far apart where it is sure.
     """
     rows: dict[str, dict[str, Any]] = {}
     for name in names:
         baseline = name if from_labels else None
-        if from_labels:
-            rows[name] = _row(name, "original", "labels", "short", None)
-        if name == TFIDF:
-            continue
+        fitted = name in (FITTED, FITTED_PAIRS)
+        soft = fitted and has_probabilities
+        taught = {"soft_labels": 1.0, "temperature": 1.0} if soft else {"logits": 1.0}
+        if from_labels and not fitted:
+            rows[name] = _row(name, "original", {"labels": 1.0}, "short", None)
         if name in ("bilstm", ENCODED) or len(recipes) == 1:
-            rows[f"{name}_kd"] = _row(name, "original", "logits", "short", baseline)
+            rows[f"{name}_kd"] = _row(name, "original", taught, "short", baseline)
         if len(recipes) > 1:
-            rows[f"{name}_kd_ts"] = _row(name, recipes[-1], "logits", "long", baseline)
+            rows[f"{name}_kd_ts"] = _row(name, recipes[-1], taught, "long", baseline)
     return rows
 
 
-def _row(student: str, data: str, term: str, length: str, baseline: str | None) -> dict[str, Any]:
+def _row(student: str, data: str, objective: dict[str, float], length: str, baseline: str | None) -> dict[str, Any]:
     groups = [group for group, (_, members) in _GROUPS.items() if student in members]
     return {
         "student": student,
         "start": _STARTS.get(student, "vectors"),
         "data": data,
-        "objective": {term: 1.0},
+        "objective": objective,
         "optimiser": f"{groups[0]}{length}" if groups else "fit",
         **({"baseline": baseline} if baseline else {}),
     }

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.params.base import Name, Positive, Section, Seed
@@ -15,6 +15,7 @@ from pipeline_lib.params.sources import MODELS, WIKIPEDIA, InputFile, RunSource,
 from pipeline_lib.params.students import AnyStudent, holds_students
 from pipeline_lib.params.tasks import Task
 from pipeline_lib.params.texts import Recipe, Tagger, Wikipedia
+from pipeline_lib.params.yardsticks import with_yardsticks
 
 
 class LocalProcesses(Section):
@@ -37,7 +38,7 @@ EngineSettings = Annotated[LocalProcesses | RayCluster, Field(discriminator="kin
 
 @holds_students("students", lambda student: dict[Name, student])
 class Params(Section):
-    """The whole of params.yaml."""
+    """The whole of params.yaml; ``yardsticks`` false leaves out the regressions that every labelled task gets."""
 
     inputs: str
     device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")]
@@ -61,6 +62,12 @@ class Params(Section):
     retrieval: dict[Name, Retrieval]
     similarity: dict[Name, Similarity]
     wikipedia: Wikipedia | None
+    yardsticks: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_yardsticks(cls, values: Any) -> Any:
+        return with_yardsticks(values)
 
     def sources(self) -> dict[str, RunSource]:
         """Return what the run is made from, by what it is: ``task movies``, ``model minilm``."""

@@ -32,6 +32,7 @@ def test_a_file_of_reviews(fails: Fails) -> None:
     params = load_params()
     assert list(params.tasks) == ["reviews"] and params.wikipedia is None
     rows = ["tfidf", "regression", "regression_kd_ts", "bilstm", "bilstm_kd", "bilstm_kd_ts"]
+    assert params.methods["regression_kd_ts"].objective.temperature == 1.0
     assert [*params.methods] == rows and params.students["bilstm"].embeddings == "static"
     assert Path("data/input/reviews/all.csv").read_bytes() == Path("reviews.csv").read_bytes()
     # Again is the same; parameters that were changed by hand are kept, unless they are given up.
@@ -76,7 +77,8 @@ def test_a_class_too_rare_to_be_scored_is_named() -> None:
 
 def test_pairs_get_students_that_start_from_an_encoder() -> None:
     write_pairs(Path("mine/closeness"))
-    for students, names in (("speed", ["regression"]), ("accuracy", ["regression", "transformer"])):
+    fitted = "regression_of_pairs"
+    for students, names in (("speed", [fitted]), ("accuracy", [fitted, "transformer"])):
         distill("init", "mine/closeness", "--students", students, "--force")
         params = load_params()
         assert [*params.students] == names and not params.encoders

@@ -362,6 +362,7 @@ def _small_params_file() -> str:
     values |= {
         "device": "cpu",
         "workers": 1,
+        "yardsticks": False,
         "tasks": {TASK: task},
         "transfer": {n: values["transfer"][n] | {"tasks": None} for n in ("original", "full")},
         "methods": {name: values["methods"][name] | {"tasks": None} for name in METHODS},

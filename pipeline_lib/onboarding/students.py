@@ -23,6 +23,8 @@ ENCODED, ENCODER = "bilstm_sra", "sra"
 _WIKIPEDIA = 6000
 """Sentences that the encoder is trained on beside the task's own: a few minutes on two cores."""
 RECIPE = {"p_mask": 0.1, "p_pos": 0.1, "p_ngram": 0.25, "ngram_max": 5}
+_RANK = 64
+"""Values that a word's vector has in the end: the movies' students lost nothing by it."""
 _BATCH = 64
 _SHORT_STEPS = 378
 """Six epochs of 4,028 rows, after which training on labels alone no longer improves."""
@@ -64,7 +66,7 @@ def student_rows(names: tuple[str, ...], words: int, pieces: int, model: str, wi
     of_pieces = {"model": model, "classifier": 200, "dropout": None, "max_words": pieces}
     sizes: dict[str, dict[str, Any]] = {
         **{name: STUDENTS[name] | {"max_words": words} for name in (FITTED, FITTED_PAIRS)},
-        "bilstm": {"architecture": "bilstm", "hidden": 100, **of_words},
+        "bilstm": {"architecture": "bilstm", "hidden": 100, "rank": _RANK, **of_words},
         ENCODED: {"architecture": ENCODED, "hidden": 128, "width": width, **of_words, "embeddings": "trained"},
         "transformer": {"architecture": "transformer", "layers": [0, 1, 2], "pool": "mean", **of_pieces},
     }

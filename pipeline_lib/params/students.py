@@ -80,12 +80,22 @@ class WordStudent(StudentSettings):
 
 
 class BiLSTM(WordStudent):
-    """The student of Tang et al. 2019, section 3.1."""
+    """The student of Tang et al. 2019, section 3.1.
+
+    ``rank``: static vectors are factorised to so many values after training; left out: they stay whole.
+    """
 
     recurrent: ClassVar[bool] = True
 
     architecture: Literal["bilstm"]
     hidden: Positive
+    rank: Positive | None = None
+
+    @model_validator(mode="after")
+    def _frozen(self) -> "BiLSTM":
+        if self.rank is not None and self.embeddings != "static":
+            raise ValueError("`rank` is of vectors that are not trained: set `embeddings: static`, or leave it out")
+        return self
 
 
 class SentenceBiLSTM(BiLSTM):

@@ -26,6 +26,7 @@ from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.checkpoint import Progress
 from pipeline_lib.training.dev_scores import LabelScale, dev_score, scale_of
 from pipeline_lib.training.distillation.encoded_sets import Encoded, EncodedInput, EncodedTraining, standardised
+from pipeline_lib.training.distillation.factorising import factorised
 from pipeline_lib.training.distillation.initialisation import start_from_encoder, start_of
 from pipeline_lib.training.distillation.online_teacher import RunningTeacher, held_back_loss
 from pipeline_lib.training.distillation.plans import ModelReference, Plan
@@ -145,8 +146,9 @@ class StudentTraining(EncodedTraining):
             return dev_score(plan.metric, plan.positive, labels, outputs, *settings)
 
         def finish(folder: Path, _: Progress) -> Fields:
-            fields = finish_student(model, scale, dev, plan, device)
-            save_student(folder, model, tokenizer)
+            smaller = factorised(model)
+            fields = finish_student(smaller, scale, dev, plan, device)
+            save_student(folder, smaller, tokenizer)
             return fields | {"rows": len(train), "unanswered": self.unanswered}
 
         batches = LengthSorted(standardised(train, scale), self.settings.batch_size, self.settings.seed)

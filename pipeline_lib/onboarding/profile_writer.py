@@ -97,10 +97,11 @@ def overlay(new: NewTask, base: Mapping[str, Any]) -> dict[str, Any]:
         methods = {name: method | {"threshold": threshold} for name, method in methods.items()}
     name = f"{teacher.name}_teacher" if teacher.name in methods else teacher.name
     tuning = next(t["tuning"] for t in base["teachers"].values() if t["model"] is not None)
+    classes = len(new.understood.labels) if KINDS[new.understood.kind].one_of else 1
     row = {
         "model": teacher.model,
         "max_length": pieces if teacher.runs else None,
-        "tuning": tuning_of(teacher, new.teacher_path, train, tuning),
+        "tuning": tuning_of(teacher, new.teacher_path, train, classes, _is_few(new), tuning),
     }
     sections = {
         "tasks": {new.request.name: new.understood.task(new.source, n_iter)},
@@ -173,10 +174,7 @@ def _threshold(new: NewTask) -> str | None:
 
 
 def _is_few(new: NewTask) -> bool:
-    """Whether a task has so few rows that its students meet many words for the first time.
-
-    Measured on single English sentences.
-    """
+    """Whether a task has few rows; what follows from it was measured on single English texts."""
     is_single = len(new.understood.text) == 1
     few = new.amounts.rows <= FEW_ROWS
     return few and is_single and new.language.is_english and new.teacher.runs

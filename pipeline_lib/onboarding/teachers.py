@@ -14,8 +14,12 @@ from pipeline_lib.onboarding.labels import Labels
 _SIGN = "[MASK]"
 _STEPS = 126
 """As many as in profiles/tour.yaml, which has two epochs of 4,028 rows."""
-_MOST_EPOCHS, _LEAST_BATCH = 10, 16
-"""A set too small for these steps gets smaller batches: benchmarks/few_row_teachers.py."""
+_BATCH, _MOST_EPOCHS, _LEAST_BATCH = 64, 10, 16
+"""A set too small for these steps gets smaller batches."""
+FEW = {"batch_size": 16, "epochs": 8, "head": "probe", "select": "last"}
+"""Few single texts: the head starts as a probe, and the last step is kept, since dev is too small to choose on."""
+_ROWS_PER_CLASS = 10
+"""With fewer, a fine-tuned model is worse than the probe itself: benchmarks/few_rows.md."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +93,13 @@ def class_order(labels: Labels, is_ordered: bool) -> list[str] | None:
     return names if names == [str(index) for index in range(len(names))] or (is_ordered and is_word) else None
 
 
-def tuning_of(chosen: Chosen, path: str, rows: int, base: Mapping[str, Any]) -> dict[str, Any]:
+def tuning_of(
+    chosen: Chosen, path: str, rows: int, classes: int, is_few: bool, base: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return ``tuning`` of its row.
 
     :param path: its folder or file, below ``inputs``; :param rows: rows of the training set.
+    :param classes: labels of which one applies to a row, or 1; :param is_few: whether it is tuned on few single texts.
     :param base: the tuning of the teacher that it replaces.
     """
     if chosen.kind == "finished":
@@ -101,11 +108,14 @@ def tuning_of(chosen: Chosen, path: str, rows: int, base: Mapping[str, Any]) -> 
         tuning = {"kind": "answers", "files": [path], "format": None, "classes": chosen.classes}
         tuning |= {"mask": _SIGN, "smoothing": 0.1, "min_coverage": 0.5}
         return tuning | {"provenance": {}}
-    size = base["batch_size"]
+    if is_few:
+        return {"kind": "probe"} if rows < _ROWS_PER_CLASS * classes else base | FEW
+    size = _BATCH
     while size > _LEAST_BATCH and _MOST_EPOCHS * -(-rows // size) < _STEPS:
         size //= 2
     epochs = min(_MOST_EPOCHS, max(2, -(-_STEPS // max(1, -(-rows // size)))))
-    return {**base, "batch_size": size, "epochs": epochs}
+    own_head = {key: value for key, value in base.items() if key not in ("head", "select")}
+    return own_head | {"batch_size": size, "epochs": epochs}
 
 
 def _model(path: Path) -> Chosen:

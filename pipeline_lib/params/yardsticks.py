@@ -31,7 +31,12 @@ def with_yardsticks(values: Any) -> Any:
             row = {"student": name, "start": "vectors", "data": recipe, "tasks": tasks}
             rows[name] = row | {"objective": {"labels": 1.0}, "optimiser": "yardstick"}
     added = {"methods": rows, "students": {name: STUDENTS[name] for name in rows}, "optimisers": {"yardstick": FIT}}
-    return values | {section: more | values[section] for section, more in added.items() if rows}
+    more = {section: values[section] | _new(values[section], rows_of) for section, rows_of in added.items() if rows}
+    return values | more
+
+
+def _new(rows: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: row for name, row in more.items() if name not in rows}
 
 
 def _labelled(values: Mapping[str, Any], pairs: bool) -> tuple[str, list[str]]:

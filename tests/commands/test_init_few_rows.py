@@ -14,16 +14,18 @@ def write_english(path: Path, rows: int, classes: Sequence[str] = ("bad", "good"
     write_csv(path, ["review", "sentiment"], values)
 
 
-def test_few_rows_get_balanced_decisions_and_no_foreign_texts() -> None:
+def test_few_rows_get_balanced_decisions_and_a_teacher_that_starts_as_a_probe() -> None:
     write_english(Path("few.csv"), 300)
     write_csv(Path("more.csv"), ["review"], [[review(n)] for n in range(400, 700)])
     for flags in ((), ("--unlabelled", "more.csv", "--force")):
         distill("init", "few.csv", *flags)
         params = load_params()
-        assert params.vocabulary.pieces is None and params.task("few").pool is None
+        assert params.vocabulary.pieces is None
         assert params.recipe("full").unlabelled == bool(flags) and not params.recipe("original").unlabelled
-        assert {row.threshold for row in params.methods.values()} == {"likelihood"}
+        assert {row.threshold for row in params.methods.values() if row.optimiser != "yardstick"} == {"likelihood"}
         assert params.task("few").augment.n_iter == 20
+        [teacher] = params.teachers.values()
+        assert (teacher.tuning.head, teacher.tuning.select, teacher.tuning.batch_size) == ("probe", "last", 16)
 
 
 def test_many_rows_and_pairs_get_none_of_these() -> None:

@@ -16,7 +16,7 @@ FREE = re.compile(
     r"|tasks\.\w+\.source\.(files|splits)|retrieval\.\w+\.systems)$"
 )
 OPTIONAL = {"iterations", "baseline", "warmup", "max_steps", "evaluate_every", "clip_norm", "tags", "wikipedia"}
-OPTIONAL |= {"p_mask", "p_pos", "p_ngram", "ngram_max", "teacher", "approximate"}
+OPTIONAL |= {"p_mask", "p_pos", "p_ngram", "ngram_max", "teacher", "approximate", "rank"}
 ROWS = "tasks|methods|transfer|models|teachers|students|optimisers|encoders|joint|retrieval"
 
 

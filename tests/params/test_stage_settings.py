@@ -80,7 +80,7 @@ def test_rows_of_other_tasks_do_not_count() -> None:
     one, other = _settings(before), _settings(after)
     assert {key for key in one if key[1] == "movies" and one[key] != other[key]} == set()
     names = [row["name"] for row in other["evaluate", "tweets"]["methods"]]
-    assert names == [row["name"] for row in one["evaluate", "tweets"]["methods"]] + ["own"]
+    assert {*names} == {row["name"] for row in one["evaluate", "tweets"]["methods"]} | {"own"}
     transfer = {row["name"] for row in other["evaluate", "tweets"]["transfer"]}
     assert transfer == {"original", "full", "own"}
 

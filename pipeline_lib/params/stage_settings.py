@@ -22,6 +22,7 @@ def stage_settings(params: Params) -> dict[str, Settings]:
     tasks = params.tasks
     return {
         "fetch_models": {None: _fetched_models(params)},
+        "fetch_data": {task: {} for task in tasks},
         "digest_wikipedia": {None: {name: reads_wikipedia(task) for name, task in tasks.items()}},
         "augment": {task: _augmented(params, task) for task in tasks},
         "refine_teacher": {name: _refined(params, name) for name in params.refined},

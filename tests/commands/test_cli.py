@@ -35,7 +35,7 @@ class TestCheck:
         found = distill("check")
         seeds = len(load_params(PARAMS).seeds)
         # No task has all five methods.
-        assert f"12 rows of 3 tasks × {seeds} seeds = {12 * seeds}" in found
+        assert f"17 rows of 3 tasks × {seeds} seeds = {17 * seeds}" in found
         assert "vaderSentiment==3.3.2" in found
 
     def test_unknown_keys_are_faults(self, fails: Fails) -> None:

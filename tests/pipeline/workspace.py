@@ -352,8 +352,8 @@ def _small_params_file() -> str:
     teacher["tuning"] |= {"learning_rates": [5.0e-3], "epochs": 3, "batch_size": 16}
     teacher["tuning"] |= {"precision": "float32", "freeze_embeddings": False}
     values["precompute"] |= {"precision": "float32", "batch_tokens": 512}
-    values["vocabulary"]["dimensions"] = 16
-    values["students"]["bilstm"] |= {"hidden": 8, "classifier": 8}
+    values["vocabulary"] |= {"dimensions": 16, "pieces": 0}
+    values["students"]["bilstm"] |= {"hidden": 8, "classifier": 8, "embeddings": "trained", "rank": None}
     small = {"batch_size": 16, "epochs": 7, "evaluate_every": 20, "learning_rates": [2.0e-2]}
     small["precision"] = "float32"
     # What no row uses is left out: DVC reads and writes all parameters of all stages after each.

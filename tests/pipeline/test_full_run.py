@@ -31,10 +31,9 @@ def test_every_stage_ran_and_left_its_outputs(finished: Finished) -> None:
     lock = finished.workspace.lock()
     assert set(lock) == STAGES
     outs = [out["path"] for stage in lock.values() for out in stage["outs"]]
-    # More than one: five of fingerprint, four of fetch_models, Wikipedia's two sets, the lexicon, the vocabulary, the
-    # digests of what encoders and joint trainings read and of what indexes are made with, an exported student, two
-    # files of the report's metrics.
-    assert len(outs) == len(STAGES) + 15
+    # More than one: five of fingerprint, three of fetch_models, Wikipedia's two sets, the lexicon, the vocabulary, the
+    # digests of what encoders and joint trainings read, an exported student, two files of the report's metrics.
+    assert len(outs) == len(STAGES) + 14
     assert [path for path in outs if not (finished.workspace / path).exists()] == []
 
 

@@ -297,7 +297,9 @@ def _parameters(system: System) -> str | None:
 
 
 def _ratio(ratio: Any) -> str:
-    return f"{multiple(ratio.without_embeddings)} / {multiple(ratio.with_embeddings)}"
+    # A regression consists of tables.
+    without = NONE if ratio.without_embeddings >= 10_000 else multiple(ratio.without_embeddings)
+    return f"{without} / {multiple(ratio.with_embeddings)}"
 
 
 def _faster(system: System) -> str | None:

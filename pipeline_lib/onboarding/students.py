@@ -24,7 +24,7 @@ _WIKIPEDIA = 6000
 """Sentences that the encoder is trained on beside the task's own: a few minutes on two cores."""
 RECIPE = {"p_mask": 0.1, "p_pos": 0.1, "p_ngram": 0.25, "ngram_max": 5}
 _RANK = 64
-"""Values that a word's vector has in the end: the movies' students lost nothing by it."""
+"""Values that a word's vector has in the end: the movies' distilled students lost nothing by it."""
 _BATCH = 64
 _SHORT_STEPS = 378
 """Six epochs of 4,028 rows, after which training on labels alone no longer improves."""

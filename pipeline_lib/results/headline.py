@@ -50,7 +50,7 @@ def _yardsticks(scores: TaskScores, student: MethodScores) -> Iterator[str]:
     elif means:
         name = max(means, key=means.__getitem__)
         gain = student.scores[split][metric].mean - means[name]
-        worth = f"it is {percent(gain)} points better" if gain > 0 else "it is not better"
+        worth = f"the student is {percent(gain)} points better" if gain > 0 else "the student is not better"
         yield f"The best regression on labels, {name}, has {percent(means[name])} %: {worth}."
 
 

@@ -128,9 +128,9 @@ def test_what_there_is_not_is_left_out_or_said(scores: TaskScores, text: str) ->
 @pytest.mark.parametrize(
     ("mean", "text"),
     [
-        (0.85, "The best regression on labels, tfidf, has 85.0 %: it is 5.0 points better. The two agree"),
+        (0.85, "The best regression on labels, tfidf, has 85.0 %: the student is 5.0 points better. The two agree"),
         # On dev it is no better than the student, on test it is.
-        (0.9, "The best regression on labels, tfidf, has 90.0 %: it is not better. The two agree"),
+        (0.9, "The best regression on labels, tfidf, has 90.0 %: the student is not better. The two agree"),
         (0.92, "It is a regression, fitted to the labels in seconds: no distilled student is better on dev."),
     ],
 )

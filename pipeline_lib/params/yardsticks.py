@@ -18,7 +18,7 @@ SECTIONS = ("tasks", "transfer", "students", "optimisers", "methods")
 def with_yardsticks(values: Any) -> Any:
     """Return the mapping of params.yaml with a row for each yardstick of its tasks, unless ``yardsticks`` is false.
 
-    A row, student or optimiser of the same name is left as it is.
+    A row, student or optimiser of the same name is left as it is; a student of another kind gets no row.
     """
     if not isinstance(values, dict) or values.get("yardsticks") is False:
         return values
@@ -27,12 +27,16 @@ def with_yardsticks(values: Any) -> Any:
     rows = {}
     for name in STUDENTS:
         recipe, tasks = _labelled(values, pairs=name.endswith("_pairs"))
-        if tasks and name not in values["methods"]:
+        if tasks and name not in values["methods"] and _is_linear(values["students"].get(name, LINEAR)):
             row = {"student": name, "start": "vectors", "data": recipe, "tasks": tasks}
             rows[name] = row | {"objective": {"labels": 1.0}, "optimiser": "yardstick"}
     added = {"methods": rows, "students": {name: STUDENTS[name] for name in rows}, "optimisers": {"yardstick": FIT}}
     more = {section: values[section] | _new(values[section], rows_of) for section, rows_of in added.items() if rows}
     return values | more
+
+
+def _is_linear(student: Any) -> bool:
+    return isinstance(student, dict) and student.get("architecture") == LINEAR["architecture"]
 
 
 def _new(rows: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:

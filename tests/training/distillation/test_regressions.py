@@ -109,6 +109,16 @@ def test_what_cannot_be_fitted_is_refused(student: dict[str, Any], row: dict[str
         params_of(student, {}, **row)
 
 
+def test_every_labelled_task_gets_its_yardsticks_unless_their_names_are_taken() -> None:
+    values = small_params() | {"yardsticks": True}
+    before = [*values["methods"]]
+    assert [*check_params(values).methods] == [*before, "tfidf", "regression"]
+    values["students"]["tfidf"] = values["students"]["bilstm"]
+    assert [*check_params(values).methods] == [*before, "regression"]
+    values["tasks"][TASK]["text"] = ["first", "second"]
+    assert [*check_params(values).methods] == [*before, "regression_of_pairs"]
+
+
 def test_ngrams_of_pairs_are_refused() -> None:
     with pytest.raises(PotstillError, match="not their n-grams"):
         params_of({"ngrams": 2}, SCORES)

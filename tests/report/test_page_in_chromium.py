@@ -16,6 +16,7 @@ webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not in
 from selenium.webdriver.common.by import By  # noqa: E402  it may be missing
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.remote.webdriver import WebDriver  # noqa: E402
+from selenium.webdriver.support.wait import WebDriverWait  # noqa: E402
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
@@ -54,7 +55,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
 @pytest.fixture
 def page(browser: WebDriver, address: str) -> Iterator[WebDriver]:
     """Open the page anew; whatever is done on it, nothing is asked for and nothing goes wrong."""
+    # From another page, so that nothing typed into the last one is restored.
+    browser.get("about:blank")
     browser.get(address)
+    WebDriverWait(browser, 30).until(shown)
     yield browser
     assert browser.get_log("browser") == []
     asked = set()

@@ -200,10 +200,14 @@ def load(name: str, sdist: Path | None, few: Path | None) -> tuple[list[Row], li
 
 
 def draw(both: tuple[list[Row], list[Row]], count: int, seed: int) -> tuple[list[Row], list[Row], list[Row]]:
-    """Return so many rows to train on, the test rows, and other rows, whose labels are not used."""
+    """Return so many rows to train on, each class among them, the test rows, and others, whose labels are not used."""
     rows, test = both
     rows = [row for row in rows if row[:-1] not in {other[:-1] for other in test}]
     random.Random(seed).shuffle(rows)
+    firsts = {row[-1]: number for number, row in reversed([*enumerate(rows)])}
+    rows = [rows[number] for number in sorted(firsts.values())] + [
+        row for number, row in enumerate(rows) if firsts[row[-1]] != number
+    ]
     return rows[:count], test, rows[count : count + TEXTS]
 
 
@@ -322,7 +326,7 @@ def _scores(work: Path) -> Path:
 def _done(work: Path) -> list[dict[str, Any]]:
     path = _scores(work)
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    return [{k: v for k, v in json.loads(line).items() if k != "scores"} for line in lines]
+    return [{k: v for k, v in json.loads(line).items() if k not in ("scores", "seconds")} for line in lines]
 
 
 def _add(work: Path, entry: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ fine-tuned before is reused; if killed, it resumes from its last checkpoint.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +21,9 @@ from pipeline_lib.base.terminal import say
 from pipeline_lib.params import TRAINED_ALONE, Params, load_params
 from pipeline_lib.shards.engine import make_engine
 from pipeline_lib.shards.training_records import AnswersRecord, LabelsRecord, TeacherRecord
+
+if TYPE_CHECKING:
+    from pipeline_lib.training.teachers.finetuning import TeacherTraining
 
 
 def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml.")]) -> None:
@@ -62,6 +65,8 @@ def finetune(params: Params, task: str, names: list[str], target: Path) -> dict[
     data = {task: TeacherTask.of(params, task, layout)}
     rows = [teacher_row(params, name, data, layout, device) for name in names]
     engine = make_engine(params, device, single_threaded=False)
+    for row in rows:
+        say_first_answer(row.spec(row.seeds[0], row.rates[0]))
 
     def note(training: TeacherTraining, loss: float, best: float) -> str:
         how = f"rate {training.rate:g}" if training.rate else "probe"
@@ -75,6 +80,15 @@ def finetune(params: Params, task: str, names: list[str], target: Path) -> dict[
         training.result.link_into(target / name)
         result.write(target / name)
     return records
+
+
+def say_first_answer(training: "TeacherTraining") -> None:
+    """Before a teacher is tuned that starts from a probe: say how well regressions, fitted in seconds, would do."""
+    if training.optimiser.head == "probe" and not training.result.is_whole():
+        [(task, data)] = training.tasks.items()
+        scores = training.taught().first_answers(training.seed)
+        fits = ", ".join(f"{value:.4f} from its {vectors}" for vectors, value in scores.items())
+        say(f"{task}: first answer, {data.task.metrics[0]} of a regression, cross-validated on train: {fits}")
 
 
 def take_finished(params: Params, task: str, name: str, folder: Path) -> TeacherRecord:

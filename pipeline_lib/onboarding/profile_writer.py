@@ -114,7 +114,7 @@ def overlay(new: NewTask, base: Mapping[str, Any]) -> dict[str, Any]:
         "students": student_rows(
             students, word_limit(words), pieces, teacher.model or next(iter(models)), base["students"][ENCODED]["width"]
         ),
-        "optimisers": optimisers(students, train, texts * (1 + n_iter)),
+        "optimisers": optimisers(students, train, texts * (1 + n_iter), _is_few(new)),
         "methods": methods,
         **{name: {} for name in ("joint", "retrieval", "similarity")},
         **encoder_sections(students, new.request.name, base),

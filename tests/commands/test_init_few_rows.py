@@ -26,6 +26,8 @@ def test_few_rows_get_balanced_decisions_and_a_teacher_that_starts_as_a_probe() 
         assert params.task("few").augment.n_iter == 20
         [teacher] = params.teachers.values()
         assert (teacher.tuning.head, teacher.tuning.select, teacher.tuning.batch_size) == ("probe", "last", 16)
+        chosen = {(row.select, len(row.learning_rates)) for row in params.optimisers.values() if row.name == "adam"}
+        assert chosen == {("last", 1)}
 
 
 def test_many_rows_and_pairs_get_none_of_these() -> None:
@@ -35,6 +37,7 @@ def test_many_rows_and_pairs_get_none_of_these() -> None:
         distill("init", *flags)
         params = load_params()
         assert {row.threshold for row in params.methods.values()} == {None}
+        assert {row.select for row in params.optimisers.values()} == {"metric", "loss"}
 
 
 def test_decisions_are_moved_between_two_classes_only() -> None:

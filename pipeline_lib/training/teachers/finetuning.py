@@ -124,14 +124,34 @@ class TaskTeacher:
 
     def probe(self, seed: int, penalties: Sequence[float]) -> Fitted:
         """Make the head of a classifier of mean states the linear layer that fits the training labels best."""
-        teacher, sentences = self.teacher, self.sentences()
-        encoder = teacher.model.eval().base_model
-        model = VectorModel(encoder, teacher.tokenizer, teacher.device, "float32", "", "mean")
-        vectors, layer = model.answer(sentences, EVALUATION_TOKENS), teacher.model.classifier
-        kind, labels = KINDS[self.task.kind], sentences.targets["labels"]
-        fitted = fit_probe(vectors, labels, kind, layer.out_features, seed, penalties)
+        layer = self.teacher.model.classifier
+        fitted = self._fitted(self._mean_states(), seed, penalties)
         layer.load_state_dict({"weight": torch.tensor(fitted.weights), "bias": torch.tensor(fitted.bias)})
         return fitted
+
+    def first_answers(self, seed: int) -> dict[str, float]:
+        """Return the first metric of two fits, each row answered by one without its fold; nothing is tuned for it."""
+        found = {}
+        for name, vectors in {"mean states": self._mean_states(), "mean word pieces": self._mean_pieces()}.items():
+            outputs = self._fitted(vectors, seed, PENALTIES).held_out
+            rows = ~np.isnan(outputs[:, 0])
+            found[name] = score(self.task.metrics[0], self.train.labels[rows], outputs[rows], self.task.positive_class)
+        return found
+
+    def _fitted(self, vectors: np.ndarray, seed: int, penalties: Sequence[float]) -> Fitted:
+        kind, labels = KINDS[self.task.kind], self.sentences().targets["labels"]
+        return fit_probe(vectors, labels, kind, len(self.task.label_names), seed, penalties)
+
+    def _mean_states(self) -> np.ndarray:
+        teacher = self.teacher
+        encoder = teacher.model.eval().base_model
+        model = VectorModel(encoder, teacher.tokenizer, teacher.device, "float32", "", "mean")
+        return model.answer(self.sentences(), EVALUATION_TOKENS)
+
+    def _mean_pieces(self) -> np.ndarray:
+        table, read = self.teacher.model.get_input_embeddings().weight, self.sentences()
+        vectors = table.detach().cpu().numpy()[read.ids]
+        return np.add.reduceat(vectors, read.offsets[:-1]) / np.diff(read.offsets)[:, None]
 
     def dev_score(self, select: Select) -> DevScore:
         """Return the task's first metric on dev, and if it selects the loss of dev's labels."""

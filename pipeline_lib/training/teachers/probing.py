@@ -16,20 +16,31 @@ FOLDS = 5
 
 
 class Fitted(NamedTuple):
-    """A linear layer, float64: weights (outputs, width) and bias (outputs,); its penalty, and the loss held out."""
+    """A linear layer, float64: weights (outputs, width) and bias (outputs,); its penalty; what cross-validation found.
+
+    :ivar held_out: each row's outputs from a layer fitted without its fold, float32 (rows, outputs), else NaN.
+    :ivar loss: their mean loss.
+    """
 
     weights: np.ndarray
     bias: np.ndarray
     penalty: float
+    held_out: np.ndarray
     loss: float
 
 
 def fit_probe(
-    vectors: np.ndarray, labels: np.ndarray, kind: TaskKind, outputs: int, seed: int, penalties: Sequence[float]
+    vectors: np.ndarray,
+    labels: np.ndarray,
+    kind: TaskKind,
+    outputs: int,
+    seed: int,
+    penalties: Sequence[float] = PENALTIES,
 ) -> Fitted:
     """Return the linear layer that has the lowest loss of the labels, with the penalty that serves held-out rows best.
 
     :param vectors: float32 (rows, width); :param labels: as the kind's loss reads them, a score in standard units.
+    :param penalties: those to choose from; a single one is taken without cross-validation.
     """
     mean, deviation = vectors.mean(0), np.maximum(vectors.std(0), 1e-6)
     standard, folds = (vectors - mean) / deviation, _folds(labels, kind.one_of, seed)
@@ -41,21 +52,22 @@ def fit_probe(
         [weights], bias = fit_linear([standard[rows]], lambda answers: loss(rows, answers), outputs, penalty)
         return weights, bias
 
-    def held_out_loss(penalty: float) -> float:
-        total = 0.0
-        for number in range(FOLDS):
+    def cross_validated(penalty: float) -> tuple[float, np.ndarray]:
+        answers = np.full((len(labels), outputs), np.nan, np.float32)
+        for number in range(FOLDS if len(penalties) > 1 else 0):
             rows = np.flatnonzero(folds == number)
             if len(rows):
                 weights, bias = fit(np.flatnonzero(folds != number), penalty)
-                answers = (standard[rows] @ weights + bias).astype(np.float32)
-                total += len(rows) * float(loss(rows, torch.from_numpy(answers)))
-        return total / max(1, int((folds >= 0).sum()))
+                answers[rows] = standard[rows] @ weights + bias
+        rows = np.flatnonzero(~np.isnan(answers[:, 0]))
+        return float(loss(rows, torch.from_numpy(answers[rows]))) if len(rows) else np.nan, answers
 
-    losses = {penalty: held_out_loss(penalty) for penalty in penalties}
-    best = min(losses, key=losses.get)
+    tried = {penalty: cross_validated(penalty) for penalty in penalties}
+    best = min(tried, key=lambda penalty: tried[penalty][0])
     weights, bias = fit(np.arange(len(labels)), best)
     weights = weights / deviation[:, None]
-    return Fitted(weights.T, bias - mean @ weights, best, losses[best])
+    held_out_loss, held_out = tried[best]
+    return Fitted(weights.T, bias - mean @ weights, best, held_out, held_out_loss)
 
 
 def _folds(labels: np.ndarray, one_of: bool, seed: int) -> np.ndarray:

@@ -268,6 +268,9 @@ def test_a_probe_is_a_teacher_or_where_one_starts(data: Path, task: str) -> None
     assert record.best_dev == pytest.approx(score(record.metric, dev.labels, outputs), abs=1e-6)
     assert record.best_dev > 0.25 and record.training_agreement > 0.25
     assert "by cross-validation on train" in record.selection and (record.steps, record.best_step) == (1, 1)
+    # Rows held out by a probe are not answered by it, and both first answers are better than a guess.
+    first = probe.taught().first_answers(1)
+    assert [*first] == ["mean states", "mean word pieces"] and all(0.25 < value < 1.0 for value in first.values())
     # The encoder stays as it is; a probe and what starts from it are trainings of their own.
     base, tensors = (load_file(folder / "model.safetensors") for folder in (data / "base", probe.result.folder))
     assert tensors.keys() == base.keys() and all(torch.equal(tensors[name], base[name]) for name in base)
@@ -295,6 +298,7 @@ def test_a_penalty_is_chosen_on_rows_held_out() -> None:
         for vectors in (noise / 50 + tell, noise)
     )
     assert clear.penalty < noisy.penalty and clear.loss < 0.1 < noisy.loss
+    assert np.isnan(clear.held_out[-1]).all() and (clear.held_out[:-1].argmax(1) == labels[:-1]).all()
     # The one row of a class is never held out, and of each other a fifth is.
     folds = _folds(labels, True, 1)
     assert folds[-1] == -1 and {tuple(np.bincount(folds[labels == each])) for each in (0, 1)} == {(6,) * 5}

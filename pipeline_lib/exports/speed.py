@@ -28,7 +28,7 @@ from pipeline_lib.shards.fingerprint import code_fingerprint
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.store import kept_together
 
-SECONDS, REPEATS = 1.0, 3
+SECONDS, REPEATS = 0.5, 3
 """The least duration of a turn, and how many turns each form has."""
 MAX_SENTENCES = 4096
 ANSWERS = 256

@@ -91,6 +91,9 @@ def overlay(new: NewTask, base: Mapping[str, Any]) -> dict[str, Any]:
     if len(new.understood.text) == 2:
         students = tuple(FITTED_PAIRS if name == FITTED else name for name in students)
     has_probabilities = KINDS[new.understood.kind].has_probabilities
+    # A cosine is a score, or tells two classes apart.
+    is_told = new.understood.is_labelled and (not has_probabilities or len(new.understood.labels) == 2)
+    compared = of_words or base["sentence_vectors"]["model"] if is_told else ""
     methods = method_rows(students, [*recipes], new.understood.is_labelled, has_probabilities)
     threshold = _threshold(new)
     if threshold is not None:
@@ -116,8 +119,8 @@ def overlay(new: NewTask, base: Mapping[str, Any]) -> dict[str, Any]:
         ),
         "optimisers": optimisers(students, train, texts * (1 + n_iter), _is_few(new)),
         "methods": methods,
-        **{name: {} for name in ("joint", "retrieval", "similarity")},
-        **encoder_sections(students, new.request.name, base),
+        **{name: {} for name in ("joint", "retrieval")},
+        **encoder_sections(students, new.request.name, compared, base),
     }
     sections["optimisers"] |= {
         row["optimiser"]: base["optimisers"][row["optimiser"]] for row in sections["encoders"].values()

@@ -110,7 +110,8 @@ def fit(
     _make_deterministic(settings.seed)
     per_epoch = len(batches.epoch(0))
     total = int(min(settings.epochs * per_epoch, settings.max_steps or math.inf))
-    every = settings.evaluate_every or per_epoch
+    # If the last step is kept, the evaluations before it choose nothing.
+    every = total if settings.select == "last" else settings.evaluate_every or per_epoch
     optimiser = make_optimiser(model, settings)
     state = State(model, optimiser, Progress())
     state.load(checkpoint)
@@ -125,7 +126,7 @@ def fit(
         progress.step = step + 1
         if progress.step % every == 0 or progress.step == total:
             losses.read()
-            _evaluate(model, evaluate, state, progress.step / per_epoch, settings.select == "last")
+            _evaluate(model, evaluate, state, progress.step / per_epoch)
         if report:
             report(progress.step, total, losses.last, progress.best_merit)
         if time.monotonic() - saved > CHECKPOINT_SECONDS or progress.step == total:
@@ -209,7 +210,7 @@ def _step(
     return value.detach()
 
 
-def _evaluate(model: torch.nn.Module, evaluate: Evaluate, state: State, epoch: float, is_kept: bool) -> None:
+def _evaluate(model: torch.nn.Module, evaluate: Evaluate, state: State, epoch: float) -> None:
     progress = state.progress
     model.eval()
     with torch.inference_mode():
@@ -222,6 +223,6 @@ def _evaluate(model: torch.nn.Module, evaluate: Evaluate, state: State, epoch: f
     progress.loss_sum, progress.loss_count = 0.0, 0
     merit = (scored.mean if isinstance(scored, ScoresByTask) else scored).merit
     # A score can be NaN, if outputs are, but some weights must be kept even so.
-    if is_kept or merit > progress.best_merit or math.isnan(progress.best_merit) or not state.best:
+    if merit > progress.best_merit or math.isnan(progress.best_merit) or not state.best:
         progress.best_merit, progress.best_step = merit, progress.step
         state.keep_best()

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline_lib.base.kinds.classes import OF_POSITIVE
+
 if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
@@ -152,7 +154,7 @@ def _lines(inspection: "Inspection", findings: "Findings") -> Iterator[tuple[str
     yield "text", f"{', '.join(understood.text)}{pair}; {words}"
     yield "label", _label(understood)
     positive = understood.f1_class
-    names = {"f1": f"f1 (of {positive})"} if positive is not None else {}
+    names = {name: f"{name} (of {positive})" for name in OF_POSITIVE} if positive is not None else {}
     yield "metrics", ", ".join(names.get(name, name) for name in understood.metrics)
     shares = understood.split or {}
     drawn = [f"{name} {shares[name]:.0%}" for name in ("dev", "test") if shares.get(name)]

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.classes import OF_POSITIVE
 from pipeline_lib.base.kinds.kind import MINUS_ONE, NO_VALUE, finite_number
 from pipeline_lib.onboarding.columns import NONE, check_notation, choose_kind, choose_label, choose_texts, look_at
 from pipeline_lib.onboarding.label_sets import choose_label_set
@@ -66,8 +67,8 @@ class TaskGuess:
 
     @property
     def f1_class(self) -> str | None:
-        """The class whose F1 is reported; None if no F1 of one class is."""
-        if "f1" not in self.metrics or len(self.labels) != 2:
+        """The class whose F1 is reported, or its precision and recall; None if those of no one class are."""
+        if not OF_POSITIVE & {*self.metrics} or len(self.labels) != 2:
             return None
         return self.positive or [*self.labels][1]
 
@@ -154,7 +155,7 @@ def understand(
     positive = None if rare is None else [*labels][rare]
     if request.metrics:
         metrics = _checked_metrics(request.metrics, kind)
-        positive = positive if "f1" in metrics else None
+        positive = positive if OF_POSITIVE & {*metrics} else None
     if request.positive is not None:
         positive = _checked_positive(request.positive, kind, labels, metrics)
     label, split = _by_split(column, contents, needed), _split(contents, request)
@@ -232,7 +233,7 @@ def _checked_positive(positive: str, kind: str, labels: Labels, metrics: Sequenc
         raise PotstillError(f"--positive {positive}: it names one of two classes, and these are not two. Leave it out.")
     if positive not in labels:
         raise PotstillError(f"--positive: no class {positive!r}; there are {', '.join(labels)}. Name one of them.")
-    if "f1" not in metrics:
+    if not OF_POSITIVE & {*metrics}:
         raise PotstillError(
             f"--positive {positive}: F1 is not among the metrics, {', '.join(metrics)}. Add it: "
             f"--metrics {','.join([*metrics, 'f1'])}."

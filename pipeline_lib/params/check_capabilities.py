@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds.classes import AUPRC
 from pipeline_lib.params.encoders import GeneralEncoder
 from pipeline_lib.params.methods import RUNNING, Joint, Method
 from pipeline_lib.params.retrieval import RankingSystem, Retrieval, StudentSystem, TaskPairs
@@ -147,6 +148,8 @@ def _check_decisions(where: str, row: Method, task: str, settings: Task) -> None
     of_two = len(settings.label_names) == 2 or not kind.one_of
     if row.threshold == "dev" and not (of_two and row.threshold in kind.thresholds):
         raise ValueError(f"{where}.threshold: {task} does not have two classes. {remedy}")
+    if row.threshold == "dev" and settings.metrics[0] == AUPRC:
+        raise ValueError(f"{where}.threshold: {AUPRC}, the first metric of {task}, needs no threshold. {remedy}")
 
 
 def _check_retrieval(params: Params, where: str, row: Retrieval) -> None:

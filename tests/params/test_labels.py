@@ -27,7 +27,7 @@ def test_a_column_per_label_or_one_of_lists() -> None:
 
 def test_every_metric_says_the_kind_of_its_task() -> None:
     assert {metric: kind_of(metric) for kind in KINDS.values() for metric in kind.metrics} == {
-        **dict.fromkeys(("accuracy", "f1", "matthews_correlation"), "classification"),
+        **dict.fromkeys(("accuracy", "f1", "matthews_correlation", "auprc"), "classification"),
         **dict.fromkeys(("pearson", "spearman"), "regression"),
         **dict.fromkeys(("f1_micro", "f1_macro", "average_precision"), "multilabel"),
     }

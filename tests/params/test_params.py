@@ -118,7 +118,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
         ("methods.bilstm.baseline", "bilstm", "methods.bilstm.baseline: bilstm → bilstm leads"),
         ("methods.bilstm.baseline", "bilstm_kd", "methods.bilstm.baseline: bilstm → bilstm_kd → "),
         ("tasks.movies.positive", "good", "`positive`: no label 'good'; there are negative, pos"),
-        ("tasks.movies.positive", "positive", "`positive` goes with the metric f1 of two labels"),
+        ("tasks.movies.positive", "positive", "`positive` goes with the metrics f1 and auprc of two labels"),
         ("tasks.tweets.positive", "text", "tasks.tweets.positive: "),
         ("tasks.movies.metrics", ["pearson"], "tasks.movies.metrics.0: "),
         ("tasks.movies.labels", {"only": ["1"]}, "tasks.movies.labels: "),
@@ -165,6 +165,10 @@ def test_the_label_whose_f1_is_taken() -> None:
     changes = {"tasks.movies.metrics": ["f1"], "tasks.movies.positive": "negative"}
     task = check_params(changed(changes)).task("movies")
     assert (task.positive_class, KINDS[task.kind].f1_label(task)) == (0, "negative")
+    changes = changes | {"tasks.movies.metrics": ["auprc"]}
+    assert KINDS["classification"].f1_label(check_params(changed(changes)).task("movies")) == "negative"
+    moved = changed(changes | {"methods.bilstm.threshold": "dev", "methods.bilstm.tasks": ["movies"]})
+    assert "auprc, the first metric of movies, needs no threshold" in error_of(moved)
     for task in map(check_params(RAW).task, ("movies", "tweets")):
         assert KINDS[task.kind].f1_label(task) is None
 

@@ -120,6 +120,26 @@ def test_scores_of_several_labels_are_those_of_scikit_learn(metric: str) -> None
     assert from_labels(metric, labels, seeds, counts) == pytest.approx(np.array(expected))
 
 
+@pytest.mark.parametrize("positive", [0, 1])
+def test_the_area_of_two_classes_is_scikit_learns(positive: int) -> None:
+    labels = MARKS[:, 0].astype(np.int64)
+    seeds = np.stack([SEVERAL[:, :2], SEVERAL[::-1, :2]])
+    marks = labels == positive
+
+    def area(seed: np.ndarray, rows: np.ndarray) -> float:
+        margins = seed[:, positive] - seed[:, 1 - positive]
+        return sklearn.metrics.average_precision_score(marks[rows], margins[rows])
+
+    assert score("auprc", labels, seeds[0], positive) == pytest.approx(area(seeds[0], np.arange(90)))
+    answers = np.stack([KINDS["classification"].compared(seed) for seed in seeds])
+    found = KINDS["classification"].resampled("auprc", labels, answers, 2, positive, RESAMPLED)
+    assert found == pytest.approx(np.array([[area(seed, rows) for seed in seeds] for rows in RESAMPLED]))
+    # Other metrics of the same outputs are of what they decide.
+    decided = KINDS["classification"].resampled("f1", labels, answers, 2, positive, RESAMPLED)
+    expected = [[score("f1", labels[rows], seed[rows], positive) for seed in seeds] for rows in RESAMPLED]
+    assert decided == pytest.approx(np.array(expected))
+
+
 def test_several_labels_agree_where_all_do() -> None:
     outputs = np.array([[1.0, -1.0], [1.0, 1.0], [-1.0, -1.0], [-1.0, 2.0]])
     labels = np.array([[1, 0], [1, 0], [0, 0], [0, 1]], np.uint8)

@@ -1,6 +1,7 @@
 """The scores on dev by which evaluations are chosen; the unit of a regression's labels, and thresholds."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from sklearn.metrics import log_loss
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import KINDS, score
+from pipeline_lib.base.kinds.calibration import log_losses
 from pipeline_lib.training.dev_scores import LabelScale, dev_score, scale_of
+from pipeline_lib.training.distillation.students import score_on_dev
 
 DRAW = np.random.default_rng(1)
 IN_64THS = np.random.default_rng(0).integers(-64, 65, 50).astype(np.float32) / 64
@@ -103,6 +106,20 @@ def test_f1_is_best_at_the_moved_threshold(positive: int) -> None:
     found = f1(KINDS["classification"].shifts("dev", MARKS, outputs, "f1", positive)[1])
     assert found == pytest.approx(max(f1(m + 1e-4) for m in [*MARGINS, MARGINS.min() - 1]))
     assert found > f1(0.0) + (0.3 if positive else 0.02)
+
+
+@pytest.mark.parametrize("select", ["metric", "loss"])
+def test_a_step_is_chosen_by_the_threshold_that_the_student_gets(select: str) -> None:
+    # As they are, the better ranked of two outputs say class 0 everywhere, and have the lower F1.
+    ranked = np.stack([np.zeros(300), 2.0 * MARKS - 4.0], axis=1).astype(np.float32)
+    noisy = np.stack([np.zeros(300), MARGINS + 2.0], axis=1).astype(np.float32)
+    optimiser = SimpleNamespace(select=select)
+    plan = SimpleNamespace(kind="classification", threshold="dev", metric="f1", positive=1, optimiser=optimiser)
+    best, worse = (score_on_dev(plan, MARKS, outputs, None) for outputs in (ranked, noisy))
+    assert score("f1", MARKS, ranked) == 0.0 < score("f1", MARKS, noisy) < worse.score < best.score == 1.0
+    # A loss is that of the outputs as they are: it has no threshold.
+    expected = [log_losses(MARKS, outputs).mean() if select == "loss" else None for outputs in (ranked, noisy)]
+    assert [best.loss, worse.loss] == pytest.approx(expected)
 
 
 RANDOM = np.random.default_rng(1)

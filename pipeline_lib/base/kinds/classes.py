@@ -25,11 +25,13 @@ from pipeline_lib.base.kinds.kind import (
     Range,
     ScoreSamples,
     TaskKind,
+    average_precision,
     check_column,
     check_labels,
     finite_number,
     mean_of,
     ratio,
+    row_counts,
 )
 from pipeline_lib.base.kinds.probabilities import softmax
 
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
     import torch
 
 _CONTROLS = {"Cc", "Zl", "Zp"}
+AUPRC = "auprc"
+"""Of two classes: the average precision of the positive one, which needs no threshold."""
+OF_POSITIVE = {"f1", AUPRC}
+"""Metrics of one class, if there are two."""
 
 
 def check_classes(labels: dict[str, list[str] | Range]) -> dict[str, list[str] | Range]:
@@ -145,6 +151,7 @@ class Classes(TaskKind):
         "accuracy": "an accuracy",
         "f1": "an F1",
         "matthews_correlation": "a Matthews correlation",
+        AUPRC: "an area under the precision-recall curve",
     }
     settings = Annotated[dict[str, list[str] | Range], Field(min_length=2), AfterValidator(check_classes)]
     has_positive = True
@@ -154,12 +161,14 @@ class Classes(TaskKind):
         """Check the classes, their values, and the positive one."""
         check_filled(task)
         check_column(task)
+        if AUPRC in task.metrics and len(task.labels) != 2:
+            raise ValueError(f"`metrics`: {AUPRC} is of two labels, and here are {len(task.labels)}. Leave it out")
         if task.positive is None:
             return
         if task.positive not in task.labels:
             raise ValueError(f"`positive`: no label {task.positive!r}; there are {', '.join(task.labels)}")
-        if "f1" not in task.metrics or len(task.labels) != 2:
-            raise ValueError("`positive` goes with the metric f1 of two labels; else it is null")
+        if not OF_POSITIVE & {*task.metrics} or len(task.labels) != 2:
+            raise ValueError(f"`positive` goes with the metrics f1 and {AUPRC} of two labels; else it is null")
 
     def positive_class(self, task: Any) -> int:
         """Return the number of the class whose F1 is reported if there are two."""
@@ -167,7 +176,7 @@ class Classes(TaskKind):
 
     def f1_label(self, task: Any) -> str | None:
         """Return the name of that class, or None where no F1 of one class is reported."""
-        of_one = "f1" in task.metrics and len(task.labels) == 2
+        of_one = OF_POSITIVE & {*task.metrics} and len(task.labels) == 2
         return [*task.labels][self.positive_class(task)] if of_one else None
 
     def meaning(self, task: Any) -> LabelMap:
@@ -205,6 +214,8 @@ class Classes(TaskKind):
 
     def score(self, metric: str, labels: np.ndarray, outputs: np.ndarray, positive: int = 1) -> float:
         """Return a metric; ``f1`` is that of ``positive`` for two classes, and the mean over all for more."""
+        if metric == AUPRC:
+            return float(_areas(labels, outputs[None], positive, np.ones((1, len(labels))))[0, 0])
         classes = outputs.shape[1]
         cells = np.bincount(labels * classes + self.decide(outputs), minlength=classes * classes)
         return float(self.of_confusion(metric, cells.reshape(classes, classes), positive))
@@ -213,10 +224,17 @@ class Classes(TaskKind):
         """Return a metric of confusion matrices: see :func:`from_confusion`."""
         return from_confusion(metric, confusion, positive)
 
+    def compared(self, outputs: np.ndarray) -> np.ndarray:
+        """Return the answers; of two classes the outputs, by which rows are ranked."""
+        return outputs if outputs.shape[1] == 2 else self.decide(outputs)
+
     def resampled(
         self, metric: str, labels: np.ndarray, answers: np.ndarray, classes: int, positive: int, chosen: np.ndarray
     ) -> np.ndarray:
         """Return a metric of every seed on samples of the rows."""
+        if metric == AUPRC:
+            return _areas(labels, answers, positive, row_counts(chosen, len(labels)))
+        answers = answers.argmax(axis=-1) if answers.ndim == 3 else answers
         cells = labels * classes + answers
         size = classes * classes
         counts = np.stack([_counts(cells[:, rows], size) for rows in chosen])
@@ -249,6 +267,13 @@ class Classes(TaskKind):
     def bins(self, labels: np.ndarray, outputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return mean confidence and accuracy by bin."""
         return reliability(labels, outputs)
+
+
+def _areas(labels: np.ndarray, outputs: np.ndarray, positive: int, counts: np.ndarray) -> np.ndarray:
+    """Return the area under each seed's precision-recall curve on every sample, (samples, seeds)."""
+    marks = (labels == positive)[:, None].astype(np.float64)
+    margins = outputs[..., positive] - outputs[..., 1 - positive]
+    return np.stack([average_precision(marks, one[:, None], counts) for one in margins], axis=1)
 
 
 def _counts(cells: np.ndarray, size: int) -> np.ndarray:

@@ -366,3 +366,18 @@ def mean_of(values: np.ndarray) -> ScoreSamples:
 def row_counts(chosen: np.ndarray, rows: int) -> np.ndarray:
     """Return how often each row is in each sample of row numbers, float64 (samples, rows)."""
     return np.stack([np.bincount(one, minlength=rows) for one in chosen]).astype(np.float64)
+
+
+def average_precision(labels: np.ndarray, outputs: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return one seed's mean over labels of the average precision on every sample, (samples,)."""
+    each = []
+    for marks, values in zip(labels.T, outputs.T, strict=True):
+        order = np.argsort(-values, kind="stable")
+        # Rows of equal outputs cannot be separated: they share a threshold.
+        ends = np.flatnonzero(np.append(np.diff(values[order]) != 0, True))
+        rows = counts[:, order]
+        hits = np.cumsum(rows * marks[order], axis=1)[:, ends]
+        precision = ratio(hits, np.cumsum(rows, axis=1)[:, ends])
+        gained = np.diff(hits, axis=1, prepend=0.0)
+        each.append(ratio((gained * precision).sum(axis=1), hits[:, -1]))
+    return np.mean(each, axis=0)

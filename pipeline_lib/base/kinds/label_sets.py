@@ -19,6 +19,7 @@ from pipeline_lib.base.kinds.kind import (
     Raw,
     ScoreSamples,
     TaskKind,
+    average_precision,
     numbers_of,
     ratio,
     row_counts,
@@ -287,7 +288,7 @@ def from_labels(metric: str, labels: np.ndarray, outputs: np.ndarray, counts: np
     :param counts: how often each row is in each sample, float (samples, rows).
     """
     if metric == "average_precision":
-        return np.stack([_average_precision(labels, logits, counts) for logits in outputs], axis=1)
+        return np.stack([average_precision(labels, logits, counts) for logits in outputs], axis=1)
     decided = outputs > 0
     actual = (counts @ labels)[:, None]
     predicted, hits = (np.stack([counts @ marks for marks in each], axis=1) for each in (decided, decided * labels))
@@ -296,18 +297,3 @@ def from_labels(metric: str, labels: np.ndarray, outputs: np.ndarray, counts: np
     if metric == "f1_macro":
         return ratio(2 * hits, actual + predicted).mean(-1)
     raise PotstillError(f"metric {metric!r}: take one of {', '.join(LabelSets.metrics)}.")
-
-
-def _average_precision(labels: np.ndarray, outputs: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return one seed's mean over labels of the average precision on every sample, (samples,)."""
-    each = []
-    for marks, values in zip(labels.T, outputs.T, strict=True):
-        order = np.argsort(-values, kind="stable")
-        # Rows of equal outputs cannot be separated: they share a threshold.
-        ends = np.flatnonzero(np.append(np.diff(values[order]) != 0, True))
-        rows = counts[:, order]
-        hits = np.cumsum(rows * marks[order], axis=1)[:, ends]
-        precision = ratio(hits, np.cumsum(rows, axis=1)[:, ends])
-        gained = np.diff(hits, axis=1, prepend=0.0)
-        each.append(ratio((gained * precision).sum(axis=1), hits[:, -1]))
-    return np.mean(each, axis=0)

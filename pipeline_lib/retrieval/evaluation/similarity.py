@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import KINDS, kind_of, label_array, score
-from pipeline_lib.base.kinds.classes import best_threshold
+from pipeline_lib.base.kinds.classes import AUPRC, best_threshold
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.folders import require_model
 from pipeline_lib.models.students.sentence_encoder import load_encoder
@@ -92,10 +92,18 @@ def similarity_scores(
         if not KINDS[kind_of(metric)].one_of:
             scores[metric] = score(metric, dev[1], dev[0][:, None])
             continue
+        if metric == AUPRC:
+            _, sign = max((_area(train[0] * sign, train[1], positive), sign) for sign in (1, -1))
+            scores[metric] = _area(dev[0] * sign, dev[1], positive)
+            continue
         cuts = [(s, best_threshold(s * train[0], train[1], metric, positive)) for s in (1, -1)]
         sign, threshold = max(cuts, key=lambda cut: _decided(metric, train, cut, positive))
         scores[metric] = _decided(metric, dev, (sign, threshold), positive)
     return scores
+
+
+def _area(values: np.ndarray, labels: np.ndarray, positive: int) -> float:
+    return score(AUPRC, labels, np.stack([-values, values], axis=1), positive)
 
 
 def _decided(metric: str, pairs: tuple[np.ndarray, np.ndarray], cut: tuple[int, float], positive: int) -> float:

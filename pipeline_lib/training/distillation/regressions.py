@@ -16,11 +16,11 @@ from pipeline_lib.shards.training_records import Settings
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.checkpoint import Progress
-from pipeline_lib.training.dev_scores import dev_score, scale_of
+from pipeline_lib.training.dev_scores import scale_of
 from pipeline_lib.training.distillation.encoded_sets import standardised
 from pipeline_lib.training.distillation.initialisation import start_of
 from pipeline_lib.training.distillation.plans import Plan
-from pipeline_lib.training.distillation.students import StudentTraining, finish_student
+from pipeline_lib.training.distillation.students import StudentTraining, finish_student, score_on_dev
 from pipeline_lib.training.linear import fit_linear
 from pipeline_lib.training.loop import Report
 from pipeline_lib.training.objectives import objective_loss
@@ -135,8 +135,7 @@ class RegressionTraining(StudentTraining):
 
         weights, bias = fit_linear([read(train) for read in readers], loss, outputs, self.rate)
         answers = sum((read(dev) @ w for read, w in zip(readers, weights, strict=True)), bias).astype(np.float32)
-        settings = plan.optimiser.select, scale
-        score = dev_score(plan.metric, plan.positive, dev.targets["labels"], answers, *settings)
+        score = score_on_dev(plan, dev.targets["labels"], answers, scale)
         report(1, 1, 0.0, score.merit)
         _write(model, weights, bias, means, ngrams)
         entry = {"step": 1, "epoch": 1.0, "loss": 0.0} | score.fields

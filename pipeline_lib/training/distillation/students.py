@@ -138,12 +138,7 @@ class StudentTraining(EncodedTraining):
             if plan.objective.is_of_layers:
                 options = plan.objective.weights, plan.optimiser.batch_size, device
                 return -held_back_loss(trained, teacher, dev, *options)
-            outputs, labels = predict_sentences(model, dev, device), dev.targets["labels"]
-            if plan.threshold == "likelihood":
-                # Else the step would be chosen by how well it happens to be balanced.
-                outputs = outputs - _shifts(plan, labels, outputs)
-            settings = plan.optimiser.select, scale
-            return dev_score(plan.metric, plan.positive, labels, outputs, *settings)
+            return score_on_dev(plan, dev.targets["labels"], predict_sentences(model, dev, device), scale)
 
         def finish(folder: Path, _: Progress) -> Fields:
             smaller = factorised(model)
@@ -228,6 +223,19 @@ def finish_student(
             model.logits.bias -= torch.from_numpy(shifts).to(model.logits.bias)
         fields["threshold_shift"] = shifts.tolist()
     return fields
+
+
+def score_on_dev(plan: Plan, labels: np.ndarray, outputs: np.ndarray, scale: LabelScale | None) -> DevScore:
+    """Score a student's outputs with the threshold that it would get, (rows, outputs); see :func:`dev_score`.
+
+    What serves the metric best says nothing of the loss, which is then that of the outputs as they are.
+    """
+    settings = plan.metric, plan.positive, labels
+    moved = outputs if plan.threshold is None else outputs - _shifts(plan, labels, outputs)
+    scored = dev_score(*settings, moved, plan.optimiser.select, scale)
+    if plan.threshold != "dev" or scored.loss is None:
+        return scored
+    return replace(scored, loss=dev_score(*settings, outputs, plan.optimiser.select, scale).loss)
 
 
 def _shifts(plan: Plan, labels: np.ndarray, outputs: np.ndarray) -> np.ndarray:

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pipeline_lib.shards.columns import SECOND
+
 if TYPE_CHECKING:
     from pipeline_lib.shards.shard_sets import Manifest
 
@@ -22,7 +24,8 @@ def prepared_line(task: str, manifests: "Mapping[str, Manifest]") -> str:
     if total["hidden_label"]:
         facts.append(f"{total['hidden_label']:,} with a hidden label")
     shared = {name: manifest.counts.get("shared_with", {}) for name, manifest in manifests.items()}
-    facts.append(shared_line(shared) or "no text is in two splits")
+    what = "pair" if f"text{SECOND}" in manifests["train"].schema else "text"
+    facts.append(shared_line(shared) or f"no {what} is in two splits")
     if "unlabelled" in manifests:
         counts = manifests["unlabelled"].counts
         twice = f"{counts['in_a_split']:,} that are in a split, {counts['repeated']:,} repeated"

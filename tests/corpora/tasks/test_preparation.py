@@ -14,7 +14,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.words import split_words
 from pipeline_lib.corpora.tasks import tagging
 from pipeline_lib.corpora.tasks.labelled import Example
-from pipeline_lib.corpora.tasks.preparation import block_of, prepare_task, prepared_schema
+from pipeline_lib.corpora.tasks.preparation import block_of, prepare_task, prepared_schema, split_tables
 from pipeline_lib.evaluation.heldout import shared_texts
 from pipeline_lib.params import Tagger
 from pipeline_lib.results.splits import prepared_line
@@ -207,3 +207,34 @@ def test_splitting_one_file(tmp_path: Path) -> None:
     no_test = made_up_task(source=source, split=split | {"test": 0.0})
     found = prepare_task({"all": examples(100)}, {}, no_test, TAGGER, tmp_path / "c", ALONE)
     assert set(found) == {"train", "dev"}
+
+
+Pair = tuple[str, str]
+
+
+def drawn_splits(labelled: dict[Pair, int]) -> dict[Pair, str]:
+    """Return the split that each pair is drawn into."""
+    source = {"kind": "files", "files": {"all": "all.tsv"}, "format": "tsv", "columns": None}
+    task = made_up_task(text=["first", "second"], source=source, split={"dev": 0.2, "test": 0.2})
+    tables = split_tables({"all": [Example(pair, label) for pair, label in labelled.items()]}, task)
+    return {
+        pair: split
+        for split, table in tables.items()
+        for pair in zip(table["text"].to_pylist(), table["text_2"].to_pylist(), strict=True)
+    }
+
+
+def test_pairs_that_share_a_text_stay_together() -> None:
+    # Of three questions, a and b are compared, and c and b; the answer of many questions links none.
+    chains = [(f"what is {n} {a}", f"what is {n} {b}") for n in range(200) for a, b in ("ab", "cb")]
+    pairs = {pair: n % 2 for n, pair in enumerate([*chains, *((f"is it {n}", "yes") for n in range(200))])}
+    drawn = drawn_splits(pairs)
+    splits: dict[str, set[str]] = {}
+    for pair, split in drawn.items():
+        for text in pair:
+            splits.setdefault(text, set()).add(split)
+    assert len(splits.pop("yes")) == 3 and all(len(names) == 1 for names in splits.values())
+    assert len(drawn) == 600
+    for name in ("dev", "test"):
+        assert abs([*drawn.values()].count(name) - 120) <= 12
+    assert drawn_splits(dict(reversed(pairs.items()))) == drawn

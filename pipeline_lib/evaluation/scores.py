@@ -122,6 +122,7 @@ class _Scorer:
             training=system.training,
             scores={split: self._by_seed(system, split) for split in self.heldout},
             agreement={split: self._agreement(system, split) for split in self.heldout},
+            correlation={split: self._correlation(system, split) for split in self.heldout},
             against_teacher={split: self._to_teacher(system, split) for split in self.heldout},
             gain=gain,
             details=self.details.method(name),
@@ -146,6 +147,17 @@ class _Scorer:
             return None
         teacher = kind.decide(answers[rows])
         return float(np.mean([kind.agreement(teacher, outputs[rows]) for outputs in system.logits[split].values()]))
+
+    def _correlation(self, system: System, split: str) -> float | None:
+        kind, answers = KINDS[self.task.kind], self.heldout[split].teachers[system.teacher]
+        rows = answered(answers)
+        if not kind.has_probabilities or not rows.any():
+            return None
+        taught = kind.probabilities(answers[rows]).ravel()
+        own = [kind.probabilities(outputs[rows]).ravel() for outputs in system.logits[split].values()]
+        if not all(np.ptp(shares) for shares in (taught, *own)):
+            return None
+        return float(np.mean([np.corrcoef(taught, shares)[0, 1] for shares in own]))
 
     def _to_teacher(self, system: System, split: str) -> float | None:
         answers = self.heldout[split].teachers[system.teacher]

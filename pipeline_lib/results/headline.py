@@ -25,6 +25,8 @@ def headline(result: TaskResult, timed: bool = True) -> str:
 def _quality(scores: TaskScores, best: str) -> str:
     split, metric, student = scores.decisive_split, scores.metric, scores.methods[best]
     which = f"the best student on dev, {best}," if len(scores.methods) > 1 else f"student {best}"
+    if len(scores.methods) > 1 and scores.follows_teacher:
+        which = f"the student that follows its teacher best on dev, whose {scores.rows['dev']} rows are few, {best},"
     scored = student.scores[split]
     if scored is None:
         if len(scores.methods) > 1:
@@ -46,7 +48,8 @@ def _yardsticks(scores: TaskScores, student: MethodScores) -> Iterator[str]:
         if method.yardstick and (by_metric := method.scores[split])
     }
     if student.yardstick:
-        yield "It is a regression, fitted to the labels in seconds: no distilled student is better on dev."
+        how = "follows the teacher better" if scores.follows_teacher else "is better"
+        yield f"It is a regression, fitted to the labels in seconds: no distilled student {how} on dev."
     elif means:
         name = max(means, key=means.__getitem__)
         gain = student.scores[split][metric].mean - means[name]

@@ -177,12 +177,17 @@ class Training(Record):
     best_step: dict[str, int]
 
 
+FEW_DEV_ROWS = 200
+"""With fewer labelled rows, dev chose students that were two points worse than the best; see ``follows_teacher``."""
+
+
 class MethodScores(Record):
     """One method against the labels, its teacher and its baseline, by split.
 
     :ivar teacher: the row's own, or else the task's first.
     :ivar agreement: with the teacher: share of equal answers (of several labels, in all of them), or correlation for
         a regression; over the rows that the teacher answered, and None if there are none.
+    :ivar correlation: Pearson's, of its probabilities with the teacher's, of all classes and the same rows.
     :ivar gain: over the baseline; None if there is none, or the labels are hidden.
     :ivar routing: together with the teacher; None for a regression and for several labels.
     :ivar yardstick: whether it is a regression on the labels, fitted in seconds.
@@ -203,6 +208,7 @@ class MethodScores(Record):
     parameters: ParameterCounts
     ratio: Ratio | None
     yardstick: bool = False
+    correlation: dict[str, Rounded | None] = Field(default_factory=dict)
 
 
 class Step(Record):
@@ -267,18 +273,36 @@ class TaskScores(RecordFile):
         """The labelled splits besides dev and test, such as MNLI's mismatched ones."""
         return [split for split in self.scored_splits if split not in ("dev", "test")]
 
+    @property
+    def follows_teacher(self) -> bool:
+        """Whether dev has too few rows to choose a student by its labels, and the teacher does not fail on them.
+
+        It is measured for one class per row (benchmarks/few_rows.md).
+        """
+        rows, scores = self.rows["dev"], [method.scores["dev"] for method in self.methods.values()]
+        taught = [teacher.scores["dev"] for teacher in self.teachers.values()]
+        if not self.of_kind.one_of or rows >= FEW_DEV_ROWS or None in scores or None in taught:
+            return False
+        best = max(scored[self.metric].mean for scored in scores)
+        # Two standard errors of a share at the most.
+        fails = min(scored[self.metric] for scored in taught) < best - rows**-0.5
+        return not fails and all(method.correlation.get("dev") is not None for method in self.methods.values())
+
     def best_on_dev(self, methods: Iterable[str] | None = None) -> str | None:
         """Return the method with the best mean score on dev; of equals, the smallest student's.
 
-        Where nothing is labelled, agreement with the teacher takes the place of the score.
+        Agreement with the teacher takes the place of the score where nothing is labelled, and the correlation of their
+        probabilities where :attr:`follows_teacher`.
 
         :returns: None if there are none.
         """
+        follows = bool(self.methods) and self.follows_teacher
 
         def merit(name: str) -> tuple[float, int]:
             method = self.methods[name]
             scored = method.scores["dev"]
             value = scored[self.metric].mean if scored else method.agreement["dev"]
+            value = method.correlation["dev"] if follows else value
             # A student that diverged has no correlation.
             is_number = value is not None and np.isfinite(value)
             return value if is_number else -np.inf, -method.parameters.with_embeddings

@@ -148,6 +148,7 @@ def test_scores_are_those_worked_out_by_hand(params: Params, data: Path) -> None
     assert plain.training == Training(learning_rate=0.003, best_dev_by_rate={"0.003": 0.5}, **sizes)
     # Both wrong in row 0; one of them in rows 8, 10, 16, 20, 24, 30 and 32.
     assert distilled.agreement["dev"] == round(1 - 7 / 40, 6)
+    assert distilled.correlation["dev"] == round((33 - 7) / 40, 6)
     assert distilled.ratio == Ratio(without_embeddings=1.0, with_embeddings=1.0)
     half = {"accuracy": 0.5}
     assert scores.floor == Floor(answer="negative", scores={"dev": half, "test": half})

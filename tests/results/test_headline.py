@@ -142,6 +142,33 @@ def test_a_student_is_held_against_regressions_on_labels(mean: float, text: str)
     assert "regression" not in told(changed(scores, *none), timed=False)
 
 
+FEW = {"dev": 60, "test": 1000}
+
+
+@pytest.mark.parametrize(
+    ("correlation", "taught", "rows", "best"),
+    [
+        # Few rows of dev cannot tell two students apart; how their probabilities follow the teacher's can.
+        ((0.9, 0.8), 0.91, FEW, "the student that follows its teacher best on dev, whose 60 rows are few, bilstm,"),
+        ((0.8, 0.9), 0.91, FEW, "whose 60 rows are few, bilstm_kd_ts,"),
+        # Of many rows, or where not all are known, the labels decide; and where the teacher fails on dev.
+        ((0.9, 0.8), 0.91, {"dev": 500, "test": 1000}, "the best student on dev, bilstm_kd_ts,"),
+        ((0.9, None), 0.91, FEW, "the best student on dev, bilstm_kd_ts,"),
+        ((0.9, 0.8), 0.5, FEW, "the best student on dev, bilstm_kd_ts,"),
+    ],
+)
+def test_on_few_rows_of_dev_the_teacher_is_followed(
+    correlation: tuple[float, float | None], taught: float, rows: dict[str, int], best: str
+) -> None:
+    follows = dict(zip(("bilstm", "bilstm_kd_ts"), correlation, strict=True))
+    scores = changed(
+        made().model_copy(update={"rows": rows}),
+        ("teachers/minilm/scores/dev", {"accuracy": taught}),
+        *((f"methods/{name}/correlation", {"dev": value, "test": value}) for name, value in follows.items()),
+    )
+    assert best in told(scores, timed=False)
+
+
 def test_further_splits_come_last() -> None:
     scores = with_split(made(), "test_b")
     scores = changed(

@@ -101,7 +101,7 @@ def take_finished(params: Params, task: str, name: str, folder: Path) -> Teacher
     settings = params.task(task), params.teachers[name].max_length
     precision = resolve_precision(params.precompute.precision, device)
     finished = layout.checkpoint(name, task)
-    return import_teacher(finished, folder, splits, *settings, device, precision)
+    return import_teacher(finished, folder, splits, *settings, device, precision, params.teachers[name].tuning.force)
 
 
 def take_answers(params: Params, task: str, name: str, folder: Path) -> AnswersRecord:

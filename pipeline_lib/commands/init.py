@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from pipeline_lib.corpora.tasks.findings import Findings
     from pipeline_lib.onboarding.questions import Question
     from pipeline_lib.onboarding.teachers import Chosen
+    from pipeline_lib.params import Task
 
 EXAMPLE = "Example: distill init reviews.csv"
+TRIED_PIECES = 128
+"""Word pieces of a text where a teacher is tried."""
 Kind = StrEnum("Kind", [*KINDS])
 
 
@@ -47,6 +50,9 @@ def init(
     quoted: Quoted = None,
     unlabelled: Annotated[list[Path] | None, Option(help="More texts, a file or a folder; repeatable.")] = None,
     teacher: Annotated[str | None, Option(help="A row of `models`, a model folder or a file of answers.")] = None,
+    force_teacher: Annotated[
+        bool, Option("--force-teacher", help="Use a finished model even if its answers contradict the labels.")
+    ] = False,
     students: Annotated[
         Size, Option(help="Two small architectures, or just the fastest or the most accurate one.")
     ] = "small",
@@ -106,12 +112,14 @@ def init(
         keep_own_changes(params)
     base, console = read_values(default), SafeConsole()
     [tuned] = [row["model"] for row in base["teachers"].values() if row["model"] is not None]
-    chosen = choose_teacher(teacher, [*base["models"]], tuned)
+    chosen = replace(choose_teacher(teacher, [*base["models"]], tuned), force=force_teacher)
     answered = None if chosen.runs else named_classes(chosen.path)
     inspection = proposal.inspect_files(request, chosen, answered, _ask)
     understood = inspection.understood
     findings = find(understood.checked(), understood.contents, understood.examples, inspection.unlabelled)
     _check_teacher(chosen)
+    if chosen.kind == "finished" and understood.is_labelled:
+        _try_teacher(chosen, understood.checked(), findings)
     show(console, inspection, findings, leave_out)
     if findings.stopping and not leave_out:
         _ask_to_leave_out(findings)
@@ -164,6 +172,23 @@ def _check_teacher(teacher: "Chosen") -> None:
     of_kind = finished_faults if teacher.kind == "finished" else base_faults
     for fault in of_kind(teacher.path):
         raise PotstillError(f"--teacher {fault}")
+
+
+def _try_teacher(teacher: "Chosen", task: "Task", findings: "Findings") -> None:
+    """Hold a finished model's answers to some labelled rows against their labels."""
+    from pipeline_lib.base.errors import faults_of
+    from pipeline_lib.base.kinds import label_array
+    from pipeline_lib.base.model_config import position_count, read_config
+    from pipeline_lib.models.teacher import load_teacher
+    from pipeline_lib.shards.columns import texts
+
+    rows, length = findings.labelled, min(TRIED_PIECES, position_count(read_config(teacher.path)) or TRIED_PIECES)
+    outputs = load_teacher(teacher.path, "cpu", "float32").predict(texts(rows), length, 8 * length)
+    answers = f"--teacher {teacher.path}", label_array(rows["label"]), outputs, task.label_names
+    for fault in faults_of(KINDS[task.kind].check_answers, *answers):
+        if not teacher.force:
+            raise PotstillError(f"{fault} To use it all the same, give --force-teacher.")
+        say(f"warning: {fault}")
 
 
 def _profile_text(profile: Path, sections: dict[str, Any], default: Path) -> str:

@@ -49,11 +49,7 @@ def evaluate_task(params: Params, task: str, layout: Layout) -> TaskScores:
         },
         systems,
         shared_texts(layout, task),
-        [
-            name
-            for name in teachers
-            if ModelRecord.read(layout.teacher(task, name) / "training.json").best_dev_loss is not None
-        ],
+        {name: ModelRecord.read(layout.teacher(task, name) / "training.json") for name in teachers},
     )
     table = predictions_table(heldout, systems, KINDS[settings.kind].label_type(len(settings.label_names)))
     # A seal of before is not theirs; the stage seals the folder when it has written all of it.

@@ -23,6 +23,7 @@ from pipeline_lib.results.schema import (
     TeacherScores,
 )
 from pipeline_lib.results.significance import Difference, compare
+from pipeline_lib.shards.training_records import ModelRecord
 
 SELECTION = (
     "Each run's best evaluation, and a teacher's best epoch and learning rate, were chosen on "
@@ -38,14 +39,15 @@ def task_scores(
     teachers: dict[str, ParameterCounts | None],
     systems: dict[str, System],
     shared_texts: dict[str, dict[str, dict[str, int]]],
-    by_loss: Sequence[str],
+    records: Mapping[str, ModelRecord],
 ) -> TaskScores:
     """Return all scores of one task.
 
     :param train_labels: int classes or float scores, shape (rows,), for computing the floor.
     :param teachers: each one's parameter counts; None if its answers are not from a model run here.
-    :param by_loss: the teachers whose epoch and rate were chosen by the loss on dev.
+    :param records: the teachers': what their epoch and rate were chosen by, and whether they fit the labels.
     """
+    by_loss = [name for name, record in records.items() if record.best_dev_loss is not None]
     scorer = _Scorer(task, heldout, DetailScorer(task, heldout, systems))
     return TaskScores(
         metrics=task.metrics,
@@ -54,7 +56,7 @@ def task_scores(
         rows={"train": train_rows} | {name: len(split.texts) for name, split in heldout.items()},
         selection=_selection(task, by_loss, systems),
         floor=scorer.floor(train_labels),
-        teachers={name: scorer.teacher(name, counts) for name, counts in teachers.items()},
+        teachers={name: scorer.teacher(name, counts, records[name].faults) for name, counts in teachers.items()},
         methods=scorer.methods(systems, teachers),
         steps=scorer.steps(systems),
         shared_texts=shared_texts,
@@ -88,7 +90,7 @@ class _Scorer:
         constants = {name: np.tile(constant, (len(split.texts), 1)) for name, split in self.heldout.items()}
         return Floor(answer=answer, scores={name: self._scores(name, each) for name, each in constants.items()})
 
-    def teacher(self, name: str, parameters: ParameterCounts | None) -> TeacherScores:
+    def teacher(self, name: str, parameters: ParameterCounts | None, faults: list[str]) -> TeacherScores:
         """Score a teacher's stored logits, on the rows it answered."""
         outputs = {split: heldout.teachers[name] for split, heldout in self.heldout.items()}
         missing = {split: int((~answered(logits)).sum()) for split, logits in outputs.items()}
@@ -98,6 +100,7 @@ class _Scorer:
             precision={split: heldout.precision[name] for split, heldout in self.heldout.items()},
             parameters=parameters,
             unanswered={split: count for split, count in missing.items() if count},
+            faults=faults,
         )
 
     def methods(

@@ -31,6 +31,7 @@ class Chosen:
         is tuned from; :ivar path: its folder or file; :ivar classes: see :func:`class_order`; :ivar outputs: how many
         a finished model has, one for scores.
     :ivar task_kind: the kind of task that a finished model answers; None if it may be any.
+    :ivar force: whether it is used even if its answers contradict the labels.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Chosen:
     classes: list[str] | None = None
     outputs: int | None = None
     task_kind: str | None = None
+    force: bool = False
 
     @property
     def runs(self) -> bool:
@@ -104,7 +106,7 @@ def tuning_of(
     :param base: the tuning of the teacher that it replaces.
     """
     if chosen.kind == "finished":
-        return {"kind": "finished", "checkpoint": path}
+        return {"kind": "finished", "checkpoint": path} | ({"force": True} if chosen.force else {})
     if chosen.kind == "answers":
         tuning = {"kind": "answers", "files": [path], "format": None, "classes": chosen.classes}
         tuning |= {"mask": _SIGN, "smoothing": 0.1, "min_coverage": 0.5}

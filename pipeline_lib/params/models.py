@@ -130,11 +130,13 @@ class Refining(Tuning):
 class Finished(Section):
     """A teacher that was fine-tuned elsewhere.
 
-    ``checkpoint`` is its model folder, below ``inputs``; ``{task}`` in it is replaced by the task.
+    ``checkpoint`` is its model folder, below ``inputs``; ``{task}`` in it is replaced by the task.  With ``force``, it
+    is used even if its answers contradict the labels.
     """
 
     kind: Literal["finished"]
     checkpoint: str
+    force: bool = False
 
     def path(self, task: str) -> str:
         """Return one task's model folder, below ``inputs``."""

@@ -18,8 +18,28 @@ def headline(result: TaskResult, timed: bool = True) -> str:
     student = scores.methods[best]
     sentences = [*_agreement(scores, student), *_further(scores, student)]
     speed = _speed(result.speed, scores, student) if timed else ()
-    sentences = [_quality(scores, best), *_yardsticks(scores, student), *speed, *sentences]
+    sentences = [*_warnings(scores, student), _quality(scores, best), *_yardsticks(scores, student), *speed, *sentences]
     return f"{result.task}: {' '.join(sentences)}"
+
+
+FEW_ROWS = 100
+"""Of test: on fewer, a score has a standard error of up to five points."""
+
+
+def _warnings(scores: TaskScores, student: MethodScores) -> Iterator[str]:
+    """Say what makes the scores worth little: a teacher that does not fit, few rows, a constant that is better."""
+    yield from (f"WARNING: {fault}" for teacher in scores.teachers.values() for fault in teacher.faults)
+    split, metric = scores.decisive_split, scores.metric
+    if (scored := student.scores[split]) is None:
+        return
+    if scores.rows[split] < FEW_ROWS:
+        yield f"WARNING: {split} has only {scores.rows[split]} rows, so its scores say little."
+    missing = [*{*scores.labels} - {*student.details.recall[split]}] if scores.of_kind.one_of else []
+    if missing:
+        yield f"WARNING: {split} has no row of {', '.join(sorted(missing))}."
+    constant = (scores.floor.scores[split] or {}).get(metric)
+    if constant is not None and scored[metric].mean < constant:
+        yield f"WARNING: the constant answer {scores.floor.answer} is better, {percent(constant)} % on {split}."
 
 
 def _quality(scores: TaskScores, best: str) -> str:

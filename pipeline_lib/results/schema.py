@@ -104,6 +104,7 @@ class TeacherScores(Record):
 
     :ivar parameters: None if the answers are not from a model run here.
     :ivar unanswered: rows without an answer, if there are any: only the others are scored.
+    :ivar faults: why its answers do not fit the labels, if it was used all the same.
     """
 
     scores: dict[str, Scores | None]
@@ -111,6 +112,7 @@ class TeacherScores(Record):
     precision: dict[str, str]
     parameters: ParameterCounts | None
     unanswered: dict[str, int] = Field(default_factory=dict)
+    faults: list[str] = Field(default_factory=list)
 
 
 class MethodDetails(Record):

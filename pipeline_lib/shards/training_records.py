@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
+from pydantic import Field
+
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.record_files import Record, RecordFile
 from pipeline_lib.params import Fitting, Optimiser, Select, Tuning
@@ -16,12 +18,14 @@ class ModelRecord(RecordFile):
 
     :ivar computed_on: the processor and torch's version; None: nothing was computed here.
     :ivar max_length: a teacher's, in word pieces; :ivar best_dev_loss: of dev's labels, if it chose the evaluation.
+    :ivar faults: why a teacher's answers do not fit dev's labels, if it is used all the same.
     """
 
     others: ClassVar[Literal["forbid", "ignore"]] = "ignore"
     computed_on: str | None = None
     max_length: int | None = None
     best_dev_loss: float | None = None
+    faults: list[str] = Field(default_factory=list)
 
     def write(self, path: Path) -> None:
         """Write it as JSON, without the keys that were not set."""

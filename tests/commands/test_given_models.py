@@ -56,8 +56,13 @@ def test_a_finished_teacher_says_whether_numbers_are_classes(good: Path, fails: 
     write_csv(Path("stars.csv"), ["review", "stars"], rows)
     for names in (["stars"], list("12345")):
         folder = write_classifier(Path(f"of_{len(names)}"), "bert", names)
-        distill("init", "stars.csv", "--teacher", str(folder), "--force")
+        # Its weights are drawn at random: the scores are in no unit.
+        printed = distill("init", "stars.csv", "--teacher", str(folder), "--force", "--force-teacher")
         assert load_params().tasks["stars"].kind == ("regression" if len(names) == 1 else "classification")
+        assert ("another unit than the labels" in printed) == (len(names) == 1)
+        [teacher] = load_params().teachers.values()
+        assert teacher.tuning.force
+    assert "To use it all the same, give --force-teacher" in fails("init", "stars.csv", "--teacher", "of_1", "--force")
     error = fails("init", "stars.csv", "--teacher", "of_1", "--kind", "classification", "--force")
     assert "--teacher of_1: its config.json is of a regression" in error
 

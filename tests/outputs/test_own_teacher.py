@@ -14,6 +14,7 @@ from pipeline_lib.evaluation.evaluate import teacher_parameters
 from pipeline_lib.models.teacher import load_teacher
 from pipeline_lib.params import Params, Task, Teacher, load_params
 from pipeline_lib.results.schema import ParameterCounts
+from pipeline_lib.shards.training_records import TeacherRecord
 from pipeline_lib.sources.models import fetch_finished
 from pipeline_lib.training.teachers.finetuning import Data, import_teacher
 from tests.kit.made_up import made_up_teacher
@@ -54,7 +55,7 @@ def test_later_stages_know_it_by_the_tasks_names(
     fetch_finished(params, "mine", "movies", tmp_path / "raw")
     dev = Data([text for _, text in ROWS], np.array([label for label, _ in ROWS]))
     folder = tmp_path / "teachers"
-    import_teacher(tmp_path / "raw", folder, (dev, dev), task, *RUN)
+    import_teacher(tmp_path / "raw", folder, (dev, dev), task, *RUN, force=False)
     counts = {"without_embeddings": 1, "with_embeddings": 2}
     write_json(folder / "training.json", made_up_teacher(parameters=counts))
     assert teacher_parameters(folder, task.label_names) == ParameterCounts(**counts)
@@ -71,8 +72,11 @@ def test_a_regression_in_another_unit_is_refused(tmp_path: Path, make_task: Call
     finished = tmp_path / "raw"
     scores = load_teacher(finished, "cpu", "float32").predict(texts, 32, 256)[:, 0]
     own = Data(texts, scores)
-    record = import_teacher(finished, tmp_path / "a", (own, own), task, *RUN)
+    record = import_teacher(finished, tmp_path / "a", (own, own), task, *RUN, force=False)
     assert record.best_dev > 0.9
     other = Data(texts, 1000 * scores - 300)
-    with pytest.raises(PotstillError, match="another unit than the labels"):
-        import_teacher(finished, tmp_path / "b", (other, other), task, *RUN)
+    with pytest.raises(PotstillError, match=r"another unit than the labels.* set `force: true` in its `tuning`"):
+        import_teacher(finished, tmp_path / "b", (other, other), task, *RUN, force=False)
+    [fault] = import_teacher(finished, tmp_path / "c", (other, other), task, *RUN, force=True).faults
+    assert "another unit" in fault and not record.faults
+    assert TeacherRecord.read(tmp_path / "c/training.json").faults == [fault]

@@ -169,6 +169,26 @@ def test_on_few_rows_of_dev_the_teacher_is_followed(
     assert best in told(scores, timed=False)
 
 
+ONE_SIDED = {split: {"positive": HALF["accuracy"]} for split in ("dev", "test")}
+
+
+@pytest.mark.parametrize(
+    ("change", "warning"),
+    [
+        (
+            ("teachers/minilm/faults", ["mine: it says bad for good."]),
+            "movies: WARNING: mine: it says bad for good. the",
+        ),
+        (("rows/test", 99), "WARNING: test has only 99 rows, so its scores say little."),
+        (("*/details/recall", ONE_SIDED), "WARNING: test has no row of negative."),
+        (("floor/scores/test", {"accuracy": 0.95}), "WARNING: the constant answer positive is better, 95.0 % on test."),
+    ],
+)
+def test_what_makes_scores_worth_little_comes_first(change: tuple[str, Any], warning: str) -> None:
+    assert "WARNING" not in told(made(), timed=False)
+    assert warning in told(changed(made(), change), timed=False)
+
+
 def test_further_splits_come_last() -> None:
     scores = with_split(made(), "test_b")
     scores = changed(

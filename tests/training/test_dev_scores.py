@@ -131,10 +131,44 @@ def test_scores_in_the_labels_unit_pass() -> None:
     # A weak teacher's scores are drawn to the mean; a useless one's are all alike, or too wide.
     weak = 2.5 + 0.3 * (LABELS + RANDOM.normal(0, 1.5, 200) - 2.5)
     for scores in (NOISY, weak, np.full(200, 2.0), RANDOM.permutation(LABELS)):
-        KINDS["regression"].check_unit(Path("mine"), LABELS, np.float32(scores)[:, None])
+        KINDS["regression"].check_answers(Path("mine"), LABELS, np.float32(scores)[:, None], ["score"])
 
 
 @pytest.mark.parametrize("unit", [NOISY / 5, NOISY * 20, NOISY + 4, -NOISY])
 def test_scores_in_another_unit_are_refused(unit: np.ndarray) -> None:
     with pytest.raises(PotstillError, match=r"mine: .*mean .*another unit.*mean 2\.\d"):
-        KINDS["regression"].check_unit(Path("mine"), LABELS, unit[:, None])
+        KINDS["regression"].check_answers(Path("mine"), LABELS, unit[:, None], ["score"])
+
+
+NAMES = ["bad", "fair", "good"]
+
+
+def answered(share: float, labels: np.ndarray, order: np.ndarray, seed: int) -> np.ndarray:
+    """Return outputs of a teacher that is right on a share of the rows, and names the classes in another order."""
+    draw = np.random.default_rng(seed)
+    right = draw.random(len(labels)) < share
+    return np.eye(3, dtype=np.float32)[order[np.where(right, labels, draw.integers(0, 3, len(labels)))]]
+
+
+@pytest.mark.parametrize("rows", [40, 200, 2000])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_teacher_whose_classes_are_in_another_order_is_refused(rows: int, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    labels, kind = draw.choice(3, rows, p=[0.3, 0.45, 0.25]), KINDS["classification"]
+    # However weak it is, a teacher in its own order passes, and one that always says the same.
+    for share in (0.2, 0.6, 1.0):
+        kind.check_answers("mine", labels, answered(share, labels, np.arange(3), seed), NAMES)
+    kind.check_answers("mine", labels, np.tile(np.eye(3)[np.bincount(labels).argmax()], (rows, 1)), NAMES)
+    with pytest.raises(PotstillError, match=r"^mine: .*if it says (bad for fair, fair|fair for bad, bad) for "):
+        kind.check_answers("mine", labels, answered(0.9, labels, np.array([1, 0, 2]), seed), NAMES)
+    marks = np.eye(3, dtype=np.uint8)[labels]
+    several = 4 * answered(0.95, labels, np.array([1, 0, 2]), seed) - 2
+    KINDS["multilabel"].check_answers("mine", marks, several[:, [1, 0, 2]], NAMES)
+    with pytest.raises(PotstillError, match="Correct the order of its classes"):
+        KINDS["multilabel"].check_answers("mine", marks, several, NAMES)
+
+
+def test_a_teacher_that_is_worse_than_a_constant_is_refused() -> None:
+    labels = np.repeat([0, 1], [170, 30])
+    with pytest.raises(PotstillError, match=r"on 15\.0% of 200 rows, and one constant answer does on 85\.0%\. Give"):
+        KINDS["classification"].check_answers("mine", labels, np.tile([0.0, 1.0], (200, 1)), NAMES[:2])

@@ -28,6 +28,7 @@ from pipeline_lib.base.kinds.kind import (
     average_precision,
     check_column,
     check_labels,
+    check_order,
     finite_number,
     mean_of,
     ratio,
@@ -243,6 +244,11 @@ class Classes(TaskKind):
     def agreement(self, labels: np.ndarray, outputs: np.ndarray) -> float:
         """Return the accuracy."""
         return float((self.decide(outputs) == check_labels(labels, outputs)).mean())
+
+    def check_answers(self, origin: Any, labels: np.ndarray, outputs: np.ndarray, names: Sequence[str]) -> None:
+        """Check that they are no worse than the most frequent class, and in the order of the classes."""
+        shares = _counts((labels * len(names) + self.decide(outputs))[None], len(names) ** 2) / len(labels)
+        check_order(origin, shares.reshape(len(names), -1), np.bincount(labels).max() / len(labels), len(labels), names)
 
     def detail_samples(self, labels: np.ndarray, outputs: np.ndarray) -> dict[str, ScoreSamples]:
         """Return the negative log-likelihood and the expected calibration error."""

@@ -25,7 +25,7 @@ DEVIATIONS = 4.0
 TOLERANCE = 0.03
 """A further shortfall allowed in a shard's agreement: its rows can be harder."""
 LABEL, LABELS, PROBABILITY = "label", "labels", "probability"
-DIGITS = 6
+DIGITS, SHOWN = 6, 5
 Raw = str | tuple[str, ...]
 """A row's label as it is in the file: one cell, or one for each of several labels."""
 Label = int | float | tuple[int, ...]
@@ -274,8 +274,12 @@ class TaskKind(ABC):
         """Return the rows whose answers are no labels, and how they differ, in words."""
         return np.flatnonzero(self.decide(outputs) != labels), "with another class"
 
-    def check_unit(self, origin: Any, labels: np.ndarray, outputs: np.ndarray) -> None:  # noqa: B027  nothing to check
-        """Check that the outputs of a finished teacher on dev are in the unit of the labels."""
+    @abstractmethod
+    def check_answers(self, origin: Any, labels: np.ndarray, outputs: np.ndarray, names: Sequence[str]) -> None:
+        """Check that a finished teacher's outputs on labelled rows are no worse than a constant, and mean these labels.
+
+        :param names: the labels', in the order of the outputs.
+        """
 
     # Answers to texts, for people and files.
 
@@ -350,6 +354,26 @@ def check_labels(labels: np.ndarray | None, predictions: np.ndarray) -> np.ndarr
     if len(labels) != len(predictions) or not len(labels):
         raise PotstillError(f"{len(predictions)} predictions for {len(labels)} labels to score.")
     return np.asarray(labels)
+
+
+def check_order(origin: Any, matches: np.ndarray, constant: float, rows: int, names: Sequence[str]) -> None:
+    """Check that answers agree with labels as well as the best constant, and not much better in another order.
+
+    :param matches: the share of the rows that have label i and answer j, (labels, labels); its diagonal agrees.
+    :param constant: the agreement of the best constant answer.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    own, (_, order) = float(np.trace(matches)), linear_sum_assignment(matches, maximize=True)
+    best, chance = float(matches[np.arange(len(names)), order].sum()), DEVIATIONS / 2 * rows**-0.5
+    said = f"{origin}: the teacher's answers agree with the labels on {own:.1%} of {rows:,} rows"
+    if best - own > chance and best > constant:
+        meant = [(names[answer], names[label]) for label, answer in enumerate(order) if label != answer]
+        listed = ", ".join(f"{answer} for {label}" for answer, label in meant[:SHOWN])
+        order = "Correct the order of its classes (a model's `id2label` in config.json, a file's `classes`)."
+        raise PotstillError(f"{said}, and on {best:.1%} if it says {listed}. {order}")
+    if constant - own > chance:
+        raise PotstillError(f"{said}, and one constant answer does on {constant:.1%}. Give a teacher of this task.")
 
 
 def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:

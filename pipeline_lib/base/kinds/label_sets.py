@@ -20,6 +20,7 @@ from pipeline_lib.base.kinds.kind import (
     ScoreSamples,
     TaskKind,
     average_precision,
+    check_order,
     numbers_of,
     ratio,
     row_counts,
@@ -208,6 +209,13 @@ class LabelSets(TaskKind):
     def same_answers(self, reference: np.ndarray, outputs: np.ndarray) -> float:
         """Return the share of equal decisions: each is an answer."""
         return float((self.decide(reference) == self.decide(outputs)).mean())
+
+    def check_answers(self, origin: Any, labels: np.ndarray, outputs: np.ndarray, names: Sequence[str]) -> None:
+        """Check that decisions are no worse than each label's more frequent one, and in the order of the labels."""
+        decided, marks = self.decide(outputs).astype(bool), labels.astype(bool)
+        matches = (marks[:, :, None] == decided[:, None, :]).mean(0) / len(names)
+        shares = marks.mean(0)
+        check_order(origin, matches, float(np.maximum(shares, 1 - shares).mean()), len(labels), names)
 
     def detail_samples(self, labels: np.ndarray, outputs: np.ndarray) -> dict[str, ScoreSamples]:
         """Return the means over labels, each of which is a task of two classes."""

@@ -183,7 +183,7 @@ class Scores(TaskKind):
         """Return all rows, by their error."""
         return np.argsort(-np.abs(outputs[:, 0] - labels)), "furthest from their labels first"
 
-    def check_unit(self, origin: Any, labels: np.ndarray, outputs: np.ndarray) -> None:
+    def check_answers(self, origin: Any, labels: np.ndarray, outputs: np.ndarray, names: Sequence[str]) -> None:
         """Check that scores are in the unit of the labels, both shape (rows,).
 
         Correlations would not reveal it, but students are trained on both.  A constant prediction has
@@ -196,7 +196,7 @@ class Scores(TaskKind):
         if error <= MIN_ERROR_OF_ANOTHER_UNIT * spread and 3 * deviation >= explained:
             return
         raise PotstillError(
-            f"{origin}: the teacher's scores on dev (mean {scores.mean():.3g}, standard deviation "
+            f"{origin}: the teacher's scores (mean {scores.mean():.3g}, standard deviation "
             f"{deviation:.3g}) are in another unit than the labels (mean {labels.mean():.3g}, standard "
             f"deviation {spread:.3g}): their error is {error:.3g}. Rescale the task's label column to "
             "the teacher's unit, or have a teacher fine-tuned here (`kind: single`)."

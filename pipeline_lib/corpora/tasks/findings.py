@@ -27,6 +27,7 @@ EMPTY = "with empty text"
 MISSING = "without a label"
 LONELY = "alone in their class"
 OUTSIDE = "outside the label ranges"
+TRIED_ROWS = 200
 Place = tuple[Path, int]
 """A file, and a row number in it as an editor shows it."""
 
@@ -79,6 +80,7 @@ class Findings:
     :ivar repeated: rows that repeat a text of the same split; :ivar conflicts: those with another label.
     :ivar lengths: the words of each row's sentences, int64 (rows, 1 or 2).
     :ivar hidden: test splits without labels; :ivar further: unlabelled texts besides the splits.
+    :ivar labelled: some rows of train, prepared, by which a teacher is tried.
     """
 
     rows: dict[str, int]
@@ -88,6 +90,7 @@ class Findings:
     repeated: int
     conflicts: int
     lengths: np.ndarray = field(compare=False)
+    labelled: pa.Table = field(compare=False)
     hidden: list[str] = field(default_factory=list)
     further: Further = field(default_factory=Further)
 
@@ -129,9 +132,14 @@ def find(task: Task, contents: Mapping[str, Content], labelled: str, unlabelled:
         repeated=sum(repeated for repeated, _ in repeats),
         conflicts=sum(conflicts for _, conflicts in repeats),
         lengths=np.concatenate([_lengths(table) for table in tables.values()]),
+        labelled=_some(tables["train"].filter(pc.field("label").is_valid())),
         hidden=hidden,
         further=Further() if further is None else _further(further, tables, unlabelled),
     )
+
+
+def _some(rows: pa.Table) -> pa.Table:
+    return rows.take(np.arange(0, len(rows), len(rows) // TRIED_ROWS + 1))
 
 
 class _Rows:

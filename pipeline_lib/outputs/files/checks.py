@@ -50,7 +50,7 @@ def describe_answers(answers: KeyedTable, task: Task, splits: Mapping[str, Shard
     check_related(both, np.concatenate([outputs, dev_outputs]), task, where)
     check_order(answers, both, np.concatenate([indices, dev_indices]), task)
     if len(dev_labels) >= MIN_LABELS:
-        KINDS[task.kind].check_unit(answers.origins.files[0][1], dev_labels, dev_outputs)
+        KINDS[task.kind].check_answers(answers.origins.files[0][1], dev_labels, dev_outputs, task.label_names)
     metric = task.metrics[0]
     agreed = KINDS[task.kind].agreement(labels, outputs) if len(labels) else None
     return AnswersRecord(

@@ -15,7 +15,7 @@ import pyarrow as pa
 import torch
 
 from pipeline_lib.base.devices import resolve_precision
-from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.errors import PotstillError, faults_of
 from pipeline_lib.base.files import link_or_copy
 from pipeline_lib.base.kinds import KINDS, label_array, score
 from pipeline_lib.base.layout import Layout
@@ -338,18 +338,25 @@ def import_teacher(
     max_length: int,
     device: torch.device,
     precision: str,
+    force: bool,
 ) -> TeacherRecord:
-    """Copy a teacher that was fine-tuned elsewhere into ``folder``; ``splits`` are train and dev; return its record."""
+    """Copy a teacher that was fine-tuned elsewhere into ``folder``; ``splits`` are train and dev; return its record.
+
+    :param force: whether it is used even if its answers contradict dev's labels; the record then says so.
+    """
     check_sealed(finished)
     for path in sorted(finished.iterdir()):
         link_or_copy(path, folder / path.name)
     train, dev = splits
     teacher = load_teacher(folder, device, precision)
     outputs = teacher.predict(dev.texts, max_length, EVALUATION_TOKENS)
-    KINDS[task.kind].check_unit(finished, dev.labels, outputs)
+    faults = faults_of(KINDS[task.kind].check_answers, finished, dev.labels, outputs, task.label_names)
+    if faults and not force:
+        raise PotstillError(f"{faults[0]} To use it all the same, set `force: true` in its `tuning`.")
     record = TeacherRecord(
         best_dev=score(task.metrics[0], dev.labels, outputs, task.positive_class),
         selection="fine-tuned elsewhere",
+        faults=faults,
         computed_on=computed_on(str(device)),
         **describe(teacher, train, task, max_length),
     )

@@ -167,13 +167,8 @@ def _threshold(new: NewTask) -> str | None:
     """Return where students decide, if not where an answer becomes the likelier one."""
     if not new.understood.scores_dev:
         return None
-    kind = KINDS[new.understood.kind]
-    if kind.has_several:
-        # A teacher's logits are learned by squared error: students come out less sure than it is.
-        return "dev"
-    # Measured on two classes: of many, the few rows of dev say little about each.
-    is_of_two = kind.one_of and len(new.understood.labels) == 2
-    return "likelihood" if _is_few(new) and is_of_two else None
+    # A teacher's logits are learned by squared error: students come out less sure than it is.
+    return "dev" if KINDS[new.understood.kind].has_several else None
 
 
 def _is_few(new: NewTask) -> bool:

@@ -143,12 +143,10 @@ def _check_decisions(where: str, row: Method, task: str, settings: Task) -> None
     for key in ("threshold", "temperature"):
         if getattr(row, key) is not None and settings.label_of("dev") is None:
             raise ValueError(f"{where}.{key}: {task} has no labels in dev to choose it on. {remedy}")
-    if row.threshold == "likelihood" and row.threshold not in kind.thresholds:
-        raise ValueError(f"{where}.threshold: likelihood is for classes, and {task} is a {settings.kind}. {remedy}")
     of_two = len(settings.label_names) == 2 or not kind.one_of
-    if row.threshold == "dev" and not (of_two and row.threshold in kind.thresholds):
+    if row.threshold and not (of_two and kind.has_threshold):
         raise ValueError(f"{where}.threshold: {task} does not have two classes. {remedy}")
-    if row.threshold == "dev" and settings.metrics[0] == AUPRC:
+    if row.threshold and settings.metrics[0] == AUPRC:
         raise ValueError(f"{where}.threshold: {AUPRC}, the first metric of {task}, needs no threshold. {remedy}")
 
 

@@ -178,8 +178,7 @@ class Method(Taught):
     These keys can be left out.  ``tasks`` restricts the row to some of the tasks that have its transfer set, its
     teacher and its start.  ``iterations`` limits the transfer set's iterations that are used (0: only the originals).
     ``baseline`` is the row that it is tested against.  ``teacher_runs`` goes with the terms :data:`RUNNING`.
-    ``threshold`` moves the decision between classes, in every export: ``dev`` between two to where the first metric
-    is best on dev, ``likelihood`` between any number to where their probabilities fit dev's labels best.
+    ``threshold: dev`` moves the decision between two classes to where the first metric is best on dev, in every export.
     ``temperature: dev`` divides the trained student's logits by the value that makes its probabilities fit dev's
     labels best, which changes no answer.
     """
@@ -191,5 +190,5 @@ class Method(Taught):
     baseline: Annotated[str | None, Ref("methods")] = None
     tasks: TaskNames = None
     teacher_runs: TeacherRuns | None = None
-    threshold: Literal["dev", "likelihood"] | None = None
+    threshold: Literal["dev"] | None = None
     temperature: Literal["dev"] | None = None

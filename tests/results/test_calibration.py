@@ -2,17 +2,10 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, recall_score
 
 from pipeline_lib.base.kinds import KINDS
-from pipeline_lib.base.kinds.calibration import (
-    best_temperature,
-    calibration_errors,
-    likeliest_shifts,
-    log_losses,
-    selective_accuracy,
-)
+from pipeline_lib.base.kinds.calibration import best_temperature, calibration_errors, log_losses, selective_accuracy
 from pipeline_lib.base.kinds.probabilities import of_two, sigmoid, softmax
 from pipeline_lib.results.significance import compare_samples
 
@@ -130,42 +123,3 @@ def test_each_of_several_labels_is_a_classifier_of_two_classes() -> None:
         assert value == pytest.approx(np.mean([one[name] for one in each]))
     positives = [logits[marks[:, n] == 1, n] > 0 for n in range(3)]
     assert KINDS["multilabel"].recall(marks, logits) == {n: pytest.approx(p.mean()) for n, p in enumerate(positives)}
-
-
-def biased(classes: int, rows: int = 600) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return labels, logits that tell them apart, and how much too high each class's logit is."""
-    rng = np.random.default_rng(5)
-    labels = rng.integers(classes, size=rows)
-    shifts = np.linspace(-2.0, 2.0, classes)
-    logits = 2.0 * np.eye(classes)[labels] + rng.normal(size=(rows, classes)) + shifts
-    return labels, logits, shifts
-
-
-@pytest.mark.parametrize("classes", [2, 5])
-def test_shifts_undo_a_preference_for_a_class(classes: int) -> None:
-    labels, logits, shifts = biased(classes)
-    found = likeliest_shifts(labels, logits)
-    assert found == pytest.approx(shifts, abs=0.35)
-    assert found.mean() == pytest.approx(0.0, abs=1e-9)
-    before, after = ((one.argmax(1) == labels).mean() for one in (logits, logits - found))
-    assert after > before + 0.1
-    # The unit of the logits is nothing to them.
-    assert likeliest_shifts(labels, logits / 100) * 100 == pytest.approx(found, abs=1e-2)
-
-
-def test_shifts_of_two_classes_are_those_of_a_regression_on_the_margin() -> None:
-    labels, logits, _ = biased(2, 100)
-    margins = logits[:, [1]] - logits[:, [0]]
-    fitted = LogisticRegression(C=1e6).fit(margins, labels)
-    low, high = likeliest_shifts(labels, logits)
-    assert high - low == pytest.approx(-fitted.intercept_[0] / fitted.coef_[0, 0], abs=0.05)
-
-
-def test_shifts_are_bounded_where_dev_says_little() -> None:
-    labels, logits, _ = biased(3, 60)
-    few = labels < 2
-    assert np.abs(likeliest_shifts(labels[few], logits[few])).max() < 20.0
-    perfect = 5.0 * np.eye(3)[labels]
-    assert ((perfect - likeliest_shifts(labels, perfect)).argmax(1) == labels).all()
-    assert not likeliest_shifts(labels, -logits).any()
-    assert likeliest_shifts(labels, np.zeros_like(logits)) == pytest.approx(np.zeros(3), abs=1e-6)

@@ -103,7 +103,7 @@ def test_f1_is_best_at_the_moved_threshold(positive: int) -> None:
     def f1(shift: float) -> float:
         return score("f1", MARKS, outputs - np.array([0.0, shift]), positive)
 
-    found = f1(KINDS["classification"].shifts("dev", MARKS, outputs, "f1", positive)[1])
+    found = f1(KINDS["classification"].shifts(MARKS, outputs, "f1", positive)[1])
     assert found == pytest.approx(max(f1(m + 1e-4) for m in [*MARGINS, MARGINS.min() - 1]))
     assert found > f1(0.0) + (0.3 if positive else 0.02)
 

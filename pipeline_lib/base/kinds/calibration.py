@@ -16,8 +16,6 @@ COVERAGES: Mapping[str, float] = {"accuracy_at_50": 0.5, "accuracy_at_80": 0.8}
 """The coverage of each selective accuracy: the share of most confident rows."""
 TEMPERATURES = (0.05, 20.0)
 """The range searched for a temperature: a model without errors on dev would get 0."""
-BIAS_PRIOR, MAX_SCALE = 0.05, 50.0
-"""The precision of the biases' normal prior, and the highest scale of standardised logits."""
 
 
 def log_losses(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
@@ -116,38 +114,6 @@ def best_temperature(labels: np.ndarray, logits: np.ndarray) -> float:
     if slope(high) >= 0.0:
         return TEMPERATURES[1]
     return float(np.exp(scipy.optimize.brentq(slope, low, high, xtol=1e-10)))
-
-
-def likeliest_shifts(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:
-    """Return what to subtract from each class's logit so that no class is answered too often.
-
-    Temperature and one bias per class minimise the negative log-likelihood together (Alexandari et al. 2020,
-    bias-corrected temperature scaling); here the temperature is left out again, so that logits keep their unit.  A
-    weak prior keeps a class in play that no row has. Zeros, if the logits say nothing about the labels.
-
-    :returns: float64 (classes,), of mean 0.
-    """
-    import scipy.optimize
-
-    rows, classes = logits.shape
-    unit = max(float(logits.std()), 1e-9)
-    inputs, targets = logits.astype(np.float64) / unit, np.eye(classes)[labels]
-
-    def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        scale, biases = parameters[0], parameters[1:]
-        scaled = scale * inputs + biases
-        excess = softmax(scaled) - targets
-        value = log_losses(labels, scaled).sum() + BIAS_PRIOR * (biases**2).sum() / 2
-        slopes = [(excess * inputs).sum(), *(excess.sum(axis=0) + BIAS_PRIOR * biases)]
-        return value / rows, np.array(slopes) / rows
-
-    # Without a bound, a student without errors on dev would get an endless scale.
-    bounds = [(0.0, MAX_SCALE), *[(None, None)] * classes]
-    start = np.array([1.0, *np.zeros(classes)])
-    scale, *biases = scipy.optimize.minimize(loss, start, jac=True, bounds=bounds).x
-    if scale <= 1e-3:
-        return np.zeros(classes)
-    return -(np.array(biases) - np.mean(biases)) * unit / scale
 
 
 def _ranked(labels: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

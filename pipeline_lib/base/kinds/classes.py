@@ -13,7 +13,6 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds.calibration import (
     COVERAGES,
     calibration_errors,
-    likeliest_shifts,
     log_losses,
     reliability,
     selective_accuracy,
@@ -156,7 +155,7 @@ class Classes(TaskKind):
     }
     settings = Annotated[dict[str, list[str] | Range], Field(min_length=2), AfterValidator(check_classes)]
     has_positive = True
-    thresholds = ("dev", "likelihood")
+    has_threshold = True
 
     def check(self, task: Any) -> None:
         """Check the classes, their values, and the positive one."""
@@ -206,10 +205,8 @@ class Classes(TaskKind):
 
         return F.cross_entropy(outputs, labels)
 
-    def shifts(self, threshold: str, labels: np.ndarray, outputs: np.ndarray, metric: str, positive: int) -> np.ndarray:
-        """Return what makes no class too frequent, or of two classes the second best for the metric."""
-        if threshold == "likelihood":
-            return likeliest_shifts(labels, outputs)
+    def shifts(self, labels: np.ndarray, outputs: np.ndarray, metric: str, positive: int) -> np.ndarray:
+        """Return what makes the second of two classes best for the metric."""
         margins = (outputs[:, 1] - outputs[:, 0]).astype(np.float64)
         return np.array([0.0, best_threshold(margins, labels, metric, positive)])
 

@@ -82,7 +82,7 @@ class TaskKind(ABC):
     :cvar has_probabilities: whether outputs are logits, so that an answer has a confidence.
     :cvar one_of: whether exactly one of the labels applies to each row.
     :cvar has_positive: whether ``positive`` of params.yaml names a label.
-    :cvar thresholds: the values of a method's ``threshold``.
+    :cvar has_threshold: whether a method's ``threshold`` can be chosen on dev.
     :cvar calls, answer_is, details_are, detail_notes, agrees, note: what tables and pages say of it.
     :cvar asked, prompt: the key of an answer that a language model is asked for, and how.
     """
@@ -95,7 +95,7 @@ class TaskKind(ABC):
     has_probabilities: ClassVar[bool] = True
     one_of: ClassVar[bool] = True
     has_positive: ClassVar[bool] = False
-    thresholds: ClassVar[Sequence[str]] = ()
+    has_threshold: ClassVar[bool] = False
     calls: ClassVar[str] = "classes"
     describes: ClassVar[str] = "classifies {reads} as {names}"
     answer_is: ClassVar[str] = "probabilities"
@@ -185,9 +185,9 @@ class TaskKind(ABC):
         targets = (teacher / temperature).softmax(-1)
         return F.cross_entropy(outputs / temperature, targets) * temperature**2
 
-    def shifts(self, threshold: str, labels: np.ndarray, outputs: np.ndarray, metric: str, positive: int) -> np.ndarray:
+    def shifts(self, labels: np.ndarray, outputs: np.ndarray, metric: str, positive: int) -> np.ndarray:
         """Return what a threshold chosen on dev subtracts from each output, float64 (outputs,)."""
-        raise PotstillError(f"threshold {threshold}: not for `kind: {self.name}`. Set null.")
+        raise PotstillError(f"a threshold is not for `kind: {self.name}`. Set null.")
 
     # Scores.
 

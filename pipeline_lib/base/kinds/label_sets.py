@@ -97,7 +97,7 @@ class LabelSets(TaskKind):
     # Columns have the same values; those of a list must differ.
     settings = Annotated[dict[str, list[str]], Field(min_length=2), AfterValidator(check_names)]
     one_of = False
-    thresholds = ("dev",)
+    has_threshold = True
     calls = asked = LABELS
     prompt = 'Answer in JSON, {"labels": […]}, with all of these labels that apply, or none: {labels}.'
     describes = "says which of these labels apply to {reads}: {names}"
@@ -183,7 +183,7 @@ class LabelSets(TaskKind):
         targets = (teacher / temperature).sigmoid()
         return _binary_cross_entropy(outputs / temperature, targets) * temperature**2
 
-    def shifts(self, threshold: str, labels: np.ndarray, outputs: np.ndarray, metric: str, positive: int) -> np.ndarray:
+    def shifts(self, labels: np.ndarray, outputs: np.ndarray, metric: str, positive: int) -> np.ndarray:
         """Return what maximises each label's F1; one that no row has keeps a probability of 0.5."""
         pairs = zip(outputs.T.astype(np.float64), labels.T.astype(np.int64), strict=True)
         return np.array([best_threshold(*pair, "f1") if pair[1].any() else 0.0 for pair in pairs])

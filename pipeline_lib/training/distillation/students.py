@@ -11,7 +11,7 @@ import torch
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import link_or_copy, sha256_folder
-from pipeline_lib.base.kinds import KINDS
+from pipeline_lib.base.kinds import KINDS, score
 from pipeline_lib.models.networks.encoders import ENCODERS
 from pipeline_lib.models.networks.imitation import Imitation
 from pipeline_lib.models.networks.student import StudentNetwork
@@ -228,16 +228,15 @@ def finish_student(
 def score_on_dev(plan: Plan, labels: np.ndarray, outputs: np.ndarray, scale: LabelScale | None) -> DevScore:
     """Score a student's outputs with the threshold that it would get, (rows, outputs); see :func:`dev_score`.
 
-    What serves the metric best says nothing of the loss, which is then that of the outputs as they are.
+    What serves the metric best says nothing of the loss, which is that of the outputs as they are.
     """
-    settings = plan.metric, plan.positive, labels
-    moved = outputs if plan.threshold is None else outputs - _shifts(plan, labels, outputs)
-    scored = dev_score(*settings, moved, plan.optimiser.select, scale)
-    if plan.threshold != "dev" or scored.loss is None:
+    scored = dev_score(plan.metric, plan.positive, labels, outputs, plan.optimiser.select, scale)
+    if plan.threshold is None:
         return scored
-    return replace(scored, loss=dev_score(*settings, outputs, plan.optimiser.select, scale).loss)
+    moved = outputs - _shifts(plan, labels, outputs)
+    return replace(scored, score=score(plan.metric, labels, moved, plan.positive))
 
 
 def _shifts(plan: Plan, labels: np.ndarray, outputs: np.ndarray) -> np.ndarray:
     """Return what the plan's threshold subtracts from each output, float64 (outputs,)."""
-    return KINDS[plan.kind].shifts(plan.threshold, labels, outputs, plan.metric, plan.positive)
+    return KINDS[plan.kind].shifts(labels, outputs, plan.metric, plan.positive)

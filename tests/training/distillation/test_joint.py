@@ -274,13 +274,10 @@ def test_tuning_starts_where_the_joint_training_ended(
     assert np.ptp(start[:, 0]) > 0.3
 
 
-@pytest.mark.parametrize("threshold", ["likelihood", "dev"])
-def test_a_student_is_selected_by_its_loss_with_what_moves_its_decision(
-    ended: Layout, tmp_path: Path, threshold: str
-) -> None:
+def test_a_student_is_selected_by_its_loss_before_its_decision_is_moved(ended: Layout, tmp_path: Path) -> None:
     optimiser = {"epochs": 4, "learning_rates": [5.0e-2, 1.0e-3], "select": "loss"}
     plan = make_plan(make_params(optimiser, {}), SENTIMENT, "tuned", ended)
-    plan = plan.model_copy(update={"threshold": threshold})
+    plan = plan.model_copy(update={"threshold": "dev"})
     row = student_row(plan, tmp_path / "none", ended.split(SENTIMENT, "dev"), [1], "cpu")
     encode_sets([row], LocalEngine(1))
     searched = train_rows([row], LocalEngine(1))["tuned"]
@@ -291,10 +288,7 @@ def test_a_student_is_selected_by_its_loss_with_what_moves_its_decision(
     # By the metric, which is already 1, the first evaluation would be kept.
     first = record.history[0]
     assert first.dev == 1.0 and record.best_step > first.step
-    outputs = load_student(spec.result.folder).logits(DEV_TEXTS)
-    if threshold == "dev":
-        # It moves the decision of the student that the loss has selected.
-        outputs = outputs + np.array(record.threshold_shift)
+    outputs = load_student(spec.result.folder).logits(DEV_TEXTS) + np.array(record.threshold_shift)
     labels = np.array([label for label, _ in DEV])
     assert record.best_dev_loss == pytest.approx(log_losses(labels, outputs).mean(), rel=1e-4)
 

@@ -16,7 +16,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.model_config import head_count, layer_count, layer_width, position_count, read_config
 from pipeline_lib.models.teacher import load_classifier, load_pretrained
 from pipeline_lib.models.vector_model import load_vector_model
-from pipeline_lib.params import BERT, Finished, GeneralEncoder, Method, Params, SentenceVectors, StudentSettings
+from pipeline_lib.params import BERT, Finished, GeneralEncoder, Method, Params, StudentSettings
 from pipeline_lib.shards.shard_sets import ShardSet
 
 
@@ -177,7 +177,7 @@ def _faults(key: str, params: Params, name: str, folder: Path) -> list[str]:
     vectors, faults = params.sentence_vectors, []
     if pooled := {teacher.tuning.head == "probe" for teacher in params.teachers.values() if teacher.model == name}:
         faults += chain.from_iterable(base_faults(folder, each) for each in pooled)
-    elif isinstance(vectors, SentenceVectors) and vectors.model == name:
+    elif vectors.model == name:
         faults += faults_of(load_vector_model, folder, "cpu", "float32", vectors.pooling)
     else:
         faults += faults_of(load_pretrained, folder, "AutoModel", {})

@@ -143,29 +143,22 @@ class Finished(Section):
         return self.checkpoint.replace("{task}", task)
 
 
-class OutputFiles(Section):
-    """What a model said elsewhere, in files below ``inputs``.
+class AnswerFiles(Section):
+    """A teacher whose answers are read from files below ``inputs``: those of an LLM, an ensemble, an API.
 
-    ``format`` null: by file extension.  ``mask`` is what the files' texts write for a masked word.  ``provenance`` is
-    copied into the manifests: model, revision, prompt, licence or terms.
+    ``{task}`` in ``files`` is replaced by the task.  ``format`` null: by file extension.  ``mask`` is what the files'
+    texts write for a masked word.  ``provenance`` is copied into the manifests: model, prompt, licence or terms.
+    ``reply`` is the path to the replies in a batch of a provider that is not known, such as ``response.body.text``.
+    ``classes`` gives the order of the classes in lists of numbers (null: the files say).  ``smoothing`` is the share of
+    a bare label that is spread over all classes (Szegedy et al. 2016, section 7).  Rows whose probabilities cover less
+    than ``min_coverage`` have no answer.
     """
 
+    kind: Literal["answers"]
     files: Annotated[list[str], Field(min_length=1)]
     format: Literal["parquet", "arrow", "csv", "tsv", "jsonl"] | None
     mask: Annotated[str, Field(min_length=1)]
     provenance: dict[str, str]
-
-
-class AnswerFiles(OutputFiles):
-    """A teacher whose answers are read from files: those of an LLM, an ensemble, an API.
-
-    ``{task}`` in ``files`` is replaced by the task.  ``reply`` is the path to the replies in a batch of a provider that
-    is not known, such as ``response.body.text``.  ``classes`` gives the order of the classes in lists of numbers (null:
-    the files say).  ``smoothing`` is the share of a bare label that is spread over all classes (Szegedy et al. 2016,
-    section 7).  Rows whose probabilities cover less than ``min_coverage`` have no answer.
-    """
-
-    kind: Literal["answers"]
     reply: str | None = None
     classes: Annotated[list[str], Field(min_length=1)] | None
     smoothing: Fraction

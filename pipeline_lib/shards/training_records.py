@@ -257,8 +257,6 @@ class VectorEncoderRecord(EncoderRecord, Spread):
     words: int
     centred: bool
     constant_loss: float
-    unanswered: int = 0
-    held_back_unanswered: int = 0
 
 
 class SearchRecord(RecordFile):

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import torch
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
@@ -18,10 +17,9 @@ from pipeline_lib.models.folders import ENCODER_TYPE, MODEL_TYPE
 from pipeline_lib.models.networks.encoders import build_encoder
 from pipeline_lib.models.networks.student import ENCODED, StudentNetwork
 from pipeline_lib.models.students.student import attend_quickly, load_student, opening, quick_batch, quick_threads
-from pipeline_lib.models.students.tokenise import mask_sign, numbering, read_tokenizer, write_tokenizer
+from pipeline_lib.models.students.tokenise import numbering, read_tokenizer, write_tokenizer
 from pipeline_lib.models.weights import check_finite
 from pipeline_lib.params import StudentSettings, student_settings
-from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.fast_tokenizer import WordNumbers
 from pipeline_lib.text.pieces import Pieces, load_tokenizer
@@ -81,10 +79,6 @@ class SentenceEncoder:
     @cached_property
     def _words(self) -> WordNumbers | Pieces:
         return numbering(self.tokenizer)
-
-    def encode_rows(self, rows: pa.Table, side: str) -> np.ndarray:
-        """Return the vectors of one side's column of texts, float32 (rows, width), with masked words or without."""
-        return self.encode(signed_sentences(rows, side, lambda: mask_sign(self.tokenizer)))
 
 
 def encode_sentences(model: nn.Module, sentences: Sentences, device: torch.device) -> np.ndarray:

@@ -35,7 +35,7 @@ from pipeline_lib.params import Encoder, Optimiser, Params, StudentSettings
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.training_records import SEED, EncoderRecord, VectorEncoderRecord
 from pipeline_lib.shards.training_texts import training_texts
-from pipeline_lib.shards.vectors import ChosenVectors, StoredVectors, unit
+from pipeline_lib.shards.vectors import StoredVectors, unit
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.ragged import Sentences
 from pipeline_lib.training.checkpoint import Progress
@@ -198,7 +198,6 @@ class EncoderTraining(TrainingSpec):
                 "centred": self.row.centre,
                 "constant_loss": held_back_loss(rows, held_back.targets["vectors"], mean),
                 **spread.model_dump(),
-                **_left_out(self),
             }
 
         batches = LengthSorted(train, self.optimiser.batch_size, self.seed)
@@ -215,13 +214,6 @@ def losses_of(progress: Progress, train: Sentences, held_back: Sentences) -> Fie
     }
 
 
-def _left_out(training: EncoderTraining) -> Fields:
-    """Return how many sentences are left out for lack of a vector; empty if all have one."""
-    missing, held_back = training.train.unanswered, training.validation.unanswered
-    counts = {"unanswered": missing, "held_back_unanswered": held_back}
-    return counts if missing or held_back else {}
-
-
 def _opened(folders: tuple[Path, Path]) -> tuple[ShardSet, ShardSet]:
     return ShardSet.open(folders[0]), ShardSet.open(folders[1])
 
@@ -230,11 +222,6 @@ def check_vectors(training: EncoderTraining) -> None:
     """Check that there are vectors of the right width to train and evaluate on."""
     for corpus, what in ((training.train, "train on"), (training.validation, "hold back")):
         vectors = corpus.vectors()
-        if not len(vectors) and (missing := corpus.unanswered):
-            raise PotstillError(
-                f"encoders.{training.name}: none of the {missing:,} sentences to {what} has a vector in "
-                "`sentence_vectors.files`. `distill teacher vector-requests` writes those that need one."
-            )
         if not len(vectors):
             raise no_sentences(training.name, what)
         width, expected = vectors.shape[1], training.student.sentence_width
@@ -253,7 +240,7 @@ def no_sentences(name: str, what: str) -> PotstillError:
     )
 
 
-def mean_of(vectors: StoredVectors | ChosenVectors, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def mean_of(vectors: StoredVectors, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Return the mean of all vectors after transforming each, float64 (width,)."""
     total = np.zeros(vectors.shape[1])
     for rows in _chunks(vectors):
@@ -261,7 +248,7 @@ def mean_of(vectors: StoredVectors | ChosenVectors, change: Callable[[np.ndarray
     return total / len(vectors)
 
 
-def held_back_loss(answers: np.ndarray, targets: StoredVectors | ChosenVectors, mean: np.ndarray | float) -> float:
+def held_back_loss(answers: np.ndarray, targets: StoredVectors, mean: np.ndarray | float) -> float:
     """Return the mean of ½(1 − cos) between answers and targets minus ``mean``."""
     total = 0.0
     for rows in _chunks(targets):

@@ -22,12 +22,16 @@ The rooms, from the lowest to the highest; each imports from those before it onl
 - ``commands``: what ``distill`` can do; ``stages``: what ``dvc repro`` runs.
 """
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.exports.numpy_student import Predictions
     from pipeline_lib.exports.opening import load_encoder, load_student, load_teacher, open_shards
+
+# onnxruntime sends statistics from its first import on, unless this is set.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __version__ = "0.1.0"
 __all__ = ["PotstillError", "Predictions", "load_encoder", "load_student", "load_teacher", "open_shards"]

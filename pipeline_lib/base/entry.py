@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from typing import Any, NoReturn
 
@@ -49,7 +50,11 @@ def guard(command: Callable[[], None]) -> None:
     """Call ``command``; print a :class:`PotstillError` in red and exit with status 1.
 
     Errors of the operating system (path, permission, disk space, memory) are reported likewise, and so is an interrupt.
+    A sign that the terminal's encoding lacks is printed as a question mark.
     """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError):  # a stream of a program that runs this as a library
+            stream.reconfigure(errors="replace")
     try:
         command()
     except SystemExit as end:

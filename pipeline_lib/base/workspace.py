@@ -23,6 +23,7 @@ FILES = {
     Path("data/README.md"): "data.md",
     Path("data/input/README.md"): "input.md",
 }
+IGNORING = (".gitignore", ".dvcignore")
 SETTINGS = {"analytics": "false", "check_update": "false"}
 """DVC's own defaults send statistics and look for updates."""
 
@@ -40,6 +41,8 @@ def shipped_profiles() -> list[Path]:
 def make_workspace(folder: Path, scm: bool = True, force: bool = False) -> list[Path]:
     """Write what is missing of a workspace into ``folder``, with `git init` and `dvc init`.
 
+    An ignore file of the folder's own gets the rules that it lacks: else git would take the store and the texts.
+
     :param scm: whether to track it by git; it need not be where git is not installed.
     """
     check_pipeline(folder, force)
@@ -49,13 +52,32 @@ def make_workspace(folder: Path, scm: bool = True, force: bool = False) -> list[
         if replaced or not (folder / name).exists():
             copy_file(shipped(source), folder / name)
             written.append(name)
-    _init_dvc(folder, scm and shutil.which("git") is not None)
+        elif name.name in IGNORING and _add_rules(folder / name, shipped(source)):
+            written.append(name)
+    scm = scm and shutil.which("git") is not None
+    _init_dvc(folder, scm)
+    if scm and not _run(folder, "git", "check-ignore", "--quiet", str(PIPELINE)).returncode:
+        raise PotstillError(
+            f"{folder / PIPELINE}: a rule of .gitignore ignores it, and DVC reads none such. Remove it."
+        )
     return written
+
+
+def _add_rules(own: Path, ours: Path) -> bool:
+    """Append the rules that a file lacks; return whether there were any."""
+    has = own.read_text("utf-8", "surrogateescape")
+    lacking = [rule for rule in ours.read_text("utf-8").splitlines() if rule not in has.splitlines()]
+    if lacking:
+        text = "\n".join([has.rstrip("\n"), "", *lacking, ""])
+        own.write_text(text, "utf-8", "surrogateescape")
+    return bool(lacking)
 
 
 def check_pipeline(folder: Path, force: bool = False) -> None:
     """Check that a folder's dvc.yaml, if there is one, is this version's."""
-    path = folder / PIPELINE
+    path, data = folder / PIPELINE, folder / "data"
+    if data.is_symlink():
+        raise PotstillError(f"{data}: a link, and DVC writes nothing outside its folder. Put the whole folder there.")
     if path.exists() and not force and path.read_bytes() != shipped("pipeline.yaml").read_bytes():
         raise PotstillError(
             f"{path}: not the pipeline of this version. If an older version wrote it, replace it "

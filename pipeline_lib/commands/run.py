@@ -31,7 +31,7 @@ _RUNNING = re.compile(r"Running stage '(.+)':")
 _SKIPPED = re.compile(r"Stage '(.+)' (?:didn't change, skipping|is cached)")
 _NOISE = re.compile(
     r"> python -m |(?:Updating|Generating) lock file|Use `dvc push`|To track the changes with git"
-    r"|\tgit add |To enable auto staging|\tdvc config core.autostage|ERROR: failed to reproduce"
+    r"|\tgit add |To enable auto staging|\tdvc config core.autostage|ERROR: failed to reproduce .*failed to run"
 )
 """What DVC says besides: the commands it runs, and what it does with its own files."""
 _QUIET = "fingerprint"

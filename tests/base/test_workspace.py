@@ -1,6 +1,8 @@
 """Workspaces: what is written into a folder, and what is left as it is."""
 
+import os
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -116,3 +118,52 @@ def test_it_follows_the_environment(project: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("POTSTILL_HOME", "file")
     with pytest.raises(PotstillError, match="POTSTILL_HOME: file cannot be used as a folder"):
         check_state_folder()
+
+
+def test_a_folders_own_rules_are_kept_and_ours_added(tmp_path: Path) -> None:
+    own = "*.log\n/data/*\n"
+    (tmp_path / ".gitignore").write_text(own)
+    for name in (".potstill/store/a", "data/input/mine.csv", "notes.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("private\n")
+    assert Path(".gitignore") in make_workspace(tmp_path)
+    assert (tmp_path / ".gitignore").read_text().startswith(own)
+    _git(tmp_path, "add", ".")
+    taken = {*_git(tmp_path, "ls-files").splitlines()}
+    assert {"notes.txt", "dvc.yaml", ".gitignore", "data/README.md"} <= taken
+    assert not {".potstill/store/a", "data/input/mine.csv"} & taken
+
+
+@pytest.mark.parametrize("rule", ["*.yaml", "/dvc.yaml"])
+def test_a_pipeline_that_git_ignores_is_refused(tmp_path: Path, rule: str) -> None:
+    (tmp_path / ".gitignore").write_text(f"{rule}\n")
+    with pytest.raises(PotstillError, match=r"dvc.yaml: a rule of .gitignore ignores it"):
+        make_workspace(tmp_path)
+
+
+def test_a_linked_data_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "data").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(PotstillError, match="mine/data: a link, and DVC writes nothing outside"):
+        make_workspace(folder)
+    assert [*folder.iterdir()] == [folder / "data"]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1"])
+def test_what_a_terminal_cannot_print_ends_in_no_traceback(tmp_path: Path, encoding: str) -> None:
+    command = [sys.executable, "-m", "pipeline_lib.cli", "init", "– ≤ 🎉.csv"]
+    environment = os.environ | {"PYTHONIOENCODING": encoding}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=environment)
+    assert done.returncode == 1 and b"Traceback" not in done.stderr and b"? \xe2" not in done.stderr
+    assert done.stderr.startswith(b"error: ") and b"not found" in done.stderr
+
+
+def test_onnxruntime_writes_no_statistics(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    unset = {name: value for name, value in os.environ.items() if name not in ("ORT_DISABLE_TELEMETRY", "CI")}
+    code = "import pipeline_lib, onnxruntime"
+    subprocess.run([sys.executable, "-c", code], env=unset | {"HOME": str(tmp_path)}, check=True)
+    assert not [*tmp_path.rglob("*")]

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.hashing import sequence_keys, string_keys
+from pipeline_lib.base.hashing import sequence_keys, word_keys
 from pipeline_lib.base.words import join_words, split_words
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon, count_words, read_lexicon
 from pipeline_lib.corpora.tasks.preparation import prepared_schema
@@ -22,7 +22,7 @@ SCHEMA = prepared_schema(pair=False, label=pa.int32(), tagged=True)
 
 
 def words_key(words: Sequence[str]) -> int:
-    return int(sequence_keys(string_keys(words), np.array([0, len(words)]))[0])
+    return int(sequence_keys(word_keys(words), np.array([0, len(words)]))[0])
 
 
 @pytest.fixture

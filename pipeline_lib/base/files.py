@@ -23,6 +23,7 @@ from pipeline_lib.base.interrupts import delete_unfinished, unfinished
 
 ABANDONED_SECONDS = 24 * 3600.0
 """A temporary file or folder untouched for this long is taken to be abandoned by its writer."""
+_POINTER = b"version https://git-lfs"
 SEALED_BY = "record_sha256"
 """The key of a JSON object's digest of the rest of itself."""
 
@@ -215,6 +216,15 @@ def unreadable(path: Path, error: OSError) -> PotstillError:
     return PotstillError(
         f"{path}: could not be read ({error.strerror or error}). Put a readable file there, then run again."
     )
+
+
+def check_no_pointer(path: Path) -> None:
+    """Check that a file, or each file of a folder, is not what Git LFS leaves in its place."""
+    for each in sorted(path.iterdir()) if path.is_dir() else [path]:
+        if each.is_file():
+            with each.open("rb") as file:
+                if file.read(len(_POINTER)) == _POINTER:
+                    raise PotstillError(f"{each}: a Git LFS pointer, not the file itself. Run `git lfs pull` there.")
 
 
 def sha256_file(path: Path) -> str:

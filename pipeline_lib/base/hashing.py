@@ -5,6 +5,7 @@ identified by a 64-bit key of its words, and every random draw is a hash of (key
 """
 
 import hashlib
+import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
@@ -39,6 +40,11 @@ def string_key(text: str) -> np.uint64:
 def string_keys(texts: Sequence[str]) -> np.ndarray:
     """Return the keys of ``texts``, uint64, shape (len(texts),)."""
     return np.fromiter((string_key(text) for text in texts), np.uint64, len(texts))
+
+
+def word_keys(words: Sequence[str]) -> np.ndarray:
+    """Return the key of each word, uint64, as students see it: composed (NFC), and without case."""
+    return string_keys([unicodedata.normalize("NFC", word).casefold() for word in words])
 
 
 def sequence_keys(item_keys: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline_lib.base.kinds.classes import OF_POSITIVE
+from pipeline_lib.results.expectations import expected
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,6 +75,9 @@ def _reading(
         note = f" (of {len(texts):,} texts)" if len(texts) < len(lengths) else ""
         what = f"word pieces of a {'pair' if lengths.shape[1] == 2 else 'sentence'}"
         yield "cut", _cut("the teacher reads", limit, what, pieces.lengths) + note
+    seen = expected(findings.rows["train"] + findings.rows["dev"])
+    if seen and teacher["tuning"].get("select") == "last" and inspection.understood.metrics[0] == "accuracy":
+        yield "expect", f"{seen} (accuracy; benchmarks/few_rows.md)"
     script = other_script(texts)
     is_other = script is not None and script.share >= _MUCH
     if is_other and script.is_unspaced:

@@ -16,7 +16,7 @@ import torch
 
 from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import PotstillError, reason_of
-from pipeline_lib.base.files import sha256_file, sha256_json
+from pipeline_lib.base.files import check_no_pointer, sha256_file, sha256_json
 from pipeline_lib.base.kinds import KINDS, kind_of_model, stated_kind
 from pipeline_lib.base.model_config import position_count
 from pipeline_lib.base.seals import check_sealed
@@ -243,6 +243,7 @@ def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any]) -> t
     from pipeline_lib.models.weights import check_loaded
 
     check_sealed(folder)
+    check_no_pointer(folder)
     if not (folder / "config.json").exists():
         raise _not_a_model(folder, "no config.json")
     load_config(folder)

@@ -19,8 +19,8 @@ _BATCH, _MOST_EPOCHS, _LEAST_BATCH = 64, 10, 16
 FEW = {"batch_size": 16, "epochs": 8, "head": "probe", "select": "last"}
 """Few single texts: the head starts as a probe, and the last step is kept, since dev is too small to choose on."""
 _ROWS_PER_CLASS = 15
-"""With fewer, the probe itself is the teacher.  Measured at 1.3 to 13 rows of a class, where it is better, and at 17 and
-more, where fine-tuning is (benchmarks/few_rows.md)."""
+"""With fewer, the probe itself is the teacher.  Measured at 1.3 to 13 rows of a class, where it is better, and at 17
+and more, where fine-tuning is (benchmarks/few_rows.md)."""
 
 
 @dataclass(frozen=True)

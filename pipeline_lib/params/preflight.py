@@ -6,6 +6,7 @@
 from pathlib import Path
 
 from pipeline_lib.base.errors import PotstillError, faults_of, reason_of
+from pipeline_lib.base.files import check_no_pointer
 from pipeline_lib.base.model_config import (
     check_problem_type,
     is_classifier,
@@ -88,6 +89,7 @@ def check_model(folder: Path, origin: Path | str | None = None) -> None:
     from safetensors import SafetensorError, safe_open
 
     origin = origin or folder
+    check_no_pointer(folder)
     weights = sorted(folder.glob("*.safetensors"))
     names = {path.name for path in folder.iterdir()}
     tokenizer = names & {"tokenizer.json", "vocab.txt", "vocab.json"} or list(folder.glob("*.model"))
@@ -114,7 +116,7 @@ def check_model(folder: Path, origin: Path | str | None = None) -> None:
         except (SafetensorError, OSError) as error:
             raise PotstillError(
                 f"{origin}: {path.name} is a truncated or invalid safetensors file ({reason_of(error)}). Download "
-                "it again; if it is a Git LFS pointer, run `git lfs pull`."
+                "it again."
             ) from error
 
 

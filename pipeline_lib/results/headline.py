@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.results.collect import TaskResult
-from pipeline_lib.results.schema import MethodScores, TaskScores
+from pipeline_lib.results.expectations import expected
+from pipeline_lib.results.schema import FEW_DEV_ROWS, MethodScores, TaskScores
 from pipeline_lib.results.speed import Form, Place, TaskSpeed
 from pipeline_lib.results.table import megabytes, percent, significant
 
@@ -75,6 +76,11 @@ def _yardsticks(scores: TaskScores, student: MethodScores) -> Iterator[str]:
         gain = student.scores[split][metric].mean - means[name]
         worth = f"the student is {percent(gain)} points better" if gain > 0 else "the student is not better"
         yield f"The best regression on labels, {name}, has {percent(means[name])} %: {worth}."
+        few = scores.metric == "accuracy" and scores.rows["dev"] < FEW_DEV_ROWS
+        if few and (seen := expected(scores.rows["train"] + scores.rows["dev"])):
+            low, high = seen.above
+            came = "less" if 100 * gain < low else "more" if 100 * gain > high else "as much"
+            yield f"Elsewhere, {seen}: it gained {came} here."
 
 
 def _teacher_quality(scores: TaskScores, student: MethodScores, split: str) -> str:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.files import check_no_pointer
 from pipeline_lib.tables.faults import check_once
 from pipeline_lib.tables.values import LISTS, plain_columns
 
@@ -67,6 +68,7 @@ def open_arrow(path: Path, format: str) -> Iterator[ArrowTable]:
 
     :param format: parquet | arrow, as a stream or a file.
     """
+    check_no_pointer(path)
     try:
         with _opened(path, format) as (schema, read):
             check_once(str(path), schema.names)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.files import unreadable
+from pipeline_lib.base.files import check_no_pointer, unreadable
 from pipeline_lib.base.text import has_surrogates
 from pipeline_lib.tables.faults import undecodable
 
@@ -194,6 +194,7 @@ def _open(path: Path | None) -> Iterator[Any]:
         if path is None:
             file = getattr(sys.stdin, "buffer", None) or io.BytesIO(sys.stdin.read().encode())
         else:
+            check_no_pointer(path)
             file = stack.enter_context(path.open("rb"))
         if not hasattr(file, "peek"):
             file = io.BufferedReader(file)

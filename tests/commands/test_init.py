@@ -67,6 +67,14 @@ def test_a_class_too_rare_to_be_scored_is_named() -> None:
     assert "metrics    f1 (of bad), accuracy" in printed
     for split in ("dev", "test"):
         assert f"{split}: classes with too few rows to be scored well: bad (" in printed
+    # One without a row there, too.
+    write_csv(Path("lone.csv"), ["review", "sentiment"], [*rows, [review(300), "odd"], [review(301), "odd"]])
+    printed = distill("init", "lone.csv", "--force")
+    assert any(
+        f"{split}: classes with too few rows to be scored well: " in line and "odd (0)" in line
+        for split in ("dev", "test")
+        for line in printed.splitlines()
+    )
     plenty = [[text, ("bad", "good")[number % 2]] for number, (text, _) in enumerate(rows)]
     write_csv(Path("plenty.csv"), ["review", "sentiment"], plenty)
     flags = ("--metrics", "accuracy,f1", "--positive", "bad", "--force")

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pipeline_lib.results.collect import TaskResult
+from pipeline_lib.results.expectations import SEEN, expected
 from pipeline_lib.results.headline import headline
 from pipeline_lib.results.schema import TaskScores
 from pipeline_lib.results.speed import TaskSpeed
@@ -143,6 +144,29 @@ def test_a_student_is_held_against_regressions_on_labels(mean: float, text: str)
 
 
 FEW = {"dev": 60, "test": 1000}
+
+
+@pytest.mark.parametrize(
+    ("mean", "train", "end"),
+    [
+        (0.895, 240, "it gained as much here."),
+        (0.5, 240, "it gained more here."),
+        (0.9, 40, "it gained less here."),
+        (0.895, 3000, None),
+    ],
+)
+def test_what_few_rows_gained_elsewhere_is_said_after_the_run(mean: float, train: int, end: str | None) -> None:
+    methods = {"bilstm_kd_ts": made_up_method(0.9, GAIN), "tfidf": made_up_method(mean) | {"yardstick": True}}
+    text = told(made(**methods).model_copy(update={"rows": FEW | {"train": train}}), timed=False)
+    seen = expected(train + 60)
+    assert (f"Elsewhere, {seen}: {end}" in text) if end else ("Elsewhere" not in text and seen is None)
+
+
+def test_what_is_expected_is_that_of_the_nearest_number_of_rows() -> None:
+    assert [one and one.rows for one in map(expected, (49, 50, 170, 180, 540, 560, 2000, 2001))] == [
+        None, 100, 100, 300, 300, 1000, 1000, None
+    ]  # fmt: skip
+    assert all(low < high for seen in SEEN for low, high in (seen.above, seen.below))
 
 
 @pytest.mark.parametrize(

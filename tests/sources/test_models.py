@@ -51,7 +51,7 @@ def test_path_skips_pickles_and_faults_are_named(tmp_path: Path, model_folder: P
     with pytest.raises(PotstillError, match=r"models.base.path: .*model is not a folder"):
         fetch_model("base", LOCAL, tmp_path, tmp_path / "out")
     (model_folder / "model.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
-    with pytest.raises(PotstillError, match=r"model.safetensors is a truncated or invalid.*git lfs pull"):
+    with pytest.raises(PotstillError, match=r"model.safetensors: a Git LFS pointer.*git lfs pull"):
         fetch_model("base", LOCAL, tmp_path / "inputs", tmp_path / "out")
 
 

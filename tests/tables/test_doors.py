@@ -155,3 +155,14 @@ def test_faults_are_worded_alike(tmp_path: Path, read: Read, name: str, content:
     with pytest.raises(PotstillError, match=message) as caught:
         read(tmp_path / name)
     assert str(tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.tsv", "rows.jsonl", "rows.parquet", "rows.arrow", "rows.txt"])
+def test_what_git_lfs_leaves_in_a_files_place_is_no_file(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
+    doors = [lambda: [*read_rows(path)]]
+    doors += [] if name.endswith(".txt") else [lambda: read_content([path])]
+    for read in doors:
+        with pytest.raises(PotstillError, match=rf"{name}: a Git LFS pointer, not the file itself"):
+            read()

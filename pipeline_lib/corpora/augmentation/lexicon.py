@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_file
-from pipeline_lib.base.hashing import string_keys
+from pipeline_lib.base.hashing import word_keys
 from pipeline_lib.shards.shard_sets import read_shard
 
 SCHEMA = pa.schema([("tag", pa.string()), ("word", pa.string()), ("count", pa.int64())])
@@ -88,7 +88,7 @@ class Lexicon:
     @cached_property
     def keys(self) -> np.ndarray:
         """Content key of each entry's word, uint64."""
-        return string_keys(self.words)
+        return word_keys(self.words)
 
     @cached_property
     def strings(self) -> "WordStrings":

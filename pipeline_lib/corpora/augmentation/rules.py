@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline_lib.base.hashing import GOLDEN, pair_keys, salt, string_keys, uniform
+from pipeline_lib.base.hashing import GOLDEN, pair_keys, salt, uniform, word_keys
 from pipeline_lib.base.text import MASK
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon, WordStrings
 from pipeline_lib.params import Recipe
@@ -143,7 +143,7 @@ class _BlockWords:
         self.tags = pc.fill_null(pc.index_in(tags, value_set=pa.array(list(lexicon.tag_numbers))), -1).to_numpy()
         self.mask_id = len(lexicon.words) + len(vocabulary)
         texts = [*vocabulary, MASK]
-        self.string_keys = np.concatenate([lexicon.keys, string_keys(texts)])
+        self.string_keys = np.concatenate([lexicon.keys, word_keys(texts)])
         self.strings = lexicon.strings.then(WordStrings.of(texts))
         # Bare, and again with a trailing space: text is then one `take` and one join.
         self.pieces = pa.concat_arrays([self.strings.plain, self.strings.spaced])

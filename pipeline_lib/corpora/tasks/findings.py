@@ -228,9 +228,8 @@ def _counts(table: pa.Table, task: Task) -> dict[str, int]:
         return {}
     labels = (label for label in plain_labels(table) if label is not None)
     counts = Counter(number for label in labels for number in numbers_of(label))
-    # Of several labels, it matters which ones no row has, if any has a label.
-    every = KINDS[task.kind].has_several and bool(counts)
-    return {name: counts[index] for index, name in enumerate(task.label_names) if counts[index] or every}
+    # It matters which ones no row has, if any has a label.
+    return {name: counts[index] for index, name in enumerate(task.label_names)} if counts else {}
 
 
 def _shared(splits: dict[str, _Rows], tables: dict[str, pa.Table]) -> list[Shared]:

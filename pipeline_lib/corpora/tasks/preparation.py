@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_json
-from pipeline_lib.base.hashing import pair_keys, salt, splitmix64, string_key
+from pipeline_lib.base.hashing import pair_keys, salt, splitmix64, word_keys
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.words import split_words
 from pipeline_lib.corpora.tasks.labelled import Example, numbers_of
@@ -117,7 +117,7 @@ def plain_labels(table: pa.Table) -> list[Any]:
 def shared_rows(table: pa.Table, earlier: pa.Table) -> dict[str, int]:
     """Count the rows whose text is in an earlier split too, and those with another label there.
 
-    Texts are equal if their words are; case and punctuation matter.
+    Texts are equal if their words are, whatever their case and their blanks; punctuation matters.
 
     :param table: key and label of each row; hidden labels (null) agree with every label.
     :param earlier: the same for the earlier split.
@@ -165,7 +165,7 @@ def _content_keys(sides: Sequence[Sequence[Sequence[str]]]) -> np.ndarray:
     keys: dict[str, np.uint64] = {}
 
     def key(word: str) -> np.uint64:
-        return keys.get(word) or keys.setdefault(word, string_key(word))
+        return keys.get(word) or keys.setdefault(word, word_keys([word])[0])
 
     return pair_keys(
         [

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline_lib.base.hashing import salt, sequence_keys, string_keys, uniform
+from pipeline_lib.base.hashing import salt, sequence_keys, uniform, word_keys
 from pipeline_lib.base.text import MASK
 from pipeline_lib.corpora.augmentation.lexicon import Lexicon
 from pipeline_lib.corpora.augmentation.rules import SEED, augment_block, transfer_schema
@@ -119,7 +119,7 @@ def test_equals_the_word_by_word_reference(
     expected = reference(examples.to_pylist(), recipe, 4)
     assert len(expected) >= (8 if recipe.p_mask == 1 else 20)
     for row in found:
-        key = sequence_keys(string_keys(row["words"]), np.array([0, len(row["words"])]))
+        key = sequence_keys(word_keys(row["words"]), np.array([0, len(row["words"])]))
         assert row.pop("key") == int(key[0])
     assert found == expected
 

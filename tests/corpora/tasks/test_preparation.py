@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.hashing import sequence_keys, string_keys
+from pipeline_lib.base.hashing import sequence_keys, word_keys
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.words import split_words
 from pipeline_lib.corpora.tasks import tagging
@@ -60,7 +60,7 @@ def test_columns_by_hand(tmp_path: Path) -> None:
     rows = ShardSet.open(tmp_path / "train").to_table()
     assert rows.schema == prepared_schema(pair=False, label=pa.int32(), tagged=True)
     words = ["Film", "number", "0", "is", "n't", "dull", "."]
-    key = sequence_keys(string_keys(words), np.array([0, 7]))
+    key = sequence_keys(word_keys(words), np.array([0, 7]))
     assert rows.to_pylist() == [
         {
             "key": int(key[0]),
@@ -140,7 +140,7 @@ def test_one_more_example_changes_its_own_block_alone(tmp_path: Path, new: int) 
     added = examples(1, new)
     after = prepare(tmp_path / "b", [*examples(20), *added, *examples(20, 20)])["train"]
     words = split_words(added[0].texts[0])[0]
-    block = block_of(sequence_keys(string_keys(words), np.array([0, len(words)])), BLOCKS)[0]
+    block = block_of(sequence_keys(word_keys(words), np.array([0, len(words)])), BLOCKS)[0]
     changed = [number for number, (a, b) in enumerate(zip(before.shards, after.shards, strict=True)) if a != b]
     assert changed == [block]
     assert after.shards[block].rows == before.shards[block].rows + 1
@@ -160,8 +160,8 @@ def test_tags_come_from_the_store_the_second_time(tmp_path: Path, tagged: list[i
 def test_texts_in_two_splits_are_counted_and_reported(tmp_path: Path) -> None:
     layout, train = Layout(tmp_path), examples(10)
     dev = [*train[:3], Example(train[3].texts, 0), *examples(4, 100)]
-    # Blanks make no other text; a hidden label disagrees with none.
-    test = [Example(("Film number 4  isn't dull.",), 1), Example(train[5].texts, None), dev[3], *examples(2, 200)]
+    # Blanks and case make no other text; a hidden label disagrees with none.
+    test = [Example(("FILM number 4  isn't dull.",), 1), Example(train[5].texts, None), dev[3], *examples(2, 200)]
     splits = {"train": train, "dev": dev, "test": test}
     dropped = {name: {"rows": 0, "kept": 0, "empty_text": 0} for name in splits}
     dropped["train"] |= {"empty_text": 2, "outside_label_ranges": 1533}

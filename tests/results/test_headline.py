@@ -151,13 +151,15 @@ FEW = {"dev": 60, "test": 1000}
     [
         (0.895, 240, "it gained as much here."),
         (0.5, 240, "it gained more here."),
-        (0.9, 40, "it gained less here."),
+        (0.93, 40, "it gained less here."),
         (0.895, 3000, None),
     ],
 )
 def test_what_few_rows_gained_elsewhere_is_said_after_the_run(mean: float, train: int, end: str | None) -> None:
-    methods = {"bilstm_kd_ts": made_up_method(0.9, GAIN), "tfidf": made_up_method(mean) | {"yardstick": True}}
-    text = told(made(**methods).model_copy(update={"rows": FEW | {"train": train}}), timed=False)
+    methods = {"bilstm_kd_ts": made_up_method(0.9, GAIN), "tfidf": made_up_method(0.5) | {"yardstick": True}}
+    few = made(**methods).model_copy(update={"rows": FEW | {"train": train}})
+    # What is best is chosen on dev, and compared on test.
+    text = told(changed(few, ("methods/tfidf/scores/test", made_up_method(mean)["scores"]["test"])), timed=False)
     seen = expected(train + 60)
     assert (f"Elsewhere, {seen}: {end}" in text) if end else ("Elsewhere" not in text and seen is None)
 

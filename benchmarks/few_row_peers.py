@@ -4,7 +4,9 @@
 """
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from harness import mean_encoder
@@ -47,10 +49,14 @@ def pieces(model: Path, train: list[Row], test: list[Row]) -> float:
 
 def model2vec(model: Path, train: list[Row], test: list[Row]) -> float:
     """Return the accuracy of a regression on the vectors of a static model made of an encoder."""
+    return regression(_static(model).encode, train, test)
+
+
+@cache
+def _static(model: Path) -> Any:
     from model2vec.distill import distill
 
-    static = distill(model_name=str(model))
-    return regression(static.encode, train, test)
+    return distill(model_name=str(model))
 
 
 def setfit(model: Path, train: list[Row], test: list[Row]) -> float:

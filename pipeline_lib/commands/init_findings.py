@@ -162,8 +162,8 @@ def _lines(inspection: "Inspection", findings: "Findings") -> Iterator[tuple[str
     yield "metrics", ", ".join(names.get(name, name) for name in understood.metrics)
     shares = understood.split or {}
     drawn = [f"{name} {shares[name]:.0%}" for name in ("dev", "test") if shares.get(name)]
-    kept = "pairs that share a text" if pair else "identical texts"
-    note = f"drawn: {', '.join(drawn)}; {kept} stay together" if drawn else "given"
+    together = "pairs that share a text" if pair else "identical texts"
+    note = f"drawn: {', '.join(drawn)}; {together} stay together" if drawn else "given"
     yield "splits", ", ".join(f"{name} {count:,}" for name, count in findings.rows.items()) + f" ({note})"
     for split in findings.rows:
         if split in findings.hidden:

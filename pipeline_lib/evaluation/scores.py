@@ -157,10 +157,10 @@ class _Scorer:
         if not kind.has_probabilities or not rows.any():
             return None
         taught = kind.probabilities(answers[rows]).ravel()
-        own = [kind.probabilities(outputs[rows]).ravel() for outputs in system.logits[split].values()]
-        if not all(np.ptp(shares) for shares in (taught, *own)):
+        learned = [kind.probabilities(outputs[rows]).ravel() for outputs in system.logits[split].values()]
+        if not all(np.ptp(shares) for shares in (taught, *learned)):
             return None
-        return float(np.mean([np.corrcoef(taught, shares)[0, 1] for shares in own]))
+        return float(np.mean([np.corrcoef(taught, shares)[0, 1] for shares in learned]))
 
     def _to_teacher(self, system: System, split: str) -> float | None:
         answers = self.heldout[split].teachers[system.teacher]

@@ -364,16 +364,16 @@ def check_order(origin: Any, matches: np.ndarray, constant: float, rows: int, na
     """
     from scipy.optimize import linear_sum_assignment
 
-    own, (_, order) = float(np.trace(matches)), linear_sum_assignment(matches, maximize=True)
+    agreement, (_, order) = float(np.trace(matches)), linear_sum_assignment(matches, maximize=True)
     best, chance = float(matches[np.arange(len(names)), order].sum()), DEVIATIONS / 2 * rows**-0.5
-    said = f"{origin}: the teacher's answers agree with the labels on {own:.1%} of {rows:,} rows"
-    if best - own > chance and best > constant:
+    message = f"{origin}: the teacher's answers agree with the labels on {agreement:.1%} of {rows:,} rows"
+    if best - agreement > chance and best > constant:
         meant = [(names[answer], names[label]) for label, answer in enumerate(order) if label != answer]
         listed = ", ".join(f"{answer} for {label}" for answer, label in meant[:SHOWN])
         order = "Correct the order of its classes (a model's `id2label` in config.json, a file's `classes`)."
-        raise PotstillError(f"{said}, and on {best:.1%} if it says {listed}. {order}")
-    if constant - own > chance:
-        raise PotstillError(f"{said}, and one constant answer does on {constant:.1%}. Give a teacher of this task.")
+        raise PotstillError(f"{message}, and on {best:.1%} if it says {listed}. {order}")
+    if constant - agreement > chance:
+        raise PotstillError(f"{message}, and one constant answer does on {constant:.1%}. Give a teacher of this task.")
 
 
 def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:

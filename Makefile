@@ -13,7 +13,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 CREATE := $(PYTHON) -m venv
 else
 PIP := $(UV) pip install --quiet --python $(BIN)/python
-CREATE := $(UV) venv --quiet --python $(PYTHON)
+CREATE := $(UV) venv --quiet --allow-existing --python $(PYTHON)
 endif
 INSTALLED := $(VENV)/.installed
 TESTABLE := $(VENV)/.testable

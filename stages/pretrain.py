@@ -56,8 +56,6 @@ def describe(encoder: str, record: EncoderRecord) -> None:
         f"{line} sentences (one constant vector: {record.constant_loss:.4f}); effective rank "
         f"{record.effective_rank:.1f}, mean cosine {record.mean_cosine:.3f}"
     )
-    if missing := record.unanswered + record.held_back_unanswered:
-        say(f"  {missing:,} sentences have no vector and are left out")
     if warning := collapse_warning(encoder, record):
         say(warning)
 

@@ -50,6 +50,11 @@ _PAIRS = {
 _SIDE = re.compile(r"\d|(?<=[-_ ])[ab]$")
 """What distinguishes the names of a pair's columns: ``sentence1``, ``text_a``, ``#1 String``."""
 _OTHER_NUMBER = re.compile(r"-?\d+([.,]\d+)? ?%?")
+_DATE = re.compile(
+    r"(?=.*\d)(?:(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+    r"|[ap]m|utc|gmt|z|[pmce][sd]t|[\d:.,/+T-]+|\s)+",
+    re.IGNORECASE,
+)
 _EAST_ASIAN = re.compile("[\u2e80-\U0010ffff]")
 
 
@@ -60,8 +65,8 @@ class Column:
     :ivar filled: rows with a value; :ivar distinct: distinct values; both over all rows.
 
     The others describe a sample: :ivar numbers: whether all values are numbers, be it with decimal commas or percent
-    signs; :ivar whole: whether these are whole; :ivar words: average number of words per value, split at spaces;
-    :ivar letters: average number of characters in scripts without spaces between words.
+    signs; :ivar whole: whether these are whole; :ivar dates: whether all are dates or times; :ivar words: the average
+    number of words per value, split at spaces; :ivar letters: that of characters in scripts without spaces in between.
     """
 
     name: str
@@ -69,6 +74,7 @@ class Column:
     distinct: int
     numbers: bool
     whole: bool
+    dates: bool
     words: float
     letters: float
 
@@ -87,6 +93,7 @@ class Column:
             pc.count_distinct(values).as_py(),
             numeric or is_misspelt(sample),
             numeric and all(value == int(value) for value in numbers),
+            bool(sample) and not numeric and all(_DATE.fullmatch(value) for value in sample),
             sum(len(value.split()) for value in sample) / count,
             sum(len(_EAST_ASIAN.findall(value)) for value in sample) / count,
         )
@@ -95,12 +102,12 @@ class Column:
     def is_text(self) -> bool:
         """Whether its values read like texts: several words, mostly distinct values."""
         repeated = self.distinct <= max(2, 0.05 * min(self.filled, _SAMPLE))
-        return not self.numbers and not repeated and (self.words >= 2.5 or self.letters >= 4)
+        return not self.numbers and not self.dates and not repeated and (self.words >= 2.5 or self.letters >= 4)
 
     @property
     def is_label(self) -> bool:
         """Whether its values can be classes or scores."""
-        if self.distinct < 2:
+        if self.distinct < 2 or self.dates:
             return False
         if self.numbers and not self.whole:
             return True
@@ -150,7 +157,7 @@ def choose_texts(
         return _named_texts(named, contents)
     where, first = _where(contents), next(iter(contents.values()))
     shared = [c for c in columns if c.name != label and all(c.name in other.names for other in contents.values())]
-    words = [column for column in shared if column.filled and not column.numbers]
+    words = [column for column in shared if column.filled and not column.numbers and not column.dates]
     long = [column.name for column in words if column.is_text]
     usual = [column.name for column in words if says_text(column.name)]
     pair = pair_of([c.name for c in words if c.is_text or c.name in usual or not c.is_label])

@@ -19,6 +19,7 @@ TEXTS, OTHERS = ([review(n + start) for n in range(40)] for start in (0, 500))
 SHORT = [f"lamp {n}" for n in range(40)]
 LABELS, USERS = ["go", "stay"] * 20, [f"u{n % 7}" for n in range(40)]
 SCORES = [n / 8 for n in range(40)]
+DATES = [f"Mon Apr {1 + n % 28:02d} 22:{n:02d}:45 PDT 2009" for n in range(40)]
 
 
 def content(name: str = "all.csv", **given: Sequence[Any]) -> Content:
@@ -34,6 +35,8 @@ def about(given: Content, answered: Sequence[str] | None = None, ask: Any = refu
     [
         ({"id": range(40), "review": TEXTS}, ["review"]),
         ({"tweet ": SHORT, "lang": USERS}, ["tweet "]),
+        ({"date": DATES, "note": TEXTS}, ["note"]),
+        ({"created_at": DATES, "text": SHORT}, ["text"]),
         ({"data.text": SHORT}, ["data.text"]),
         ({"sentence1": TEXTS, "sentence2": OTHERS}, ["sentence1", "sentence2"]),
         ({"premise": TEXTS, "hypothesis": SHORT}, ["premise", "hypothesis"]),

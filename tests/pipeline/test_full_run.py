@@ -96,7 +96,7 @@ def test_a_student_in_use_is_scaled_routed_explained_and_exported(
         told, out = distill("export", student, f"out-{form}", "--to", form), f"out-{form}"
         assert ("rows of dev)" in told) is (form != "numpy")
         exported = distill("predict", out, *lines, "--format", "jsonl").splitlines()
-        apart = 0.1 if form == "onnx-int8" else 1e-5
+        apart = 0.25 if form == "onnx-int8" else 1e-5
         for line, logits in zip(exported, raw, strict=True):
             assert json.loads(line)["logits"] == pytest.approx(logits.tolist(), abs=apart)
     dev = texts(ShardSet.open(finished.workspace / f"data/tasks/{TASK}/dev").to_table())

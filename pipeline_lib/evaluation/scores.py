@@ -70,8 +70,8 @@ def _selection(task: Task, teachers: Sequence[str], systems: Mapping[str, System
     if not names:
         return SELECTION
     return (
-        f"{SELECTION} Evaluation and rate were chosen by the loss of dev's labels, in place of "
-        f"{task.metrics[0]}, for {', '.join(names)}."
+        f"{SELECTION} Evaluation and rate, or a regression's penalty, were chosen by the loss of the labels, "
+        f"in place of {task.metrics[0]}, for {', '.join(names)}."
     )
 
 

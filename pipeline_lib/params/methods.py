@@ -33,14 +33,15 @@ class Optimiser(Optimised):
 class Fitting(Section):
     """The L-BFGS of a regression (Liu and Nocedal 1989), until it converges.
 
-    Each of ``penalties``, the factors of half the weights' squares, is tried, and the best on dev is used.
+    Each of ``penalties``, the factors of half the weights' squares, is tried; the loss of the labels decides,
+    cross-validated on train, or on dev if there are synthetic rows.
     """
 
     precision: ClassVar[str] = "float32"
+    select: ClassVar[Select] = "loss"
 
     name: Literal["lbfgs"]
     penalties: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
-    select: Select = "loss"
 
     @property
     def learning_rates(self) -> list[float]:

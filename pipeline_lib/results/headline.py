@@ -19,7 +19,9 @@ def headline(result: TaskResult, timed: bool = True) -> str:
     student = scores.methods[best]
     sentences = [*_agreement(scores, student), *_further(scores, student)]
     speed = _speed(result.speed, scores, student) if timed else ()
-    sentences = [*_warnings(scores, student), _quality(scores, best), *_yardsticks(scores, student), *speed, *sentences]
+    quality, warnings = _quality(scores, best), [*_warnings(scores, student)]
+    quality = quality[0].upper() + quality[1:] if warnings else quality
+    sentences = [*warnings, quality, *_yardsticks(scores, student), *speed, *sentences]
     return f"{result.task}: {' '.join(sentences)}"
 
 

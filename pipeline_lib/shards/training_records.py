@@ -17,7 +17,7 @@ class ModelRecord(RecordFile):
     """What the record of any model, or of a teacher without a model, may say.
 
     :ivar computed_on: the processor and torch's version; None: nothing was computed here.
-    :ivar max_length: a teacher's, in word pieces; :ivar best_dev_loss: of dev's labels, if it chose the evaluation.
+    :ivar max_length: a teacher's, in word pieces; :ivar best_dev_loss: of dev's labels, or cross-validated, if it chose.
     :ivar faults: why a teacher's answers do not fit dev's labels, if it is used all the same.
     """
 
@@ -66,7 +66,7 @@ class Settings:
         """Return the settings of a run at one of an optimiser's, or a tuning's, learning rates, or of a penalty."""
         values = {"weight_decay": 0.0} | (FITTED if isinstance(optimiser, Fitting) else {})
         values |= (TUNED if isinstance(optimiser, Tuning) else {}) | optimiser.model_dump()
-        values |= {"optimiser": values["name"], "learning_rate": rate}
+        values |= {"optimiser": values["name"], "learning_rate": rate, "select": optimiser.select}
         values |= {"precision": precision, "seed": seed}
         return cls(**{field.name: values[field.name] for field in fields(cls)})
 

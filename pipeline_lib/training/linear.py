@@ -4,6 +4,7 @@ They take seconds where a network takes minutes, have one minimum, and draw noth
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from threadpoolctl import threadpool_limits
 Features = np.ndarray | csr_matrix
 """Float (rows, features)."""
 ITERATIONS = 200
+FOLDS = 5
 
 
 def fit_linear(
@@ -48,3 +50,35 @@ def fit_linear(
         solved = minimize(cost, start, jac=True, method="L-BFGS-B", options={"maxiter": ITERATIONS}).x
     table = solved.reshape(-1, outputs)
     return np.split(table[:-1], ends), table[-1]
+
+
+def held_out_outputs(
+    blocks: Sequence[Features],
+    loss: Callable[[np.ndarray, torch.Tensor], torch.Tensor],
+    outputs: int,
+    penalty: float,
+    folds: np.ndarray,
+) -> np.ndarray:
+    """Return each row's outputs from a fit without its fold, float32 (rows, outputs), and NaN without a fold.
+
+    :param loss: maps rows and their outputs to their mean loss; :param folds: of :func:`draw_folds`, int (rows,).
+    """
+    answers = np.full((len(folds), outputs), np.nan, np.float32)
+    for number in range(folds.max() + 1):
+        rows, others = np.flatnonzero(folds == number), np.flatnonzero(folds != number)
+        if len(rows):
+            weights, bias = fit_linear([block[others] for block in blocks], partial(loss, others), outputs, penalty)
+            answers[rows] = sum((block[rows] @ w for block, w in zip(blocks, weights, strict=True)), bias)
+    return answers
+
+
+def draw_folds(labels: np.ndarray, one_of: bool, seed: int) -> np.ndarray:
+    """Return the fold that each row is held out with, stratified by label, int (rows,); -1: the only row of a class."""
+    order = np.random.default_rng(seed).permutation(len(labels))
+    order = order[np.lexsort(labels[order].reshape(len(labels), -1).T)]
+    folds = np.empty(len(labels), np.int64)
+    folds[order] = np.arange(len(labels)) % FOLDS
+    if one_of:
+        # Without it, its class would be unknown.
+        folds[np.bincount(labels)[labels] == 1] = -1
+    return folds

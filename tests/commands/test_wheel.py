@@ -115,7 +115,7 @@ def test_from_a_csv_to_an_int8_student(installed: Path, tmp_path: Path) -> None:
     with path.open("w") as file:
         yaml.dump(values, file)
     printed = distill("run")
-    assert "reviews: the best student on dev" in printed
+    assert "WARNING: test has only 49 rows" in printed and "It takes" in printed.partition("\nreviews: ")[2]
     assert "Updating lock file" not in printed and "is empty" not in printed
     answer = distill("predict", "data/exports/reviews", "The film is very good.")
     assert answer.split("\t")[0] in ("bad", "good")

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix, diags
 
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.models.networks.encoders import RegressionEncoder
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork, compare
 from pipeline_lib.models.students.student import save_student
@@ -21,7 +22,7 @@ from pipeline_lib.training.distillation.encoded_sets import standardised
 from pipeline_lib.training.distillation.initialisation import start_of
 from pipeline_lib.training.distillation.plans import Plan
 from pipeline_lib.training.distillation.students import StudentTraining, finish_student, score_on_dev
-from pipeline_lib.training.linear import fit_linear
+from pipeline_lib.training.linear import draw_folds, fit_linear, held_out_outputs
 from pipeline_lib.training.loop import Report
 from pipeline_lib.training.objectives import objective_loss
 from pipeline_lib.training.runs import Fields, Finish
@@ -128,14 +129,24 @@ class RegressionTraining(StudentTraining):
         readers = [reader for reader in (means, ngrams) if reader is not None]
         targets = {name: torch.from_numpy(np.array(t)) for name, t in standardised(train, scale).targets.items()}
 
-        def loss(answers: torch.Tensor) -> torch.Tensor:
+        def loss(rows: np.ndarray, answers: torch.Tensor) -> torch.Tensor:
             objective = plan.objective
             options = objective.temperature, plan.kind
-            return objective_loss(objective.weights, {"logits": answers}, targets, *options)
+            chosen = {name: values[rows] for name, values in targets.items()}
+            return objective_loss(objective.weights, {"logits": answers}, chosen, *options)
 
-        weights, bias = fit_linear([read(train) for read in readers], loss, outputs, self.rate)
+        features, everything = [read(train) for read in readers], np.arange(len(train))
+        weights, bias = fit_linear(features, partial(loss, everything), outputs, self.rate)
         answers = sum((read(dev) @ w for read, w in zip(readers, weights, strict=True)), bias).astype(np.float32)
         score = score_on_dev(plan, dev.targets["labels"], answers, scale)
+        chosen_by = {}
+        if len(plan.optimiser.penalties) > 1 and SetReference.to(Path(plan.inputs.folder), 0).rows == plan.inputs.rows:
+            # A synthetic row is too like its source for one to be held out from the other.
+            folds = draw_folds(train.targets["labels"], KINDS[plan.kind].one_of, self.seed)
+            held_out, rows = held_out_outputs(features, loss, outputs, self.rate, folds), folds >= 0
+            labels = train.targets["labels"][rows]
+            score = replace(score, loss=score_on_dev(plan, labels, held_out[rows], scale).loss)
+            chosen_by = {"selection": "penalty whose loss is lowest in cross-validation on train"}
         report(1, 1, 0.0, score.merit)
         _write(model, weights, bias, means, ngrams)
         entry = {"step": 1, "epoch": 1.0, "loss": 0.0} | score.fields
@@ -144,7 +155,7 @@ class RegressionTraining(StudentTraining):
         def finish(folder: Path, _: Progress) -> Fields:
             fields = finish_student(model, scale, dev, plan, torch.device("cpu"))
             save_student(folder, model, start.tokenizer)
-            return fields | {"rows": len(train), "unanswered": self.unanswered}
+            return fields | chosen_by | {"rows": len(train), "unanswered": self.unanswered}
 
         return progress, finish
 

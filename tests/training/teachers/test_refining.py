@@ -27,7 +27,8 @@ from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.training.runs import train_or_find
 from pipeline_lib.training.search import TrainingRow, train_rows
 from pipeline_lib.training.teachers.finetuning import Data, ProbeTraining, TeacherTask, TeacherTraining
-from pipeline_lib.training.teachers.probing import PENALTIES, TO_START, _folds, fit_probe
+from pipeline_lib.training.linear import draw_folds
+from pipeline_lib.training.teachers.probing import PENALTIES, TO_START, fit_probe
 from pipeline_lib.training.teachers.refining import ENCODER, HEAD, RefinedTraining, SharedClassifiers, with_answers
 from tests.kit import shard_files
 from tests.kit.kills import killed_and_resumed
@@ -300,7 +301,7 @@ def test_a_penalty_is_chosen_on_rows_held_out() -> None:
     assert clear.penalty < noisy.penalty and clear.loss < 0.1 < noisy.loss
     assert np.isnan(clear.held_out[-1]).all() and (clear.held_out[:-1].argmax(1) == labels[:-1]).all()
     # The one row of a class is never held out, and of each other a fifth is.
-    folds = _folds(labels, True, 1)
+    folds = draw_folds(labels, True, 1)
     assert folds[-1] == -1 and {tuple(np.bincount(folds[labels == each])) for each in (0, 1)} == {(6,) * 5}
 
 

@@ -17,7 +17,7 @@ class ModelRecord(RecordFile):
     """What the record of any model, or of a teacher without a model, may say.
 
     :ivar computed_on: the processor and torch's version; None: nothing was computed here.
-    :ivar max_length: a teacher's, in word pieces; :ivar best_dev_loss: of dev's labels, or cross-validated, if it chose.
+    :ivar max_length: a teacher's, in pieces; :ivar best_dev_loss: of dev's labels, or cross-validated: if it chose.
     :ivar faults: why a teacher's answers do not fit dev's labels, if it is used all the same.
     """
 

@@ -69,8 +69,6 @@ COMMANDS = (
     "explain {student} {text} --json",
     "shards show evil",
     "shards ls .",
-    "shards diff evil other",
-    "shards diff evil other --json",
     "shards export evil --to evil.csv",
     "index made texts.txt --encoder data/encoders/sra --workers 1",
     "search made {text}",

@@ -12,7 +12,6 @@ from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.commands.shards.row_text import print_stored_row
 from pipeline_lib.corpora.augmentation.rules import transfer_schema
-from pipeline_lib.inspection.differences import difference
 from pipeline_lib.inspection.filters import Filter
 from pipeline_lib.inspection.flat import FlatRows
 from pipeline_lib.inspection.joined import JoinedRows
@@ -82,10 +81,3 @@ def test_flat_rows_have_lists_of_names(rows: JoinedRows) -> None:
     assert table["label"].to_pylist() == [["toxic", "threat"], [], ["toxic", "spam"], None]
     assert table["teacher"].to_pylist()[3] == ["threat"]
     assert sum(table["probabilities"].to_pylist()[0]) > 1.0
-
-
-def test_sets_are_compared_label_by_label(tmp_path: Path, rows: JoinedRows) -> None:
-    moved = [[3.0, -1.0, -4.0], *LOGITS[1:]]
-    found = difference(rows, lay(tmp_path / "other", moved), 3)
-    assert (found.common, found.other, found.answers.changed) == (4, 1, 1)
-    assert found.relabelled == 0

@@ -1,16 +1,16 @@
-"""``distill shards``: list, inspect, compare and export the cached shard sets."""
+"""``distill shards``: list, inspect and export the cached shard sets."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline_lib.commands.shards import diff, rows, worklist
+from pipeline_lib.commands.shards import rows, worklist
 
 if TYPE_CHECKING:
     from pipeline_lib.shards.shard_sets import Manifest
 
-app = typer.Typer(no_args_is_help=True, help="List, inspect, compare and export shard sets (data and teacher outputs).")
+app = typer.Typer(no_args_is_help=True, help="List, inspect and export shard sets (data and teacher outputs).")
 Folder = Annotated[Path, typer.Argument(help="A shard set, or a folder that contains some.")]
 
 
@@ -57,5 +57,4 @@ def size_text(size: float) -> str:
 
 
 app.command("worklist", epilog=worklist.EXAMPLE)(worklist.worklist)
-app.command("diff", epilog=diff.EXAMPLE)(diff.diff)
 app.command("export", epilog=rows.EXPORT_EXAMPLE)(rows.export)

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from pipeline_lib.inspection.joined import JoinedRows
 
 
-SetFolder = Annotated[Path, typer.Argument(metavar="SET", help="Folder of a transfer set, task split or outputs.")]
+SetName = Annotated[
+    str, typer.Argument(metavar="SET", help="Folder of a transfer set, split or outputs; @REVISION: as it was then.")
+]
 OneRule = Annotated[RuleName | None, typer.Option("--rule", help="Only rows changed by this rule.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
 ParamsFile = Annotated[Path, typer.Option("--params", help="Parameter file, for label names.")]

@@ -24,10 +24,10 @@ from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import SetReference
 from pipeline_lib.shards.training_records import TasksRecord, TunedTeacherRecord
 from pipeline_lib.text.batches import LengthSorted
+from pipeline_lib.training.linear import draw_folds
 from pipeline_lib.training.runs import train_or_find
 from pipeline_lib.training.search import TrainingRow, train_rows
 from pipeline_lib.training.teachers.finetuning import Data, ProbeTraining, TeacherTask, TeacherTraining
-from pipeline_lib.training.linear import draw_folds
 from pipeline_lib.training.teachers.probing import PENALTIES, TO_START, fit_probe
 from pipeline_lib.training.teachers.refining import ENCODER, HEAD, RefinedTraining, SharedClassifiers, with_answers
 from tests.kit import shard_files

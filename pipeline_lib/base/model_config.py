@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError, reason_of
+from pipeline_lib.base.files import check_no_pointer
 from pipeline_lib.base.kinds import KINDS
 
 COUNTS = (
@@ -25,6 +26,42 @@ READ: dict[str, tuple[type, str]] = {
     "id2label": (dict, "an object of names by number"),
 }
 """The keys that are read here, each with its type in Python and in words; null is as good as none."""
+
+
+def check_is_model(folder: Path, origin: Path | str | None = None) -> None:
+    """Check by its files that a folder is a whole model, none of which is read otherwise than it was saved.
+
+    :param origin: where the model came from, for messages; None: the folder.
+    """
+    origin, folder = folder if origin is None else origin, Path(folder)
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if names:
+        check_no_pointer(folder)
+    if "adapter_config.json" in names:
+        raise PotstillError(
+            f"{origin}: a PEFT adapter (adapter_config.json), which is not read. Merge it into its base with "
+            "merge_and_unload(), save that with save_pretrained, and give its folder."
+        )
+    has_weights = any(name.endswith((".safetensors", ".safetensors.index.json")) for name in names)
+    for there, what in (("config.json" in names, "config.json"), (has_weights, "*.safetensors")):
+        if not there:
+            inner = [name for name in sorted(names) if (folder / name / "config.json").is_file()]
+            raise PotstillError(
+                f"{origin}: no {what} here, but a model in {', '.join(inner)}. Name that folder."
+                if inner
+                else f"{origin}: no {what}, so this is no model that can be loaded. Load it where you trained it, and "
+                "save it with save_pretrained(folder, safe_serialization=True)."
+            )
+    if "quantization_config" in read_config(folder, origin):
+        raise PotstillError(f"{origin}: its weights are quantised (quantization_config). Give the model unquantised.")
+
+
+def unused_files(folder: Path) -> list[str]:
+    """Return what is in a model's folder and is not applied here: SetFit's head, dense layers above the encoder."""
+    path, unused = folder / "modules.json", ["model_head.pkl"] if (folder / "model_head.pkl").exists() else []
+    modules = json.loads(path.read_text("utf-8")) if path.exists() else []
+    types = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
+    return unused + [name for name in types if name not in ("Transformer", "Pooling", "Normalize")]
 
 
 def read_config(folder: Path, origin: Path | str | None = None) -> dict[str, Any]:

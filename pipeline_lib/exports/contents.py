@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json
-from pipeline_lib.base.model_config import is_classifier
+from pipeline_lib.base.model_config import check_is_model, is_classifier
 from pipeline_lib.exports.folders import CONFIG, FORM
 from pipeline_lib.models.folders import ENCODER_TYPE, MODEL_TYPE
 
@@ -58,6 +58,8 @@ def require_content(folder: Path, *accepted: Content) -> Content:
     if inner:
         names = ", ".join(path.name for path in inner)
         raise PotstillError(f"{folder}: not {accepted[0]}, but it contains {names}. Give one of these.")
+    if (folder / "adapter_config.json").is_file():
+        check_is_model(folder)
     reason = f"not {accepted[0]}" if folder.is_dir() else "no such folder"
     raise PotstillError(f"{folder}: {reason}. Run `dvc repro`, or give {_PLACES[accepted[0]]}.")
 

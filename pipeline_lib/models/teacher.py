@@ -16,9 +16,9 @@ import torch
 
 from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import PotstillError, reason_of
-from pipeline_lib.base.files import check_no_pointer, sha256_file, sha256_json
+from pipeline_lib.base.files import sha256_file, sha256_json
 from pipeline_lib.base.kinds import KINDS, kind_of_model, stated_kind
-from pipeline_lib.base.model_config import position_count
+from pipeline_lib.base.model_config import check_is_model, position_count
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.networks.layers import model_inputs
@@ -243,9 +243,7 @@ def load_pretrained(folder: Path, auto_class: str, head: Mapping[str, Any]) -> t
     from pipeline_lib.models.weights import check_loaded
 
     check_sealed(folder)
-    check_no_pointer(folder)
-    if not (folder / "config.json").exists():
-        raise _not_a_model(folder, "no config.json")
+    check_is_model(folder)
     load_config(folder)
     tokenizer = load_fast_tokenizer(folder)
     transformers.utils.logging.disable_progress_bar()

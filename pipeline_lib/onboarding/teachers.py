@@ -1,5 +1,6 @@
 """Chooses the teacher: a row of ``models``, a model's folder, or a file of answers."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,9 +9,17 @@ from typing import Any
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import kind_of_model
 from pipeline_lib.base.kinds.kind import finite_number
-from pipeline_lib.base.model_config import check_problem_type, is_classifier, output_names, read_config
+from pipeline_lib.base.model_config import (
+    check_is_model,
+    check_problem_type,
+    is_classifier,
+    output_names,
+    read_config,
+    unused_files,
+)
 from pipeline_lib.onboarding.labels import Labels
 
+_log = logging.getLogger(__name__)
 _SIGN = "[MASK]"
 _STEPS = 126
 """As many as in profiles/tour.yaml, which has two epochs of 4,028 rows."""
@@ -122,8 +131,9 @@ def tuning_of(
 
 
 def _model(path: Path) -> Chosen:
-    if not (path / "config.json").is_file():
-        raise PotstillError(f"--teacher {path}: no config.json, so this is not a model. Correct the folder.")
+    check_is_model(path, f"--teacher {path}")
+    if unused := unused_files(path):
+        _log.warning("%s: %s: not used, only the transformer and its tokenizer are.", path, ", ".join(unused))
     config = read_config(path)
     name = "".join(sign if sign.isalnum() else "_" for sign in path.resolve().name)
     if is_classifier(config):

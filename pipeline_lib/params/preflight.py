@@ -6,8 +6,8 @@
 from pathlib import Path
 
 from pipeline_lib.base.errors import PotstillError, faults_of, reason_of
-from pipeline_lib.base.files import check_no_pointer
 from pipeline_lib.base.model_config import (
+    check_is_model,
     check_problem_type,
     is_classifier,
     layer_count,
@@ -89,21 +89,10 @@ def check_model(folder: Path, origin: Path | str | None = None) -> None:
     from safetensors import SafetensorError, safe_open
 
     origin = origin or folder
-    check_no_pointer(folder)
+    check_is_model(folder, origin)
     weights = sorted(folder.glob("*.safetensors"))
     names = {path.name for path in folder.iterdir()}
     tokenizer = names & {"tokenizer.json", "vocab.txt", "vocab.json"} or list(folder.glob("*.model"))
-    for there, what in ((weights, "*.safetensors"), ("config.json" in names, "config.json")):
-        if not there:
-            # An old sentence-transformers folder has its model in 0_Transformer.
-            inner = [name for name in sorted(names) if (folder / name / "config.json").is_file()]
-            raise PotstillError(
-                f"{origin}: no {what} here, but a model in {inner[0]}. Name that folder."
-                if inner
-                else f"{origin}: no {what}. Load the model where you trained it and convert it "
-                "with save_pretrained(folder, safe_serialization=True)."
-            )
-    read_config(folder, origin)
     if not tokenizer:
         raise PotstillError(
             f"{origin}: no tokenizer (tokenizer.json, vocab.txt, vocab.json or *.model). Add it "

@@ -1,6 +1,7 @@
 """A model that a user brings as a folder: ``init`` and ``check`` take it, or name what is wrong."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,10 @@ from typing import Any
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from pipeline_lib import load_teacher
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.params import load_params
+from pipeline_lib.params.preflight import check_model
 from tests.kit.hub_folders import change_json, write_classifier
 from tests.onboarding.made_up import review, write_csv, write_reviews
 
@@ -34,14 +38,17 @@ def test_a_folder_of_any_architecture_is_taken() -> None:
         assert teacher.max_length == (128 if family == "deberta-v2" else 64)
 
 
-def test_an_encoder_with_sentence_transformers_files_is_tuned(good: Path, fails: Fails) -> None:
+def test_an_encoder_with_sentence_transformers_files_is_tuned(
+    good: Path, fails: Fails, caplog: pytest.LogCaptureFixture
+) -> None:
     write_reviews(Path("reviews.csv"))
     shutil.copytree(good, "e5")
     change_json(Path("e5/config.json"), architectures=["BertModel"])
-    for name in ("modules.json", "1_Pooling/config.json"):
-        Path("e5", name).parent.mkdir(exist_ok=True)
-        Path("e5", name).write_text("[]")
+    modules = ("transformers.Transformer", "sentence_transformers.models.Pooling", "sentence_transformers.models.Dense")
+    Path("e5/modules.json").write_text(json.dumps([{"type": module} for module in modules]))
+    Path("e5/model_head.pkl").touch()
     assert "e5, fine-tuned here" in distill("init", "reviews.csv", "--teacher", "e5", "--force")
+    assert "e5: model_head.pkl, Dense: not used" in caplog.text
     # With more layers in config.json the new ones would be random.
     change_json(Path("e5/config.json"), num_hidden_layers=3)
     assert "models.e5: " in (error := fails("check")) and "its weights lack" in error
@@ -49,6 +56,40 @@ def test_an_encoder_with_sentence_transformers_files_is_tuned(good: Path, fails:
     Path("old/config.json").write_text("{}")
     error = fails("init", "reviews.csv", "--teacher", "old", "--force")
     assert "no *.safetensors here, but a model in 0_Transformer" in error
+
+
+def move_inside(folder: Path) -> None:
+    for name in ("checkpoint-250", "checkpoint-500"):
+        shutil.copytree(folder, folder.parent / "out" / name)
+    shutil.rmtree(folder)
+    (folder.parent / "out").rename(folder)
+
+
+LAYOUTS: list[tuple[Callable[[Path], object], str]] = [
+    (lambda folder: (folder / "adapter_config.json").write_text("{}"), "a PEFT adapter .* Merge it into its base"),
+    (
+        lambda folder: [(folder / "config.json").rename(folder / "adapter_config.json")],
+        "a PEFT adapter .* Merge it into its base",
+    ),
+    (lambda folder: change_json(folder / "config.json", quantization_config={"bits": 4}), "weights are quantised"),
+    (move_inside, "it contains checkpoint-250, checkpoint-500|a model in checkpoint-250, checkpoint-500"),
+    (lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"), "safe_serialization=True"),
+    (lambda folder: (folder / "tokenizer.json").write_text("version https://git-lfs"), "git lfs pull"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), LAYOUTS)
+def test_what_is_no_whole_model_is_named_at_every_door(
+    good: Path, change: Callable[[Path], object], message: str, fails: Fails
+) -> None:
+    write_reviews(Path("reviews.csv"))
+    shutil.copytree(good, "brought")
+    change(Path("brought"))
+    assert re.search(message, fails("init", "reviews.csv", "--teacher", "brought", "--force").replace("\n", " "))
+    with pytest.raises(PotstillError, match=message):
+        load_teacher("brought")
+    with pytest.raises(PotstillError, match=message):
+        check_model(Path("brought"))
 
 
 def test_a_finished_teacher_says_whether_numbers_are_classes(good: Path, fails: Fails) -> None:

@@ -5,7 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from .conftest import OUTPUTS, TRANSFER
+from .conftest import TRANSFER
 from .running import Fails, distill
 
 SET = str(TRANSFER)

@@ -5,10 +5,11 @@ identified by a 64-bit key of its words, and every random draw is a hash of (key
 """
 
 import hashlib
-import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
+
+from pipeline_lib.base.text import composed
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -44,7 +45,7 @@ def string_keys(texts: Sequence[str]) -> np.ndarray:
 
 def word_keys(words: Sequence[str]) -> np.ndarray:
     """Return the key of each word, uint64, as students see it: composed (NFC), and without case."""
-    return string_keys([unicodedata.normalize("NFC", word).casefold() for word in words])
+    return string_keys([composed(word).casefold() for word in words])
 
 
 def sequence_keys(item_keys: np.ndarray, offsets: np.ndarray) -> np.ndarray:

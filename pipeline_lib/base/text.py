@@ -1,6 +1,7 @@
 """What a student or a teacher reads, and texts that UTF-8 or a terminal cannot take."""
 
 import re
+from unicodedata import normalize
 
 from pipeline_lib.base.errors import PotstillError
 
@@ -12,6 +13,11 @@ MASK = "[MASK]"
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """C0 without tab and line feed, DEL and C1; a terminal takes sequences that begin so as orders."""
+
+
+def composed(text: str) -> str:
+    """Return a text with its accents composed (Unicode's NFC): what looks the same is then the same."""
+    return normalize("NFC", text)
 
 
 def has_surrogates(text: str) -> bool:

@@ -221,7 +221,9 @@ def _ask_to_leave_out(findings: "Findings") -> None:
     named = "; ".join(f"{odd.reason}: {named_rows(odd.places)}" for odd in findings.stopping)
     question = f"some rows cannot be used ({named}). Leave odd rows out, in a copy?"
     flag = "--leave-out, or correct them"
-    if any(odd.reason == MISSING for odd in findings.stopping):
+    if any(odd.reason.startswith(f"{MISSING} (") for odd in findings.stopping):
+        flag += "; if that is a class, name all classes with --labels 'A;B'"
+    if any(odd.reason.startswith(MISSING) for odd in findings.stopping):
         flag += "; to use just their texts, give the same file with --unlabelled too"
     if _ask(Question(question, ["yes", "no"], flag)) == "no":
         raise PotstillError("nothing was written. Correct the rows, and run this again.")

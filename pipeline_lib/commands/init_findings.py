@@ -28,6 +28,8 @@ _ENGLISH = 0.08
 """The least share of words that only English has among its function words."""
 _MUCH = 0.2
 """A share of letters in another script that is no accident."""
+_PATHS = 3
+"""How many of a split's files are listed before the rest is only counted."""
 _TEXTS = 20_000
 """Texts that a tokenizer reads; of more, every second or third."""
 
@@ -152,7 +154,9 @@ def _lines(inspection: "Inspection", findings: "Findings") -> Iterator[tuple[str
     for split, content in understood.contents.items():
         note = " (no header line)" if content.is_nameless else ""
         names = ", ".join(content.names)
-        yield split, f"{', '.join(map(str, content.paths))}: {content.table.num_rows:,} rows, {names}{note}"
+        paths = [str(path) for path in content.paths[:_PATHS]]
+        more = f" and {len(content.paths) - _PATHS:,} more" if len(content.paths) > _PATHS else ""
+        yield split, f"{', '.join(paths)}{more}: {content.table.num_rows:,} rows, {names}{note}"
     words = "words: {} (median), {} (95th percentile), {} (longest)".format(*findings.words)
     pair = " (a pair)" if len(understood.text) == 2 else ""
     yield "text", f"{', '.join(understood.text)}{pair}; {words}"

@@ -3,10 +3,10 @@
 What was exported to ONNX or numpy is opened without torch and transformers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,6 +45,10 @@ class Predictor:
     logits: Predict = field(repr=False)
     words: KnownWords | None = field(default=None, repr=False)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle it as its folder, from which another process opens it."""
+        return load_teacher if self.is_pair is None else load_student, (self.folder.absolute(),)
+
     def predict(self, texts: Sequence[str] | Sequence[tuple[str, str]], batch_size: int | None = None) -> Predictions:
         """Return the answers to texts, or to pairs of them, in their order.
 
@@ -68,6 +72,10 @@ class Encoder:
     folder: Path
     width: int
     vectors: Predict = field(repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle it as its folder, from which another process opens it."""
+        return load_encoder, (self.folder.absolute(),)
 
     def encode(self, texts: Sequence[str], batch_size: int | None = None) -> np.ndarray:
         """Return each sentence's vector, float32 (texts, width), in their order."""
@@ -165,11 +173,15 @@ def _checked(texts: Sequence[Text], is_pair: bool | None, folder: Path) -> list[
 
     :param is_pair: what the model reads; None: either, but not both at once.
     """
-    if isinstance(texts, str):
-        raise PotstillError("texts: a single text. Give a list of texts.")
+    of_other_type = isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable)
+    if of_other_type or getattr(texts, "ndim", 1) != 1:
+        raise PotstillError(
+            f"texts: of type {type(texts).__name__}. Give a list of texts, or of pairs; of a table one column, as in "
+            "predict(table['text'])."
+        )
     rows = [tuple(text) if isinstance(text, list) else text for text in texts]
     if is_pair is None and rows:
-        is_pair = isinstance(rows[0], tuple)
+        is_pair = isinstance(rows[0], tuple) and len(rows[0]) == 2
     for number, text in enumerate(rows):
         _check(text, bool(is_pair), f"texts[{number}]", folder)
     return rows
@@ -183,6 +195,8 @@ def _check(text: object, is_pair: bool, where: str, folder: Path) -> None:
         elif paired or not isinstance(side, tuple):
             kind = type(side).__name__
             raise PotstillError(f"{where}: {side!r:.80} is not a text, but of type {kind}. Give strings.")
+    if isinstance(text, tuple) and not paired:
+        raise PotstillError(f"{where}: {text!r:.80} is neither a text nor a pair. Give strings, or tuples of two.")
     if is_pair and not paired:
         raise PotstillError(
             f"{where}: {text!r:.80} is not a pair, but {folder} compares two sentences. Give tuples: (first, second)."

@@ -15,9 +15,11 @@ import pyarrow.compute as pc
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds.kind import finite_number
+from pipeline_lib.base.kinds.label_lists import bracketed
 from pipeline_lib.onboarding.labels import with_label
 from pipeline_lib.onboarding.questions import Ask, Question
 from pipeline_lib.tables.contents import Content, counts_up
+from pipeline_lib.tables.usual_names import CLASSES, SIDE, bare, says_label, says_text
 from pipeline_lib.tables.values import with_types
 
 NONE = "none"
@@ -28,27 +30,12 @@ _SAMPLE = 20_000
 """The most values of a column that are examined one by one, sampled from all of it."""
 _NEARLY_ALL = 0.95
 """If more values than this share are numbers, the others are faults of single rows."""
-_TEXTS = frozenset([
-    "text", "sentence", "review", "review_text", "reviewtext", "content", "body", "comment", "message", "tweet",
-    "snippet", "document", "utterance", "input", "post", "description", "query", "question", "phrase",
-])  # fmt: skip
-_CLASSES = frozenset([
-    "label", "labels", "gold_label", "class", "category", "target", "sentiment", "polarity", "intent", "topic", "y",
-    "is_duplicate", "judgement", "spam", "output", "tag", "emotion", "stance", "toxic", "toxicity",
-])  # fmt: skip
-"""Usual names of a label column whose numbers are classes."""
-_SCORES = frozenset([
-    "score", "rating", "stars", "similarity", "similarity_score", "grade", "points", "value", "quality", "relevance",
-    "overall",
-])  # fmt: skip
 _LABEL_END = re.compile(r"(labels?|class|category|sentiment|intent|emotion|score|rating|stars)$", re.IGNORECASE)
 """The end of longer names of label columns: ``star_rating``, ``airlineSentiment``."""
 _PAIRS = {
     ("premise", "hypothesis"), ("first", "second"), ("query", "passage"), ("question", "sentence"),
     ("question", "answer"),
 }  # fmt: skip
-_SIDE = re.compile(r"\d|(?<=[-_ ])[ab]$")
-"""What distinguishes the names of a pair's columns: ``sentence1``, ``text_a``, ``#1 String``."""
 _OTHER_NUMBER = re.compile(r"-?\d+([.,]\d+)? ?%?")
 _DATE = re.compile(
     r"(?=.*\d)(?:(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
@@ -65,7 +52,8 @@ class Column:
     :ivar filled: rows with a value; :ivar distinct: distinct values; both over all rows.
 
     The others describe a sample: :ivar numbers: whether all values are numbers, be it with decimal commas or percent
-    signs; :ivar whole: whether these are whole; :ivar dates: whether all are dates or times; :ivar words: the average
+    signs; :ivar whole: whether these are whole; :ivar dates: whether all are dates or times;
+    :ivar lists: or lists; :ivar words: the average
     number of words per value, split at spaces; :ivar letters: that of characters in scripts without spaces in between.
     """
 
@@ -75,6 +63,7 @@ class Column:
     numbers: bool
     whole: bool
     dates: bool
+    lists: bool
     words: float
     letters: float
 
@@ -94,6 +83,7 @@ class Column:
             numeric or is_misspelt(sample),
             numeric and all(value == int(value) for value in numbers),
             bool(sample) and not numeric and all(_DATE.fullmatch(value) for value in sample),
+            bool(sample) and all(bracketed(value) is not None for value in sample),
             sum(len(value.split()) for value in sample) / count,
             sum(len(_EAST_ASIAN.findall(value)) for value in sample) / count,
         )
@@ -102,7 +92,12 @@ class Column:
     def is_text(self) -> bool:
         """Whether its values read like texts: several words, mostly distinct values."""
         repeated = self.distinct <= max(2, 0.05 * min(self.filled, _SAMPLE))
-        return not self.numbers and not self.dates and not repeated and (self.words >= 2.5 or self.letters >= 4)
+        return self.can_be_text and not repeated and (self.words >= 2.5 or self.letters >= 4)
+
+    @property
+    def can_be_text(self) -> bool:
+        """Whether its values are no numbers, dates or lists."""
+        return not (self.numbers or self.dates or self.lists)
 
     @property
     def is_label(self) -> bool:
@@ -157,7 +152,7 @@ def choose_texts(
         return _named_texts(named, contents)
     where, first = _where(contents), next(iter(contents.values()))
     shared = [c for c in columns if c.name != label and all(c.name in other.names for other in contents.values())]
-    words = [column for column in shared if column.filled and not column.numbers and not column.dates]
+    words = [column for column in shared if column.filled and column.can_be_text]
     long = [column.name for column in words if column.is_text]
     usual = [column.name for column in words if says_text(column.name)]
     pair = pair_of([c.name for c in words if c.is_text or c.name in usual or not c.is_label])
@@ -230,6 +225,7 @@ def choose_label(
         f"--unlabelled {quote(file)} besides labelled ones"
     )
     if not candidates:
+        why += " (a text per line; a table needs the suffix .csv or .tsv)" if first.format == "lines" else ""
         raise PotstillError(
             f"{file}: no column can be the label; {_there_are(first)}{why}. Name it with --label; {remedy.format('')}."
         )
@@ -262,7 +258,7 @@ def choose_kind(name: str, values: Sequence[str], of_teacher: str | None, ask: A
         return of_teacher
     different = {*numbers}
     is_whole = all(number.is_integer() for number in different)
-    if len(different) <= 2 or (is_whole and bare(name) in _CLASSES and len(different) <= MAX_CLASSES):
+    if len(different) <= 2 or (is_whole and bare(name) in CLASSES and len(different) <= MAX_CLASSES):
         return "classification"
     if not is_whole:
         return "regression"
@@ -284,21 +280,6 @@ def check_notation(name: str, values: Sequence[str], contents: dict[str, Content
         )
 
 
-def bare(name: str) -> str:
-    """Return a name in lower case, and only its last part, as in ``data.text``."""
-    return name.strip().lower().rpartition(".")[2]
-
-
-def says_text(name: str) -> bool:
-    """Whether a name is usual for a text, or one of a pair: ``text``, ``sentence2``, ``text_a``."""
-    return _SIDE.sub("", bare(name)).strip("-_ ") in _TEXTS
-
-
-def says_label(name: str) -> bool:
-    """Whether a name is usual for a label."""
-    return bare(name) in _CLASSES | _SCORES
-
-
 def ends_as_label(name: str) -> bool:
     """Whether the end of a longer name is usual for a label."""
     return _LABEL_END.search(name) is not None
@@ -311,8 +292,8 @@ def pair_of(names: Sequence[str]) -> list[str] | None:
         for pair in ((first, second), (second, first)):
             if pair in _PAIRS:
                 return [*two] if pair == (first, second) else [two[1], two[0]]
-        stem = _SIDE.sub("", first)
-        if stem.strip() and first != second and stem == _SIDE.sub("", second):
+        stem = SIDE.sub("", first)
+        if stem.strip() and first != second and stem == SIDE.sub("", second):
             return [*two]
     return None
 

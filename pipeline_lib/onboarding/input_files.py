@@ -17,6 +17,7 @@ from pipeline_lib.onboarding.columns import choose_texts, look_at
 from pipeline_lib.onboarding.questions import Ask, Question
 from pipeline_lib.params import UNLABELLED
 from pipeline_lib.tables.contents import Content, joined, read_content
+from pipeline_lib.tables.layouts import class_files
 from pipeline_lib.tables.reader import ReadOptions, files_in, is_hidden
 
 _NAMES = {
@@ -75,8 +76,11 @@ def files_by_split(
 
 def checked(path: Path) -> Path:
     """Return the path, once it is checked that the file exists and has a known format."""
+    if re.match(r"[a-z]+:/", str(path)):
+        raise PotstillError(f"{path}: a web address. Download the file, and give its path.")
     if not path.is_file():
-        raise PotstillError(f"{path}: not found. Correct the path.")
+        what = "a pipe, which is read only once. Save it as a file" if path.exists() else "not found. Correct the path"
+        raise PotstillError(f"{path}: {what}.")
     if format_of(path) is None:
         raise PotstillError(
             f"{path}: unknown file suffix; known are {', '.join(FORMATS)}, and those with {', '.join(COMPRESSIONS)} "
@@ -109,10 +113,19 @@ def _parts(files: Iterable[Path]) -> dict[tuple[Path, str, str], list[Path]]:
 
 
 def _groups(folder: Path) -> list[tuple[str | None, list[Path]]]:
-    """Return the files in a folder with their split, grouping the parts of one split."""
+    """Return the files in a folder with their split, grouping the parts of one split.
+
+    A folder with a folder per class stands for its files.
+    """
+    inside = [folder, *sorted(path for path in folder.iterdir() if path.is_dir())]
+    if of_classes := [path for path in inside if not _is_of_splits(path) and class_files(path)]:
+        return [(split_of(path.name) if path != folder else None, [path]) for path in of_classes]
     tables = [file for file in files_in(folder) if format_of(file) != "lines"]
     if not tables:
-        raise PotstillError(f"{folder}: only files with a text per line. Give one with labels, such as CSV.")
+        raise PotstillError(
+            f"{folder}: only files with a text per line. Give one with labels, such as CSV; "
+            "a table that is called .txt needs another suffix, .csv or .tsv."
+        )
     candidates = []
     for (parent, stem, _), files in _parts(tables).items():
         inner = () if parent == folder else (parent.name,)
@@ -125,6 +138,10 @@ def _groups(folder: Path) -> list[tuple[str | None, list[Path]]]:
     for file in sorted({*tables} - {file for _, files in named for file in files}):
         _log.warning("%s: not read, since others are named as splits and it is not.", file)
     return named
+
+
+def _is_of_splits(folder: Path) -> bool:
+    return any(path.is_dir() and split_of(path.name) for path in folder.iterdir())
 
 
 def files_of_texts(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:

@@ -9,10 +9,11 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds.kind import MINUS_ONE, NO_VALUE
 from pipeline_lib.base.kinds.label_lists import bracketed, separator_of, split_at
 from pipeline_lib.base.kinds.label_sets import NO
-from pipeline_lib.onboarding.columns import ends_as_label, says_label
+from pipeline_lib.onboarding.columns import ends_as_label
 from pipeline_lib.onboarding.labels import Labels, parse_labels
 from pipeline_lib.onboarding.questions import Ask, Question
 from pipeline_lib.tables.contents import Content
+from pipeline_lib.tables.usual_names import says_label
 
 YES = ("1", "1.0", "true", "yes")
 """What a column of a single label says where a row has it, in lower case."""
@@ -51,6 +52,9 @@ def choose_label_set(
     """
     if kind not in (None, "multilabel"):
         return None
+    for content in contents.values():
+        for name in [named] if named else filter(lambda name: says_label(name) or ends_as_label(name), content.names):
+            check_named(content, name)
     names = [name.strip() for name in (named or "").split(",")]
     # Other splits than the first may be without labels.
     has = (content for content in contents.values() if {named, names[0]} & {*content.names})
@@ -71,6 +75,23 @@ def choose_label_set(
             "of 0 and 1, nor one of lists. Name them with --label a,b,c."
         )
     return None
+
+
+def check_named(content: Content, column: str) -> None:
+    """Check that a column's lists, if it holds some, say the names of labels: no vectors of marks, no objects."""
+    cells = [cell for cell in content.values(column) if cell] if column in content.names else []
+    if any(cell.startswith('{"') and '":' in cell for cell in cells):
+        what = "JSON objects"
+    else:
+        lists = [bracketed(cell) or [] for cell in cells]
+        lengths, entries = {*map(len, lists)}, {entry for row in lists for entry in row}
+        if len(lengths) != 1 or max(lengths) < 2 or not entries <= {"0", "1", "0.0", "1.0"}:
+            return
+        what = f"lists of {max(lengths)} marks, 0 or 1"
+    raise PotstillError(
+        f"{content.paths[0]}: column {column!r} holds {what}, which do not say the names of labels. Write lists of "
+        "names, or a column of 0 and 1 for each label."
+    )
 
 
 def _checked(content: Content, names: list[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """Works out what files are about: texts, label, classes or scores, splits."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,7 +12,7 @@ from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.kinds.classes import OF_POSITIVE
 from pipeline_lib.base.kinds.kind import MINUS_ONE, NO_VALUE, finite_number
 from pipeline_lib.onboarding.columns import NONE, check_notation, choose_kind, choose_label, choose_texts, look_at
-from pipeline_lib.onboarding.label_sets import choose_label_set
+from pipeline_lib.onboarding.label_sets import check_named, choose_label_set
 from pipeline_lib.onboarding.labels import Labels, classes_of, metrics_of, parse_labels, score_range
 from pipeline_lib.onboarding.questions import Ask, Request
 from pipeline_lib.params import Task
@@ -137,6 +138,9 @@ def understand(
                 "nothing is labelled, and no teacher's answers are given. Name the label column with --label, or a "
                 "file of answers with --teacher FILE; or give these texts with --unlabelled besides labelled ones."
             )
+        for content in contents.values() if column is not None else ():
+            check_named(content, column)
+            _check_accepted(content, column)
         values = [v for split, c in contents.items() if column in c.names for v in _known(split, c.values(column))]
         if column is None:
             kind, labels = _of_teacher(answered, request)
@@ -162,6 +166,17 @@ def understand(
     return TaskGuess(
         contents, text, label, kind, labels, metrics, positive, split, several.empty if several is not None else []
     )
+
+
+def _check_accepted(content: Content, column: str | list[str]) -> None:
+    """Refuse labels that annotators rejected, which Prodigy keeps beside the others."""
+    is_beside = "answer" in content.names and column != "answer"
+    answers = Counter(content.values("answer") if is_beside else ())
+    if {*answers} <= {"accept", "reject", "ignore"} and (refused := sum(answers.values()) - answers["accept"]):
+        raise PotstillError(
+            f"{content.paths[0]}: column 'answer' says reject or ignore in {refused:,} rows, whose labels do not hold. "
+            "Keep the rows that say accept; or if accept and reject are the classes, give --label answer."
+        )
 
 
 def _by_split(

@@ -10,8 +10,12 @@ import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds.kind import NO_VALUE, finite_number
+from pipeline_lib.base.text import composed
 from pipeline_lib.tables.faults import check_once, no_rows
-from pipeline_lib.tables.reader import DelimitedFile, InputFile, ReadOptions, open_input
+from pipeline_lib.tables.layouts import LABEL, as_cells, class_files, marked
+from pipeline_lib.tables.lines import open_lines
+from pipeline_lib.tables.reader import LINES_COLUMN, DelimitedFile, InputFile, JsonFile, ReadOptions, open_input
+from pipeline_lib.tables.usual_names import says_label, says_text
 from pipeline_lib.tables.values import LISTS, with_types
 
 _FEW = 50
@@ -57,8 +61,8 @@ class Content:
         return self.table.column_names
 
     def values(self, column: str) -> list[str]:
-        """Return a column's values, stripped."""
-        return [value.strip() for value in self.table[column].to_pylist()]
+        """Return a column's values, stripped, with composed accents."""
+        return [composed(value).strip() for value in self.table[column].to_pylist()]
 
     def place(self, row: int) -> tuple[Path, int]:
         """Return the file of a row of the table, and the row's number as an editor shows it."""
@@ -95,10 +99,17 @@ def numbered(columns: int) -> list[str]:
 
 
 def _read(path: Path, options: ReadOptions) -> Content:
+    if path.is_dir():
+        return _of_classes(path)
     with open_input(path, options) as source:
         if isinstance(source, DelimitedFile):
             return _delimited(path, source, options.columns)
         types = source.types()
+        if isinstance(source, JsonFile) and source.is_one_object:
+            raise PotstillError(
+                f"{path}: one JSON object, with {', '.join(source.columns[:_SHOWN])}, not one for each text. Write a "
+                "list of objects, as pandas' to_json(orient='records') does; of rows below a key, that list alone."
+            )
         names = [name for name, type_ in types.items() if type_ is None]
         others = {name: type_ for name, type_ in types.items() if type_ is not None}
         if not names and others:
@@ -109,7 +120,28 @@ def _read(path: Path, options: ReadOptions) -> Content:
         lists = [name for name, type_ in others.items() if type_ == LISTS]
         others = {name: type_ for name, type_ in others.items() if type_ != LISTS}
         content = _content(path, source, names + lists, lists)
+        if source.format == "lines" and (found := marked(content.table[LINES_COLUMN].to_pylist())):
+            return _labelled(content.paths, *found, content.numbers[: len(found[0])], content.files[: len(found[0])])
         return replace(content, class_names=source.class_names(), others=others)
+
+
+def _of_classes(folder: Path) -> Content:
+    """Read a folder per class, a text per file."""
+    files = [(name, file) for name, inner in class_files(folder).items() for file in inner]
+    texts = []
+    for _, file in files:
+        with open_lines(file) as lines:
+            texts.append(" ".join(" ".join(lines).split()))
+    numbers, places = np.ones(len(files), np.int64), np.arange(len(files))
+    return _labelled([file for _, file in files], texts, [[name] for name, _ in files], numbers, places)
+
+
+def _labelled(
+    paths: list[Path], texts: list[str], labels: list[list[str]], numbers: np.ndarray, files: np.ndarray
+) -> Content:
+    cells, are_lists = as_cells(labels)
+    table = pa.table({LINES_COLUMN: pa.array(texts, pa.large_string()), LABEL: pa.array(cells, pa.large_string())})
+    return Content(paths, table, numbers, files, None, lists=frozenset([LABEL] if are_lists else []))
 
 
 def _content(path: Path, source: InputFile, names: Sequence[str], lists: Sequence[str] = ()) -> Content:
@@ -199,12 +231,10 @@ def _header_rows(content: Content) -> list[int]:
 
 
 def _repeats_header(table: pa.Table, again: int) -> bool:
-    """Whether a name in the first line is also a value of its column, so a label, not a name.
+    """Whether a name in the first line is also a value of its column, so a label, and no other one is usual.
 
     :param again: the number of rows that equal the first line, which say nothing.
     """
-    for name in table.column_names:
-        counts = Counter(table[name].to_pylist())
-        if counts[name] > again and len(counts) <= _FEW:
-            return True
-    return False
+    counts = {name: Counter(table[name].to_pylist()) for name in table.column_names}
+    repeated = [name for name, each in counts.items() if each[name] > again and len(each) <= _FEW]
+    return bool(repeated) and not any(says_text(name) or says_label(name) for name in {*counts} - {*repeated})

@@ -4,13 +4,17 @@ from collections.abc import Sequence
 
 from pipeline_lib.base.errors import PotstillError
 
+SHOWN_NAMES = 20
+"""How many columns an error lists before the rest is only counted."""
+
 
 def no_column(where: str, name: str, columns: Sequence[str], remedy: str) -> PotstillError:
     """Return the error for a missing column.
 
     :param columns: those that are there; :param remedy: how to name another one.
     """
-    there = ", ".join(map(repr, columns)) or "none"
+    there = ", ".join(map(repr, columns[:SHOWN_NAMES])) or "none"
+    there += f" and {len(columns) - SHOWN_NAMES:,} more" if len(columns) > SHOWN_NAMES else ""
     return PotstillError(f"{where}: no column {name!r}; there are {there}. {remedy}".rstrip())
 
 

@@ -148,18 +148,18 @@ class Lines:
 def open_lines(path: Path | None, encoding: str | None = None, keep_faulty: bool = False) -> Iterator[Lines]:
     """Open a file of text.
 
-    :param path: plain, or compressed by gzip, bzip2 or Zstandard; None: standard input.
+    :param path: plain, or compressed by gzip, bzip2 or Zstandard, or a named pipe; None: standard input.
     :param encoding: a codec's name; None: the file decides.
     :param keep_faulty: whether lines that cannot be decoded are kept: see :meth:`Lines.fault_of`.
     """
-    name = str(path or "standard input")
+    name, is_pipe = str(path or "standard input"), path is None or not path.is_file()
     if encoding is not None:
         check_encoding(encoding)
     with ExitStack() as stack:
         try:
             stream = stack.enter_context(_open(path))
             # From a pipe, what has been written so far.
-            start = stream.read1(SAMPLE) if path is None else stream.read(SAMPLE)
+            start = stream.read1(SAMPLE) if is_pipe else stream.read(SAMPLE)
         except (EOFError, zlib.error, OSError) as error:
             if path is not None and not path.is_file():
                 raise unreadable(path, error) from error
@@ -169,12 +169,12 @@ def open_lines(path: Path | None, encoding: str | None = None, keep_faulty: bool
                 raise PotstillError(f"{name}: not text, but {what}.")
         guessed = False
         if encoding is None:
-            encoding, guessed = _detect(name, path, start)
+            encoding, guessed = _detect(name, None if is_pipe else path, start)
         sample = codecs.getincrementaldecoder(encoding)("undecodable").decode(start)
-        is_whole = len(start) < SAMPLE and path is not None
+        is_whole = len(start) < SAMPLE and not is_pipe
         # What a pipe has now, or as much as makes reading efficient.
         rest = iter(lambda: stream.read1(_CHUNK), b"")
-        content, is_pipe = chain([start], rest), path is None
+        content = chain([start], rest)
         yield Lines(name, sample.removeprefix("\ufeff"), is_whole, encoding, guessed, content, is_pipe, keep_faulty)
 
 
@@ -194,7 +194,8 @@ def _open(path: Path | None) -> Iterator[Any]:
         if path is None:
             file = getattr(sys.stdin, "buffer", None) or io.BytesIO(sys.stdin.read().encode())
         else:
-            check_no_pointer(path)
+            if path.is_file():
+                check_no_pointer(path)
             file = stack.enter_context(path.open("rb"))
         if not hasattr(file, "peek"):
             file = io.BufferedReader(file)

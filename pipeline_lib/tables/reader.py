@@ -6,7 +6,7 @@ compressed or from standard input.  Only a batch of rows is in memory at a time.
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,7 +21,7 @@ from pipeline_lib.tables.dialects import Dialect, detect
 from pipeline_lib.tables.faults import check_once, no_column, no_rows
 from pipeline_lib.tables.lines import Lines, open_lines
 from pipeline_lib.tables.text_files import delimited_rows, json_rows
-from pipeline_lib.tables.values import as_list_text, as_text
+from pipeline_lib.tables.values import Paths, as_list_text, as_text
 
 if TYPE_CHECKING:
     from pipeline_lib.tables.arrow_files import ArrowTable
@@ -134,9 +134,11 @@ class InputFile(ABC):
         """Return, by column, the names of the classes 0, 1, 2, … that the file gives."""
         return {}
 
-    def _check(self, where: str, names: Sequence[str], optional: Sequence[str]) -> None:
+    def _check(self, where: str, names: Sequence[str], optional: Sequence[str], paths: Paths | None = None) -> None:
+        """Check that the columns are there, and if paths were followed, that each has led somewhere."""
         for name in names:
-            if name not in optional and top_of(name, self.columns) is None:
+            leads_nowhere = paths is not None and name not in paths.found
+            if name not in optional and (leads_nowhere or top_of(name, self.columns) is None):
                 raise no_column(where, name, self.columns, self._options.remedy)
 
 
@@ -203,7 +205,7 @@ class DelimitedFile(TextFile):
         self._first = next(((number, cells) for number, cells in self._rows if cells), None)
         if self._first is not None and isinstance(self._first[1], PotstillError):
             raise self._first[1]
-        self.header = self._first[1] if self._first else []
+        self.header = [name.strip() for name in self._first[1]] if self._first else []
         self.short_rows = 0
         self._may_be_short = options.short_rows and format == "tsv" and not dialect.quoted
 
@@ -279,6 +281,16 @@ class JsonFile(TextFile):
         """The keys that rows have had so far."""
         return [*self._seen]
 
+    @property
+    def is_one_object(self) -> bool:
+        """Whether there is one object alone that holds all rows, once :meth:`types` has read it."""
+        if len(self._rows) != 1:
+            return False
+        inner = [v.values() if isinstance(v, dict) else v for v in self._rows[0][1].values()]
+        inside = [value for value in inner if isinstance(value, Collection) and not isinstance(value, str)]
+        holds_rows = any(isinstance(entry, list | dict) for value in inside for entry in value)
+        return holds_rows or (len(inside) == len(inner) and all(len(value) > 1 for value in inside))
+
     def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield its objects with their numbers."""
         for number, row in self._objects():
@@ -304,17 +316,16 @@ class JsonFile(TextFile):
 
     def batches(self, names: Sequence[str], optional: Sequence[str] = ()) -> Iterator[RowBatch]:
         """Yield its rows; see :meth:`InputFile.batches`."""
-        from pipeline_lib.tables.values import value_at
-
+        paths = Paths()
         rows = (
-            (number, row if isinstance(row, PotstillError) else [value_at(row, n) for n in names])
+            (number, row if isinstance(row, PotstillError) else [paths.value_at(row, n) for n in names])
             for number, row in self._rows or self._objects()
         )
         is_checked = False
         for batch in self._batches(rows, names):
             # A batch of which no row is JSON says nothing of the keys.
             if not is_checked and len(batch.faults or ()) < len(batch):
-                self._check(batch.where(0), names, optional)
+                self._check(batch.where(0), names, optional, paths)
                 is_checked = True
             yield batch
 
@@ -341,18 +352,18 @@ class ArrowFile(InputFile):
 
     def batches(self, names: Sequence[str], optional: Sequence[str] = ()) -> Iterator[RowBatch]:
         """Yield its rows; see :meth:`InputFile.batches`."""
-        from pipeline_lib.tables.values import value_at
-
         self._check(self.name, names, optional)
         tops = {name: top_of(name, self.columns) for name in names}
-        first = 1
+        first, paths = 1, {name: Paths() for name in names}
         for batch in self.table.batches([*dict.fromkeys(top for top in tops.values() if top)]):
             numbers = range(first, first + batch.num_rows)
             columns: dict[str, list[Any]] = {}
             for name, top in tops.items():
                 values = batch[top].to_pylist() if top else [None] * len(numbers)
                 inside = top and name[len(top) + 1 :]
-                columns[name] = [value_at(v, inside) for v in values] if inside else values
+                columns[name] = [paths[name].value_at(v, inside) for v in values] if inside else values
+                if inside and first == 1 and name not in optional and not paths[name].found:
+                    raise no_column(self.name, name, [*self.types()], self._options.remedy)
             yield RowBatch(self.name, numbers, columns, {} if self._options.keep_faulty else None)
             first += batch.num_rows
 
@@ -379,20 +390,21 @@ def open_input(path: Path | None, options: ReadOptions = ReadOptions()) -> Itera
     :param path: None: standard input, which has lines unless the options say otherwise.
     """
     format = input_format(path, options)
-    if path is not None and not path.is_file():
+    if path is not None and (not path.exists() or path.is_dir()):
         raise PotstillError(f"{path}: not found. Put the file there, or correct the path.")
     with ExitStack() as stack:
         if format in ("parquet", "arrow"):
             from pipeline_lib.tables.arrow_files import open_arrow
 
-            if path is None:
-                raise PotstillError(f"standard input: {format.capitalize()} is read from its end. Give it as a file.")
+            if path is None or not path.is_file():
+                name = path or "standard input"
+                raise PotstillError(f"{name}: {format.capitalize()} is read from its end. Give it as a file.")
             table = stack.enter_context(open_arrow(path, format))
             yield ArrowFile(table, format, options)
             return
         lines = stack.enter_context(open_lines(path, options.encoding, options.keep_faulty))
         if lines.guessed:
-            _note(
+            note_once(
                 f"{lines.name}: not UTF-8, so read as {lines.encoding}, which was guessed. If that "
                 "is wrong, name another."
             )
@@ -404,12 +416,13 @@ def open_input(path: Path | None, options: ReadOptions = ReadOptions()) -> Itera
             sample, is_whole = lines.sample, lines.is_whole
             dialect = detect(sample, is_whole, format, options.quoted)
             if format == "tsv" and dialect.quoted and options.quoted is None:
-                _note(f"{lines.name}: its cells are quoted, as in CSV.")
+                note_once(f"{lines.name}: its cells are quoted, as in CSV.")
             yield DelimitedFile(lines, format, dialect, options)
 
 
 @cache
-def _note(message: str) -> None:
+def note_once(message: str) -> None:
+    """Log a warning, unless it was logged before."""
     _log.warning(message)
 
 

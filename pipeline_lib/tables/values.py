@@ -6,6 +6,7 @@
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -77,11 +78,19 @@ def _decoded(value: bytes, column: str, where: str) -> str:
         ) from error
 
 
-def value_at(row: Any, path: str) -> Any:
-    """Return the value in a row, or in one of its values, to which a path leads; null if none."""
-    if isinstance(row, dict) and path in row:
-        return row[path]
-    return next(_values_at(row, path), None)
+@dataclass
+class Paths:
+    """Values nested in rows, and which of the paths to them have led somewhere so far, be it to null."""
+
+    found: set[str] = field(default_factory=set)
+
+    def value_at(self, row: Any, path: str) -> Any:
+        """Return the value in a row, or in one of its values, to which a path leads; null if none."""
+        values = iter([row[path]]) if isinstance(row, dict) and path in row else _values_at(row, path)
+        for value in values:
+            self.found.add(path)
+            return value
+        return None
 
 
 def with_types(columns: Mapping[str, str]) -> str:

@@ -1,11 +1,14 @@
 """Opening students, teachers and encoders: one answer for every format, one clear error."""
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
+import pyarrow as pa
 import pytest
 
 from pipeline_lib import PotstillError, load_encoder, load_student, load_teacher, open_shards
@@ -128,20 +131,41 @@ def test_an_encoder_gives_a_row_per_text(workspace: Path, tmp_path: Path, form: 
         encoder.encode([("a", "b")])
 
 
+def test_any_row_of_texts_is_read_in_its_order(exported: Path) -> None:
+    student, texts = load_student(exported / "text/own"), ["a quiet triumph", "dull", "", "a film"]
+    wanted = student.predict(texts).logits
+    series = pa.table({"text": texts}).to_pandas()["text"].iloc[[3, 1, 0, 2]]
+    for given in (np.array(texts), tuple(texts), iter(texts), series.sort_index(), series.to_numpy()[[2, 1, 3, 0]]):
+        np.testing.assert_allclose(student.predict(given).logits, wanted, atol=1e-6)
+
+
+def test_what_was_opened_can_be_pickled(exported: Path) -> None:
+    """So it goes to the workers of joblib and Spark, and to spawned processes."""
+    for form in ("own", "numpy"):
+        student = load_student(exported / "text" / form)
+        again = pickle.loads(pickle.dumps(student))
+        np.testing.assert_array_equal(again.predict(["a film"]).logits, student.predict(["a film"]).logits)
+
+
 @pytest.mark.parametrize(
     ("name", "texts", "message"),
     [
         ("text", ["a film", 3], r"texts\[1\]: 3 is not a text, but of type int. Give strings."),
         ("text", [float("nan")], r"texts\[0\]: nan is not a text, but of type float"),
-        ("text", "a film", "texts: a single text. Give a list of texts."),
+        ("text", "a film", r"texts: of type str\. Give a list of texts"),
+        ("text", None, "texts: of type NoneType"),
+        ("text", {"text": ["a film"]}, "texts: of type dict"),
+        ("text", pa.table({"text": ["a film"]}).to_pandas(), r"of type DataFrame\. .* predict\(table\['text'\]\)"),
+        ("text", np.array([["a", "film"]]), "texts: of type ndarray"),
+        ("text", [["a", "film", "so"]], r"\('a', 'film', 'so'\) is neither a text nor a pair"),
         ("text", [("a", "film")], r"texts\[0\]: \('a', 'film'\) is not one text, but .* reads one"),
         ("text", ["a", "\ud83d"], r"texts\[1\]: not UTF-8"),
         ("pair", ["a film"], r"texts\[0\]: 'a film' is not a pair, but .* compares two sentences"),
-        ("pair", [("a", "b"), ("a", "b", "c")], r"texts\[1\]: \('a', 'b', 'c'\) is not a pair"),
+        ("pair", [("a", "b"), ("a", "b", "c")], r"texts\[1\]: \('a', 'b', 'c'\) is neither a text nor a pair"),
         ("pair", [("a", None)], r"texts\[0\]: None is not a text, but of type NoneType"),
     ],
 )
-def test_what_is_not_a_text_or_a_pair_is_named(exported: Path, name: str, texts: list[Text], message: str) -> None:
+def test_what_is_not_a_text_or_a_pair_is_named(exported: Path, name: str, texts: Any, message: str) -> None:
     for form in ("own", "numpy"):
         with pytest.raises(PotstillError, match=message):
             load_student(exported / name / form).predict(texts)

@@ -1,5 +1,6 @@
 """Which files were given, which split each of them is, and texts without a label from many files."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -156,3 +157,58 @@ def test_files_of_a_folder_that_are_not_read_are_said(tmp_path: Path, caplog: py
     *_, extra = touch(tmp_path, "train.csv", "dev.csv", "extra_reviews.csv")
     assert [*files_by_split([tmp_path])] == ["train", "dev"]
     assert caplog.messages == [f"{extra}: not read, since others are named as splits and it is not."]
+
+
+@pytest.mark.parametrize("splits", [(), ("train", "test"), ("training", "validation", "testing")])
+@pytest.mark.parametrize("classes", [("neg", "pos"), ("ham", "spam", "x y")])
+def test_a_folder_per_class_is_read(
+    tmp_path: Path, splits: tuple[str, ...], classes: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    for split in splits or (".",):
+        for number, name in enumerate([*classes, "unsup"]):
+            folder = tmp_path / "set" / split / name
+            folder.mkdir(parents=True)
+            for row in range(5):
+                (folder / f"{row}.txt").write_text(f"{review(10 * number + row)}\nA second line.\n")
+    (tmp_path / "set/vocab.txt").write_text("the\n")
+    files = files_by_split([tmp_path / "set"])
+    assert len(files) == max(len(splits), 1) and ("all" in files) == (not splits)
+    for paths in files.values():
+        content = read_content(paths)
+        assert content.values("label") == [name for name in sorted(classes) for _ in range(5)]
+        assert content.values("text")[0] == f"{review(0)} A second line." and content.place(0)[0].name == "0.txt"
+    assert "unsup: not read" in caplog.text
+
+
+def test_fasttexts_marks_are_labels(tmp_path: Path) -> None:
+    path = tmp_path / "train.txt"
+    path.write_text("".join(f"__label__{'ab'[n % 2]} {review(n)}\n" for n in range(20)))
+    guessed = understand({"all": read_content([path])}, Request(), None, refuse)
+    assert (guessed.label, [*guessed.labels], guessed.kind) == ("label", ["a", "b"], "classification")
+    more = path.read_text() + "".join(f"__label__a __label__b {review(n)}\n" for n in range(20, 30))
+    path.write_text(more)
+    guessed = understand({"all": read_content([path])}, Request(), None, refuse)
+    assert guessed.kind == "multilabel" and guessed.contents["all"].values("text")[-1] == review(29)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("table.txt", f"{review(1)};joy\n{review(2)};fear\n", "a table needs the suffix .csv or .tsv"),
+        ("field.json", '{"version": "1", "data": [{"text": "a"}, {"text": "b"}]}', "one JSON object, with version, "),
+        ("byid.json", '{"1": {"text": "a", "label": 1}, "2": {"text": "b", "label": 0}}', "one JSON object, with 1, "),
+        ("columns.json", '{"text": {"0": "a", "1": "b"}, "label": {"0": 1, "1": 0}}', "one JSON object, with text, "),
+        ("lists.json", '{"text": ["a", "b"], "label": [1, 0]}', r"to_json\(orient='records'\)"),
+    ],
+)
+def test_a_layout_that_is_not_read_is_named(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(PotstillError, match=message):
+        understand({"all": read_content(files_by_split([tmp_path / name])["all"])}, Request(), None, refuse)
+
+
+def test_what_is_no_file_is_named(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    for path, message in ((tmp_path / "pipe.csv", "a pipe"), (Path("https://a.org/b.csv"), "a web address")):
+        with pytest.raises(PotstillError, match=message):
+            files_by_split([path])

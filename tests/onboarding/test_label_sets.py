@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.kinds.classes import LabelMap
 from pipeline_lib.onboarding.questions import Question, Request, refuse
 from pipeline_lib.onboarding.understanding import TaskGuess, understand
 from pipeline_lib.tables.contents import Content, read_content
@@ -152,3 +153,29 @@ def test_what_is_said_of_several_labels_that_there_are_not() -> None:
     ):
         with pytest.raises(PotstillError, match=message):
             guess(given, **flags)
+
+
+@pytest.mark.parametrize("form", ["[0, 1, 0, 0, 1]", "[0 1 0 0 1]", "(1, 0, 0)", "[1.0, 0.0]", '{"joy": 1, "fear": 0}'])
+@pytest.mark.parametrize("overrides", [{}, {"label": "labels"}, {"kind": "multilabel"}])
+def test_marks_without_names_and_objects_are_refused(form: str, overrides: dict[str, Any]) -> None:
+    content = content_of("all.csv", {"text": [review(n) for n in range(60)], "labels": [form] * 60})
+    with pytest.raises(PotstillError, match=r"column 'labels' holds (lists of \d marks|JSON objects)"):
+        guess(content, **overrides)
+
+
+def test_rejected_labels_are_not_learned() -> None:
+    columns = {"text": [review(n) for n in range(60)], "label": ["a", "b"] * 30}
+    content = content_of("all.csv", columns | {"answer": ["accept", "accept", "reject"] * 20})
+    with pytest.raises(PotstillError, match="column 'answer' says reject or ignore in 20 rows"):
+        guess(content)
+    assert [*guess(content, label="answer").labels] == ["accept", "reject"]
+    assert guess(content_of("all.csv", columns | {"answer": ["accept"] * 60})).label == "label"
+
+
+def test_labels_that_look_the_same_are_one() -> None:
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    columns = {"text": [review(n) for n in range(60)], "label": [composed, decomposed, "bar"] * 20}
+    guessed = guess(content_of("all.csv", columns))
+    assert [*guessed.labels] == ["bar", composed]
+    assert sum(find(guessed).classes["train"].values()) == find(guessed).rows["train"]
+    assert LabelMap.of({"a": [decomposed], "b": ["bar"]}).classify(composed) == 0

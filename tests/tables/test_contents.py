@@ -111,8 +111,27 @@ def test_faults_name_the_row(tmp_path: Path) -> None:
     for name, text, message in (
         ("a.csv", "a,a\nx,y\n", r"column 'a' occurs 2 times"),
         ("a.csv", "a,b\nx,1\na,b\ny,0\na,b\n", r"a\.csv: row 3, 5 repeats the header line"),
-        ("a.jsonl", '{"a": [1, 2]}\n', r"plain values, only a \(lists of names\)"),
+        ("a.jsonl", '{"a": [1, 2]}\n{"a": [3]}\n', r"plain values, only a \(lists of names\)"),
         ("a.jsonl", '{"a": {"b": "\\ud800"}}\n', r"row 1, column 'a\.b' holds half a surrogate"),
     ):
         with pytest.raises(PotstillError, match=message):
             read_content([write(tmp_path / name, text)])
+
+
+@pytest.mark.parametrize(
+    ("header", "is_header"),
+    [
+        # A column called after its positive class is what users of pandas write.
+        ("message,spam", True),
+        ("text,spam", True),
+        (" Text , spam", True),
+        ("a text that is long enough,spam", False),
+        ("note,spam", False),
+    ],
+)
+def test_a_header_is_believed_where_a_name_is_usual(tmp_path: Path, header: str, is_header: bool) -> None:
+    rows = "".join(f"words of number {n},{('spam', 'ham')[n % 2]}\n" for n in range(20))
+    (tmp_path / "a.csv").write_text(f"{header}\n{rows}")
+    content = read_content([tmp_path / "a.csv"])
+    assert content.is_nameless != is_header and content.table.num_rows == 20 + (not is_header)
+    assert not is_header or content.names == [name.strip() for name in header.split(",")]

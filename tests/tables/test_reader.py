@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -374,3 +375,30 @@ def test_what_is_written(tmp_path: Path) -> None:
     require_other(None, tmp_path / "a")
     with pytest.raises(PotstillError, match="b: the file that is read"):
         require_other(tmp_path / "b", tmp_path / "a")
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_the_whole_path_to_a_value_is_checked(tmp_path: Path, suffix: str) -> None:
+    rows = [{"data": {"text": None}}, {"data": {"text": "so"}}]
+    path = tmp_path / f"a.{suffix}"
+    if suffix == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    assert [batch.columns["data.text"] for batch in read_batches(path, ["data.text"])] == [[None, "so"]]
+    for wrong in ("data.txt", "data.tex", "date.text"):
+        with pytest.raises(PotstillError, match=f"no column '{wrong}'; there are"):
+            next(read_batches(path, [wrong]))
+        assert next(read_batches(path, [wrong], [wrong])).columns[wrong] == [None, None]
+
+
+def test_a_named_pipe_is_read_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    content = compressed("".join(f"a text number {n}\n" for n in range(50_000)).encode(), ".gz")
+    writer = threading.Thread(target=pipe.write_bytes, args=(content,))
+    writer.start()
+    assert sum(len(batch) for batch in read_batches(pipe, ["text"])) == 50_000
+    writer.join()
+    with pytest.raises(PotstillError, match="Parquet is read from its end"), open_input(pipe, ReadOptions("parquet")):
+        pass

@@ -34,6 +34,7 @@ from pipeline_lib.base.kinds.kind import (
     row_counts,
 )
 from pipeline_lib.base.kinds.probabilities import softmax
+from pipeline_lib.base.text import composed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,7 +110,7 @@ class LabelMap(Meaning):
             if isinstance(meaning, Range):
                 ranges.append((meaning.min, meaning.max, number))
             else:
-                values |= dict.fromkeys(meaning, number)
+                values |= dict.fromkeys(map(composed, meaning), number)
         return cls(list(labels), values, ranges)
 
     def with_names(self) -> "LabelMap":
@@ -119,6 +120,7 @@ class LabelMap(Meaning):
 
     def classify(self, raw: str) -> int | None:
         """Return the class number of a raw value, or None if no label claims it."""
+        raw = composed(raw)
         if raw in self.values or not self.ranges:
             return self.values.get(raw)
         value = finite_number(raw)

@@ -28,7 +28,7 @@ from pipeline_lib.base.kinds.kind import (
 )
 from pipeline_lib.base.kinds.label_lists import entries_of
 from pipeline_lib.base.kinds.probabilities import entropy_bits, logit, of_two, sigmoid
-from pipeline_lib.base.text import printable
+from pipeline_lib.base.text import composed, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,10 +52,9 @@ class LabelMarks(Meaning):
     def classify(self, raw: Raw) -> tuple[int, ...] | None:
         """Return 0 or 1 for each label, or None if some value is unknown or missing."""
         if isinstance(raw, str):
-            entries = entries_of(raw, {value for values in self.values for value in values})
-            if entries is None:
-                return None
-            return tuple(int(not {*entries}.isdisjoint(values)) for values in self.values)
+            labels = [{*map(composed, values)} for values in self.values]
+            entries = entries_of(composed(raw), {value for values in labels for value in values})
+            return None if entries is None else tuple(int(not values.isdisjoint(entries)) for values in labels)
         marks = tuple(_mark(cell, values) for cell, values in zip(raw, self.values, strict=True))
         return None if None in marks else marks
 

@@ -173,7 +173,7 @@ class _Rows:
 
     def _reason(self, raw: Raw) -> str:
         if self.meaning.hides(raw):
-            return MISSING
+            return f"{MISSING} ({raw})" if raw and isinstance(raw, str) else MISSING
         if not isinstance(self.meaning, ScoreRange):
             ranges = self.meaning.ranges if isinstance(self.meaning, LabelMap) else []
             outside = ranges and finite_number(raw) is not None

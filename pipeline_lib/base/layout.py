@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -218,11 +219,13 @@ def state_folder() -> Path:
 
 
 def check_state_folder() -> None:
-    """Create the state folder, and check that it is writable."""
+    """Create the state folder, and check that it is writable; what a group's folder gets, the group may write."""
     folder, variable = state_folder(), HOME if os.environ.get(HOME) else None
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK | os.X_OK):
+            if folder.stat().st_mode & stat.S_IWGRP:
+                os.umask(os.umask(0) & ~stat.S_IRWXG)
             return
         reason = "not writable"
     except OSError as error:

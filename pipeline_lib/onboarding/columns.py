@@ -260,10 +260,10 @@ def choose_kind(name: str, values: Sequence[str], of_teacher: str | None, ask: A
     is_whole = all(number.is_integer() for number in different)
     if len(different) <= 2 or (is_whole and bare(name) in CLASSES and len(different) <= MAX_CLASSES):
         return "classification"
-    if not is_whole:
+    if not is_whole and (bare(name) not in CLASSES or len(different) > _FEW):
         return "regression"
     question = (
-        f"column {name!r}: {len(different)} different whole numbers, {min(different):g} to {max(different):g}. Are "
+        f"column {name!r}: {len(different)} different {'whole ' * is_whole}numbers, {min(different):g} to {max(different):g}. Are "
         "they classes, or scores on a scale?"
     )
     flag = "--kind classification or --kind regression"

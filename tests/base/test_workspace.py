@@ -1,6 +1,7 @@
 """Workspaces: what is written into a folder, and what is left as it is."""
 
 import os
+import stat
 import subprocess
 import sys
 import tomllib
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeline_lib.base.errors import DISTRIBUTION, PotstillError, install_extra
+from pipeline_lib.base.files import atomic_path
 from pipeline_lib.base.layout import check_state_folder, state_folder
 from pipeline_lib.base.workspace import FILES, make_workspace, shipped, shipped_profiles
 
@@ -118,6 +120,22 @@ def test_it_follows_the_environment(project: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("POTSTILL_HOME", "file")
     with pytest.raises(PotstillError, match="POTSTILL_HOME: file cannot be used as a folder"):
         check_state_folder()
+
+
+def test_what_a_groups_store_gets_the_group_may_write(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "shared").mkdir()
+    monkeypatch.setenv("POTSTILL_HOME", str(project / "shared"))
+    before = os.umask(0o022)
+    try:
+        for mode, group in ((0o755, 0), (0o2775, stat.S_IWGRP)):
+            (project / "shared").chmod(mode)
+            check_state_folder()
+            with atomic_path(project / f"shared/{mode}/file") as path:
+                path.touch()
+            written = [project / f"shared/{mode}", project / f"shared/{mode}/file"]
+            assert {path.stat().st_mode & stat.S_IWGRP for path in written} == {group}
+    finally:
+        os.umask(before)
 
 
 def test_a_folders_own_rules_are_kept_and_ours_added(tmp_path: Path) -> None:

@@ -1,17 +1,20 @@
 """``distill run``: what it shows of DVC's and the stages' lines, and of the time left."""
 
 import io
+import sqlite3
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.workspace import shipped
+from pipeline_lib.base.workspace import make_workspace, shipped
 from pipeline_lib.commands import run
 from pipeline_lib.commands.planning.forecast import Forecast
+from pipeline_lib.commands.planning.stages import planned_stages
 from pipeline_lib.commands.run import Display
 from pipeline_lib.results.account import duration
 
@@ -146,3 +149,14 @@ def test_the_stages_of_a_workspace_are_forecast(tmp_path: Path) -> None:
     alone = forecast.seconds_left("evaluate@a", 0.0, 0.0)
     usual = forecast.expected
     assert alone == pytest.approx(usual["evaluate@a"] + usual["measure_speed@a"] + usual["report"])
+
+
+def test_another_users_table_of_states_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise sqlite3.OperationalError("attempt to write a readonly database")
+
+    make_workspace(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dvc.repo.Repo", refuse)
+    with pytest.raises(PotstillError, match=r"readonly database\).* Set DVC_SITE_CACHE_DIR"):
+        planned_stages()

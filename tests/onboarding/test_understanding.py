@@ -116,7 +116,7 @@ def test_what_names_its_classes_or_has_no_name_is_the_label() -> None:
     [
         ("label", [0, 1, 2, 3], "classification"),
         ("label", range(77), "classification"),
-        ("target", ["0.5", "1.5", "2", "3"], "regression"),
+        ("target", ["0.5", "1.5", "2", "3"], "4 different numbers, 0.5 to 3"),
         ("stars", [1, 2], "classification"),
         ("stars", [1, 2, 3, 5], "4 different whole numbers, 1 to 5.*--kind classification or --kind regression"),
         ("rating", range(30), "30 different whole numbers"),

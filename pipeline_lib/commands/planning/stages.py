@@ -6,6 +6,7 @@ are computed here, and compared with those of each stage's last run.
 """
 
 import hashlib
+import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -97,6 +98,11 @@ def _pipeline() -> Iterator["Repo"]:
     try:
         with Repo() as repo:
             yield repo
+    except sqlite3.Error as error:
+        raise PotstillError(
+            f"DVC's table of file states cannot be used ({error}): another user's DVC made it. Set DVC_SITE_CACHE_DIR "
+            "to a folder of your own."
+        ) from error
     except DvcException as error:
         raise PotstillError(
             f"{PIPELINE}: DVC cannot read it: {error}. If a killed `dvc` left a file half-written, "

@@ -263,8 +263,8 @@ def choose_kind(name: str, values: Sequence[str], of_teacher: str | None, ask: A
     if not is_whole and (bare(name) not in CLASSES or len(different) > _FEW):
         return "regression"
     question = (
-        f"column {name!r}: {len(different)} different {'whole ' * is_whole}numbers, {min(different):g} to {max(different):g}. Are "
-        "they classes, or scores on a scale?"
+        f"column {name!r}: {len(different)} different {'whole ' * is_whole}numbers, {min(different):g} to "
+        f"{max(different):g}. Are they classes, or scores on a scale?"
     )
     flag = "--kind classification or --kind regression"
     return ask(Question(question, ["classification", "regression"], flag))

@@ -9,6 +9,9 @@ import sys
 from configparser import ConfigParser
 from pathlib import Path
 
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import copy_file
 
@@ -78,11 +81,22 @@ def check_pipeline(folder: Path, force: bool = False) -> None:
     path, data = folder / PIPELINE, folder / "data"
     if data.is_symlink():
         raise PotstillError(f"{data}: a link, and DVC writes nothing outside its folder. Put the whole folder there.")
-    if path.exists() and not force and path.read_bytes() != shipped("pipeline.yaml").read_bytes():
+    if path.exists() and not force and not _is_ours(path):
         raise PotstillError(
             f"{path}: not the pipeline of this version. If an older version wrote it, replace it "
             "with `distill init --force`; if it is another project's, use another folder."
         )
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a dvc.yaml has all that this version's has; it may have further stages."""
+    try:
+        ours, theirs = (YAML(typ="safe").load(file.read_text("utf-8")) for file in (shipped("pipeline.yaml"), path))
+        stages = theirs.get("stages") or {}
+        further = {name: stage for name, stage in stages.items() if name not in ours["stages"]}
+        return theirs | {"stages": stages} == ours | {"stages": ours["stages"] | further}
+    except (YAMLError, AttributeError, UnicodeDecodeError):
+        return False
 
 
 def _init_dvc(folder: Path, scm: bool) -> None:

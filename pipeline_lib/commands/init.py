@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pipeline_lib.params import Task
 
 EXAMPLE = "Example: distill init reviews.csv"
+AS_TEXTS = "use the texts of those without a label, leave out the others"
 TRIED_PIECES = 128
 """Word pieces of a text where a teacher is tried."""
 Kind = StrEnum("Kind", [*KINDS])
@@ -122,7 +123,10 @@ def init(
         _try_teacher(chosen, understood.checked(), findings)
     show(console, inspection, findings, leave_out)
     if findings.stopping and not leave_out:
-        _ask_to_leave_out(findings)
+        if _ask_of_odd_rows(findings) == AS_TEXTS:
+            request = replace(request, unlabelled=[*request.unlabelled, *files])
+            inspection = proposal.inspect_files(request, chosen, answered, _ask)
+            findings = find(understood.checked(), understood.contents, understood.examples, inspection.unlabelled)
         leave_out = True
     rows = rows_to_keep(understood.contents, findings.odd if leave_out else [])
     language = language_of(inspection)
@@ -213,20 +217,23 @@ def _ask(question: "Question") -> str:
     return question.choices[chosen - 1]
 
 
-def _ask_to_leave_out(findings: "Findings") -> None:
+def _ask_of_odd_rows(findings: "Findings") -> str:
+    """Ask what to do with rows that cannot be used as they are; those without a label may be used as texts."""
     from pipeline_lib.commands.init_findings import named_rows
     from pipeline_lib.corpora.tasks.findings import MISSING
     from pipeline_lib.onboarding.questions import Question
 
     named = "; ".join(f"{odd.reason}: {named_rows(odd.places)}" for odd in findings.stopping)
-    question = f"some rows cannot be used ({named}). Leave odd rows out, in a copy?"
-    flag = "--leave-out, or correct them"
+    choices, flag = ["leave them out, in a copy", "write nothing"], "--leave-out, or correct them"
     if any(odd.reason.startswith(f"{MISSING} (") for odd in findings.stopping):
         flag += "; if that is a class, name all classes with --labels 'A;B'"
     if any(odd.reason.startswith(MISSING) for odd in findings.stopping):
-        flag += "; to use just their texts, give the same file with --unlabelled too"
-    if _ask(Question(question, ["yes", "no"], flag)) == "no":
+        choices, flag = [AS_TEXTS, *choices], f"{flag}; to use just their texts, --leave-out --unlabelled FILE too"
+    rows = sum(len(odd.places) for odd in findings.stopping)
+    answer = _ask(Question(f"{rows:,} rows cannot be used as they are ({named}). What now?", choices, flag))
+    if answer == choices[-1]:
         raise PotstillError("nothing was written. Correct the rows, and run this again.")
+    return answer
 
 
 def _share_or_file(value: str | None) -> float | Path | None:

@@ -12,7 +12,9 @@ from pipeline_lib.sources.input_digests import digest_inputs
 
 def stage_inputs(params: Params, layout: Layout) -> dict[Path, Any]:
     """Return what the first stage writes, as JSON by file: what the others depend on besides data."""
-    files: dict[Path, Any] = {layout.fingerprint(file.stem): stage_code(file) for file in stage_files()}
+    files: dict[Path, Any] = {
+        layout.fingerprint(file.stem): stage_code(file, params.extensions) for file in stage_files()
+    }
     for stage, settings in settings_by_stage(params).items():
         files |= {layout.stage_settings(stage, item): values for item, values in settings.items()}
     return files | {layout.row_names(folder): names for folder, names in row_names(params, layout)}

@@ -100,6 +100,8 @@ def _export(student: System, out: Path) -> None:
         export_onnx_int8(in_torch.folder, out)
     except PotstillError as error:
         student.not_timed[INT8] = str(error)
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "README").write_text(f"Nothing was exported: {error}\n", encoding="utf-8")
     else:
         write_seal(out)
         student.forms.append(replace(in_torch, form=INT8, folder=out))

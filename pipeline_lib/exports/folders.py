@@ -13,7 +13,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path, copy_file, read_record, write_json
 from pipeline_lib.base.text import MASK
 from pipeline_lib.base.words import UNSPACED, word_splitter
-from pipeline_lib.models import networks
+from pipeline_lib.models.folders import is_of_library
 from pipeline_lib.models.students import tokenise
 from pipeline_lib.models.students.tokenise import PAD, Reader, read_tokenizer
 from pipeline_lib.text.pieces import Pieces
@@ -38,7 +38,7 @@ def require_new_folder(out: Path) -> None:
 
 def require_own_code(folder: Path, encoder: "nn.Module") -> None:
     """Check that the library has the code of a student's encoder, which :func:`copy_code` copies."""
-    if type(encoder).__module__.rpartition(".")[0] != networks.__name__:
+    if not is_of_library(encoder):
         raise PotstillError(
             f"{folder}: {type(encoder).__name__} is from outside the library, so its code cannot "
             "be exported. Use the student's own folder."

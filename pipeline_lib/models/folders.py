@@ -9,6 +9,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_record
 from pipeline_lib.base.layout import student_place
 from pipeline_lib.base.text import Text
+from pipeline_lib.models import networks
 
 
 def require_model(folder: Path) -> None:
@@ -36,6 +37,11 @@ def check_names(folder: Path, names: list[str], wanted: list[str]) -> None:
             f"{folder}: its classes are {', '.join(names)}; the task's {', '.join(wanted)}. Put "
             "the task's `labels` in params.yaml into the model's order, or train it again."
         )
+
+
+def is_of_library(encoder: object) -> bool:
+    """Whether the library has the code of an encoder."""
+    return type(encoder).__module__.rpartition(".")[0] == networks.__name__
 
 
 MODEL_TYPE = "distillery_student"

@@ -13,7 +13,7 @@ from pipeline_lib.base.kinds.classes import OF_POSITIVE
 from pipeline_lib.base.kinds.kind import MINUS_ONE, NO_VALUE, finite_number
 from pipeline_lib.onboarding.columns import NONE, check_notation, choose_kind, choose_label, choose_texts, look_at
 from pipeline_lib.onboarding.label_sets import check_named, choose_label_set
-from pipeline_lib.onboarding.labels import Labels, classes_of, metrics_of, parse_labels, score_range
+from pipeline_lib.onboarding.labels import Labels, classes_of, metrics_of, parse_labels, score_range, with_label
 from pipeline_lib.onboarding.questions import Ask, Request
 from pipeline_lib.params import Task
 from pipeline_lib.tables.contents import Content
@@ -162,7 +162,9 @@ def understand(
         positive = positive if OF_POSITIVE & {*metrics} else None
     if request.positive is not None:
         positive = _checked_positive(request.positive, kind, labels, metrics)
-    label, split = _by_split(column, contents, needed), _split(contents, request)
+    first = next(iter(contents.values()))
+    rows = first.table.num_rows if not isinstance(column, str) else len(with_label(first.values(column)))
+    label, split = _by_split(column, contents, needed), _split(contents, request, rows)
     return TaskGuess(
         contents, text, label, kind, labels, metrics, positive, split, several.empty if several is not None else []
     )
@@ -256,7 +258,7 @@ def _checked_positive(positive: str, kind: str, labels: Labels, metrics: Sequenc
     return positive
 
 
-def _split(contents: dict[str, Content], request: Request) -> dict[str, Any] | None:
+def _split(contents: dict[str, Content], request: Request, rows: int) -> dict[str, Any] | None:
     dev, test = (share if isinstance(share, float) else None for share in (request.dev, request.test))
     if "dev" in contents:
         for share, flag in ((dev, "--dev"), (test, "--test")):
@@ -268,6 +270,5 @@ def _split(contents: dict[str, Content], request: Request) -> dict[str, Any] | N
             "--dev 0: learning rates, steps and thresholds are chosen on dev, so it cannot be "
             "empty. Give a share above 0, or a file."
         )
-    rows = next(iter(contents.values())).table.num_rows
     test = 0.0 if "test" in contents else TEST if test is None else test
     return {"dev": dev or (DEV if rows >= FEW_ROWS else 2 * DEV), "test": test}

@@ -9,6 +9,7 @@ from pipeline_lib.base.kinds import register_kind
 from pipeline_lib.base.kinds.kind import Range
 from pipeline_lib.params.base import Select
 from pipeline_lib.params.encoders import STARTS, Encoder, GeneralEncoder, SentenceVectors
+from pipeline_lib.params.extensions import import_extensions
 from pipeline_lib.params.file import Params, check_params, load_params
 from pipeline_lib.params.methods import (
     JOINT_OBJECTIVE,

@@ -13,6 +13,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds.kind import Range
 from pipeline_lib.params.base import Section
 from pipeline_lib.params.check_references import check_references
+from pipeline_lib.params.extensions import import_extensions
 from pipeline_lib.params.profiles import is_profile, line_of, read_values
 from pipeline_lib.params.removed import instead_of
 from pipeline_lib.params.schema import Params
@@ -34,6 +35,9 @@ def check_params(raw: Any, where: str = "params.yaml") -> Params:
 
 
 def _checked(raw: Any, locate: Callable[[list[str]], str]) -> Params:
+    if isinstance(raw, dict) and isinstance(names := raw.get("extensions"), list):
+        # What they register, the other keys may name.
+        import_extensions([name for name in names if isinstance(name, str)], f"{locate(['extensions'])}: extensions")
     try:
         params = Params.model_validate(raw)
     except ValidationError as error:

@@ -66,16 +66,19 @@ OBJECTIVES = {
 """The terms that an objective can have, and the column of targets that each is compared with."""
 RUNNING = ("embeddings", "hidden", "attentions")
 """Terms whose targets are too large to store: the teacher runs beside the student for them."""
-BESIDE = ("patience", *RUNNING)
+BESIDE = ["patience", *RUNNING]
 """Terms that are added to the others, with weights of any size."""
 
 
-def register_objective(name: str, target: str) -> None:
+def register_objective(name: str, target: str, beside: bool = False) -> None:
     """Register another term of objectives.
 
     :param target: the column that it is compared with: ``labels``, or a teacher's output.
+    :param beside: whether it is added to the others, see :data:`BESIDE`.
     """
     OBJECTIVES[name] = target
+    if beside and name not in BESIDE:
+        BESIDE.append(name)
 
 
 class Objective(Section):

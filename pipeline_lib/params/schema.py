@@ -38,8 +38,13 @@ EngineSettings = Annotated[LocalProcesses | RayCluster, Field(discriminator="kin
 
 @holds_students("students", lambda student: dict[Name, student])
 class Params(Section):
-    """The whole of params.yaml; ``yardsticks`` false leaves out the regressions that every labelled task gets."""
+    """The whole of params.yaml.
 
+    ``extensions`` are modules outside the library, imported before the rest is read.  ``yardsticks`` false leaves out
+    the regressions that every labelled task gets.
+    """
+
+    extensions: list[str] = Field(default_factory=list)
     inputs: str
     device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")]
     workers: Positive | None = None

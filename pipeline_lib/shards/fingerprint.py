@@ -8,9 +8,10 @@ determine the bytes.  In dvc.yaml a stage depends on digests of the same imports
 import ast
 import hashlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +37,8 @@ EXEMPT = {
     "base.layout": "where files are",
 }
 """Modules, or whole packages, that affect no byte of a result, and why."""
+EXTENDED = {f"{PACKAGE}.{name}" for name in ("models.networks.encoders", "training.objectives")}
+"""Modules with registries of students and terms: the stages that import one depend on extensions."""
 DECIDED_BY = {"train": "training.distillation.plans"}
 """Stages that an exempt module tells what to make."""
 STAGES = ROOT / "stages"
@@ -51,6 +54,7 @@ def code_fingerprint(*modules: str) -> str:
     :param modules: full names, as ``__name__`` gives them.
     """
     total = hashlib.sha256()
+    modules = tuple(map(_imported_name, modules))
     for name in sorted({*modules} | producing_modules(*(path_of(name) for name in modules))):
         total.update(f"{name}\n{module_code(path_of(name)).code}\n".encode())
     return total.hexdigest()
@@ -62,9 +66,10 @@ def stage_files() -> list[Path]:
     return sorted(path for path in STAGES.glob("*.py") if path.stem not in others)
 
 
-def stage_code(stage: Path) -> dict[str, str]:
+def stage_code(stage: Path, extensions: Sequence[str] = ()) -> dict[str, str]:
     """Return what determines the results of a stage, besides its inputs and parameters.
 
+    :param extensions: modules outside the library, on which the stages depend that read what they register.
     :returns: the SHA-256 of the parsed code of its file and of the library's modules that it imports, directly or not,
         and of the files beside these modules that their code names, such as a page's template; by path, from the root.
     """
@@ -73,7 +78,9 @@ def stage_code(stage: Path) -> dict[str, str]:
         modules.add(f"{PACKAGE}.{DECIDED_BY[stage.stem]}")
     files = [stage, *(path_of(module) for module in modules)]
     files += [named for file in files for named in _files_named(file)]
-    return {file.relative_to(ROOT.parent).as_posix(): _digest(file) for file in files}
+    outside = {*extensions} | producing_modules(*map(path_of, extensions)) if modules & EXTENDED else set()
+    further = {name: _digest(path_of(name)) for name in sorted(outside - modules) if not name.startswith(PACKAGE)}
+    return further | {file.relative_to(ROOT.parent).as_posix(): _digest(file) for file in files}
 
 
 @cache
@@ -89,7 +96,10 @@ def _files_named(file: Path) -> list[Path]:
 
 
 def producing_modules(*files: Path) -> set[str]:
-    """Return the library's modules that these files import, directly or not, without the exempt."""
+    """Return the modules that these files import, directly or not: the library's, without the exempt, and local ones.
+
+    Local are those that a file outside the library imports from its own package, or from no installed one.
+    """
     modules: set[str] = set()
     left = [name for file in files for name in imports(file)]
     while left:
@@ -108,22 +118,61 @@ def is_exempt(module: str) -> bool:
 def path_of(module: str) -> Path:
     """Return the file of a module: one of the library's, or one that is already imported."""
     if module.split(".")[0] != PACKAGE:
-        return Path(sys.modules[module].__file__)
+        return Path(_origin(module))
     path = ROOT.parent.joinpath(*module.split("."))
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 @cache
 def imports(file: Path) -> frozenset[str]:
-    """Return the library's modules that a file imports, anywhere but for type checkers only."""
+    """Return the modules of the library, or local ones, that a file imports, but for type checkers only."""
     names = {_module(*imported) if imported[1] else imported[0] for imported in module_code(file).imports}
-    return frozenset(name for name in names if name.split(".")[0] == PACKAGE)
+    tops = {PACKAGE, *_package_of(file.parent)[:1]}
+    is_outside = not file.is_relative_to(ROOT)
+    return frozenset(name for name in names if name.split(".")[0] in tops or (is_outside and _is_local(name)))
+
+
+def _imported_name(module: str) -> str:
+    """Return the name under which a module is imported, also if it is what ``python -m`` runs."""
+    spec = sys.modules["__main__"].__spec__ if module == "__main__" else None
+    return spec.name if spec is not None else module
+
+
+@cache
+def _origin(module: str) -> str | None:
+    """Return the file of a module outside the library, if it has one."""
+    loaded = sys.modules.get(module)
+    if loaded is not None and getattr(loaded, "__file__", None):
+        return loaded.__file__
+    try:
+        spec = find_spec(module)
+    except (ImportError, AttributeError, ValueError):
+        return None
+    return spec.origin if spec is not None and spec.has_location else None
+
+
+def _is_local(module: str) -> bool:
+    top = module.split(".")[0]
+    if top in sys.stdlib_module_names or (origin := _origin(module)) is None:
+        return False
+    return origin.endswith(".py") and not {"site-packages", "dist-packages"} & {*Path(origin).parts}
+
+
+def _package_of(folder: Path) -> list[str]:
+    """Return the parts of the name of the package in a folder; none if it holds no package."""
+    parts: list[str] = []
+    while (folder / "__init__.py").exists():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return parts
 
 
 def _module(package: str, name: str) -> str:
     """Return what ``from package import name`` imports: a module of that name, or the package."""
     inner = f"{package}.{name}"
-    return inner if package.split(".")[0] == PACKAGE and path_of(inner).exists() else package
+    if package.split(".")[0] == PACKAGE:
+        return inner if path_of(inner).exists() else package
+    return inner if _is_local(package) and _origin(inner) else package
 
 
 class ModuleCode(NamedTuple):
@@ -155,7 +204,7 @@ def module_code(file: Path) -> ModuleCode:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             imported |= {(alias.name, None) for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif isinstance(node, ast.ImportFrom) and (node.module or node.level):
             module = _absolute(file, node)
             imported |= {(module, alias.name) for alias in node.names}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -164,10 +213,8 @@ def module_code(file: Path) -> ModuleCode:
 
 
 def _absolute(file: Path, node: ast.ImportFrom) -> str:
-    folder = file.parents[max(0, node.level - 1)]
-    if not node.level or not folder.is_relative_to(ROOT):
-        return node.module
-    return ".".join([*folder.relative_to(ROOT.parent).parts, node.module])
+    package = _package_of(file.parents[max(0, node.level - 1)]) if node.level else []
+    return ".".join([*package, *filter(None, [node.module])])
 
 
 def _is_text(node: ast.stmt) -> bool:

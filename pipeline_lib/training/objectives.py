@@ -85,9 +85,12 @@ TERMS: dict[str, Term] = {
 """The terms, by the names of their weights in params.yaml."""
 
 
-def register_term(name: str, term: Term) -> None:
-    """Add a term, which a row's ``objective`` can then name with a weight."""
-    register_objective(name, term.target)
+def register_term(name: str, term: Term, beside: bool = False) -> None:
+    """Add a term, which a row's ``objective`` can then name with a weight.
+
+    :param beside: whether that weight is added to the others, whatever they sum up to.
+    """
+    register_objective(name, term.target, beside)
     TERMS[name] = term
 
 

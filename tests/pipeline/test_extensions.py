@@ -1,8 +1,13 @@
-"""A student and an objective term, defined in a few lines outside the library, in the pipeline."""
+"""A student and objective terms, defined in a few lines outside the library, all the way to an exported student."""
 
 import json
 
+import numpy as np
+import pytest
+
+from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_file
+from pipeline_lib.base.workspace import check_pipeline
 
 from .workspace import TASK, Workspace
 
@@ -15,6 +20,7 @@ from pipeline_lib.models.networks.layers import WordEmbeddings
 from pipeline_lib.models.students.student import register_student
 from pipeline_lib.params import StudentSettings
 from pipeline_lib.training.objectives import Term, register_term
+from ticketlab_losses import absolute
 
 
 class GRU(StudentSettings):
@@ -31,58 +37,80 @@ class GRUEncoder(torch.nn.Module):
 
     def forward(self, ids, lengths):
         states, _ = self.gru(self.embeddings(ids))
-        return states[torch.arange(len(ids)), lengths - 1]
-
-
-def absolute(own, target, temperature):
-    return (own - target).abs().sum(-1).mean()
+        return states[torch.arange(ids.shape[0]), lengths - 1]
 
 
 register_student(GRU, GRUEncoder)
 register_term("absolute", Term("logits", "logits", absolute))
+register_term("small", Term("logits", "logits", lambda own, target, _: own.square().mean()), beside=True)
 """
-PRELUDE = "import extension"
+LOSSES = """
+def absolute(own, target, temperature):
+    return (own - target).abs().sum(-1).mean()
+"""
 STUDENT = f"data/students/{TASK}/gru_kd/1"
 
 
-def add_row(workspace: Workspace) -> None:
-    (workspace / "extension.py").write_text(EXTENSION)
+@pytest.fixture
+def extended(workspace: Workspace) -> Workspace:
+    (workspace / "ticketlab.py").write_text(EXTENSION)
+    (workspace / "ticketlab_losses.py").write_text(LOSSES)
 
     def edit(values: dict) -> None:
-        values["students"]["gru"] = {
-            "architecture": "gru", "hidden": 8, "dropout": 0.0, "max_words": 16
-        }  # fmt: skip
+        values["extensions"] = ["ticketlab"]
+        values["students"]["gru"] = {"architecture": "gru", "hidden": 8, "dropout": 0.0, "max_words": 16}
         row = dict(values["methods"]["bilstm_kd"])
-        values["methods"]["gru_kd"] = row | {"student": "gru", "objective": {"absolute": 1.0}}
+        values["methods"] |= {"gru_kd": row | {"student": "gru", "objective": {"absolute": 1.0, "small": 0.01}}}
 
     workspace.params(edit)
+    return workspace
 
 
-def test_they_are_trained_found_and_scored(workspace: Workspace) -> None:
-    add_row(workspace)
-    for stage in ("train", "evaluate"):
-        workspace.stage(stage, prelude=PRELUDE).sound()
-    methods = workspace.scores(TASK).methods
-    own, plain = methods["gru_kd"], methods["bilstm"]
-    assert own.scores["dev"]["accuracy"].mean > 0.7 and own.parameters != plain.parameters
-    config = json.loads((workspace / STUDENT / "config.json").read_text())
-    assert config["architecture"]["architecture"] == "gru"
-    # Found the second time, and trained anew when its code is another.
-    before, trained = sha256_file(workspace / STUDENT / "model.safetensors"), workspace.trained()
-    workspace.forget(f"data/students/{TASK}")
-    workspace.stage("train", prelude=PRELUDE).sound()
-    assert workspace.trained() == trained
-    edited = EXTENSION.replace("(own - target).abs()", "2 * (own - target).abs()")
-    (workspace / "extension.py").write_text(edited)
-    workspace.stage("train", prelude=PRELUDE).sound()
-    assert sha256_file(workspace / STUDENT / "model.safetensors") != before
-    assert len(workspace.trained() - trained) == 2  # two seeds
+def test_they_are_trained_scored_timed_and_exported(extended: Workspace) -> None:
+    for stage in ("train", "evaluate", "measure_speed"):
+        extended.stage(stage).sound()
+    methods = extended.scores(TASK).methods
+    gru, plain = methods["gru_kd"], methods["bilstm"]
+    assert gru.scores["dev"]["accuracy"].mean > 0.7 and gru.parameters != plain.parameters
+    config = json.loads((extended / STUDENT / "config.json").read_text())
+    assert config["architecture"]["architecture"] == "gru" and config["defined_in"] == "ticketlab"
+    # Other processes need no more than the folder; an exported student not even the module.
+    answer = extended.distill("predict", STUDENT, "a good film").sound().text.splitlines()[-1]
+    extended.distill("export", STUDENT, "exported", "--to", "onnx").sound()
+    (extended / "ticketlab.py").rename(extended / "elsewhere.py")
+    again = extended.distill("predict", "exported", "a good film").sound().text.splitlines()[-1]
+    np.testing.assert_allclose(float(again.split("\t")[1]), float(answer.split("\t")[1]), atol=1e-3)
+    assert again.split("\t")[0] == answer.split("\t")[0]
+    refused = extended.distill("predict", STUDENT, "a good film").error
+    assert "ticketlab cannot be imported" in refused
+    assert "extensions: ticketlab cannot be imported" in extended.stage("train").error
 
 
-def test_without_its_code_a_student_is_refused_by_name(workspace: Workspace) -> None:
-    add_row(workspace)
-    refused = workspace.stage("train")
-    error = refused.text
-    assert refused.status == 1 and "Traceback" not in error
-    assert "students.gru" in error and "'gru'" in error
-    assert "objective: no term 'absolute'; there are logits, soft_labels, labels" in error
+def test_what_is_edited_outside_is_seen(extended: Workspace) -> None:
+    extended.stage("fingerprint").sound()
+    before = json.loads((extended / "data/fingerprints/train.json").read_text())
+    assert {"ticketlab", "ticketlab_losses"} <= {*before}
+    assert "ticketlab" not in json.loads((extended / "data/fingerprints/prepare.json").read_text())
+    extended.stage("train").sound()
+    student, trained = sha256_file(extended / STUDENT / "model.safetensors"), extended.trained()
+    extended.forget(f"data/students/{TASK}")
+    extended.stage("train").sound()
+    assert extended.trained() == trained
+    # The helper alone is edited: DVC's stage and the key of the student have it, and no other student's.
+    (extended / "ticketlab_losses.py").write_text(LOSSES.replace("(own - target)", "2 * (own - target)"))
+    extended.stage("fingerprint").sound()
+    after = json.loads((extended / "data/fingerprints/train.json").read_text())
+    assert [name for name in before if before[name] != after[name]] == ["ticketlab_losses"]
+    extended.stage("train").sound()
+    assert sha256_file(extended / STUDENT / "model.safetensors") != student
+    assert len(extended.trained() - trained) == 2  # two seeds
+
+
+def test_a_stage_of_ones_own_blocks_nothing(extended: Workspace) -> None:
+    pipeline = extended / "dvc.yaml"
+    pipeline.write_text(pipeline.read_text().rstrip() + "\n\n  mine:\n    cmd: touch mine\n    outs: [mine]\n")
+    assert "\nmine " in extended.distill("plan").sound().text
+    check_pipeline(extended.folder)
+    pipeline.write_text(pipeline.read_text().replace("stages.prepare", "stages.other"))
+    with pytest.raises(PotstillError, match="not the pipeline of this version"):
+        check_pipeline(extended.folder)

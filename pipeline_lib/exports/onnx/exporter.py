@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from pipeline_lib.base.errors import PotstillError
+from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import atomic_path
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.exports.deviation import Deviation, measure
@@ -18,7 +18,7 @@ from pipeline_lib.exports.folders import READS, require_new_folder, unknown_numb
 from pipeline_lib.exports.onnx.graphs import Graph
 from pipeline_lib.exports.onnx.networks import BUILT, encoder, network, read_words
 from pipeline_lib.exports.onnx.student import FILES, open_session, require_packages, run
-from pipeline_lib.exports.onnx.tracing import TRACED, trace
+from pipeline_lib.exports.onnx.tracing import TRACED, trace, trace_words
 
 if TYPE_CHECKING:
     import onnx
@@ -75,12 +75,13 @@ def build(subject: Subject) -> "onnx.ModelProto":
     if isinstance(subject.encoder, TRACED):
         segments = subject.reader.segments
         return trace(subject.network, output, segments, subject.temperature)
-    if not isinstance(subject.encoder, BUILT):
-        raise PotstillError(
-            f"{subject.folder}: {subject.architecture} is an architecture from outside the "
-            "library, which cannot be exported to ONNX. Use the student's own folder."
-        )
-    graph, unknown = Graph(), unknown_number(subject.reader.tokenizer)
+    unknown = unknown_number(subject.reader.tokenizer)
+    if type(subject.encoder) not in BUILT:
+        try:
+            return trace_words(subject.network, output, unknown, subject.temperature)
+        except Exception as error:  # torch's exporter raises anything
+            raise _not_exportable(subject, error) from error
+    graph = Graph()
     if subject.labels is None:
         value = encoder(graph, subject.network, read_words(graph, unknown))
     else:
@@ -161,7 +162,21 @@ def _describe(model: "onnx.ModelProto", about: dict[str, Any]) -> None:
 
 def _measured(subject: Subject, model: "onnx.ModelProto") -> dict[str, Deviation]:
     session = open_session(model.SerializeToString())
-    return measure(subject, lambda sentences: run(session, sentences, subject.width))
+    try:
+        return measure(subject, lambda sentences: run(session, sentences, subject.width))
+    except Exception as error:
+        if type(subject.encoder) in BUILT or isinstance(subject.encoder, TRACED):
+            raise
+        raise _not_exportable(subject, error) from error
+
+
+def _not_exportable(subject: Subject, error: Exception) -> PotstillError:
+    name = type(subject.encoder).__name__
+    return PotstillError(
+        f"{subject.folder}: torch's exporter cannot write {name}, which is from outside the library, to ONNX "
+        f"({reason_of(error)}). Use ids.shape[0] for the number of rows, and no Python number of a tensor; or use the "
+        "student's own folder."
+    )
 
 
 def _told(subject: Subject, deviations: dict[str, Deviation]) -> str:

@@ -161,7 +161,8 @@ ENCODERS: dict[type[nn.Module], Callable[[Graph, Any, Words], str]] = {
     RegressionEncoder: regression,
 }
 """Encoder class to the function that adds it, for encoders of one sentence."""
-BUILT = (*ENCODERS, BiAttentiveReader)
+BUILT = {*ENCODERS, BiAttentiveReader}
+"""The encoders that have a graph here; a subclass of one computes something else."""
 
 
 def biattentive(graph: Graph, module: Any, words: Words, second: Words | None) -> str:

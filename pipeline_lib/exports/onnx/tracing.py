@@ -18,6 +18,7 @@ from pipeline_lib.models.networks.siamese import SiameseTransformerEncoder
 from pipeline_lib.models.networks.student import StudentNetwork
 from pipeline_lib.models.networks.transformer import TransformerReader
 from pipeline_lib.text.pieces import SEGMENTS
+from pipeline_lib.text.ragged import PAD_ID
 
 if TYPE_CHECKING:
     import onnx
@@ -43,6 +44,20 @@ def trace(
     names = [f"{name}{side}" for side in suffixes for name in ("input_ids", "attention_mask")]
     names += [SEGMENTS] if segments else []
     return _graph(_Traced(model, temperature), names, output)
+
+
+def trace_words(
+    student: StudentNetwork | nn.Module, output: str, unknown: int, temperature: float = 1.0
+) -> "onnx.ModelProto":
+    """Return a student of words, or a sentence encoder, whose encoder has no graph of the library's, as an ONNX model.
+
+    :param unknown: the number of the unknown word, which stands for a text without one.
+    """
+    model = copy.deepcopy(student).eval()
+    pair = isinstance(model, StudentNetwork) and model.config.pair
+    suffixes = (FIRST, SECOND) if pair else (FIRST,)
+    names = [f"{name}{side}" for side in suffixes for name in ("input_ids", "attention_mask")]
+    return _graph(_TracedWords(model, unknown, temperature), names, output)
 
 
 def trace_classifier(model: nn.Module, output: str, segments: bool) -> "onnx.ModelProto":
@@ -109,6 +124,31 @@ class _Traced(nn.Module):
             sides = [inputs[index : index + 2] for index in range(0, len(inputs), 2)]
             vectors = [_sentence_vectors(student.encoder, *side) for side in sides]
         return student.outputs_of_vectors(*vectors)["logits"] / self.temperature
+
+
+class _TracedWords(nn.Module):
+    """A student of words whose arguments are those of the graph, and whose result is one tensor."""
+
+    def __init__(self, student: nn.Module, unknown: int, temperature: float) -> None:
+        super().__init__()
+        self.student, self.unknown, self.temperature = student, unknown, temperature
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        """Return logits, or sentence vectors."""
+        encoder = getattr(self.student, "encoder", self.student)
+        sides = [inputs[index : index + 2] for index in range(0, len(inputs), 2)]
+        vectors = [encoder(*self._words(*side)) for side in sides]
+        if encoder is self.student:
+            return vectors[0]
+        return self.student.outputs_of_vectors(*vectors)["logits"] / self.temperature
+
+    def _words(self, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return ids and lengths as a student reads them; a column is added, since empty texts may have none."""
+        ids = torch.cat([ids, torch.full_like(ids[:, :1].sum(1, keepdim=True), PAD_ID)], dim=1)
+        counts = mask.sum(1)
+        numbers = torch.cumsum(torch.ones_like(ids), 1) - 1
+        first = torch.where(numbers == 0, self.unknown, PAD_ID)
+        return torch.where(numbers < counts[:, None], ids, first), counts.clamp(min=1)
 
 
 def _sentence_vectors(encoder: SiameseTransformerEncoder, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

@@ -19,18 +19,20 @@ from pipeline_lib.base.files import atomic_path, read_record, write_json
 from pipeline_lib.base.kinds import kind_of_model, stated_kind
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
-from pipeline_lib.models.folders import MODEL_TYPE
+from pipeline_lib.models.folders import MODEL_TYPE, is_of_library
 from pipeline_lib.models.networks.encoders import ENCODERS
 from pipeline_lib.models.networks.layers import replace_dropout
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.models.networks.transformer import PretrainedLayers
 from pipeline_lib.models.students.tokenise import Reader, read_tokenizer, write_tokenizer
 from pipeline_lib.models.weights import check_finite, count_parameters
-from pipeline_lib.params import StudentSettings, register_settings, student_settings
+from pipeline_lib.params import StudentSettings, import_extensions, register_settings, student_settings
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences, to_device
 
+DEFINED_IN = "defined_in"
+"""The key in a student's config.json that names the module of an encoder from outside the library."""
 PREDICT_BATCH = 256
 PRETRAINED_BATCH = 32
 """Batch size of a pretrained model on a CPU, small enough for the cache: MiniLM read 140 of MNLI's
@@ -155,6 +157,8 @@ def save_student(folder: Path, model: StudentNetwork, tokenizer: Tokenizer | Pie
         config |= stated_kind(model_config.kind, model_config.label_names)
     if model_config.pretrained is not None:
         config["pretrained"] = dict(model_config.pretrained)
+    if not is_of_library(model.encoder):
+        config[DEFINED_IN] = type(model.encoder).__module__
     tensors = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
     with atomic_path(folder / "model.safetensors") as temporary:
         save_file(tensors, temporary, {"format": "pt"})
@@ -176,7 +180,10 @@ def load_student(folder: Path | str, device: torch.device | str = "cpu") -> Stud
     """Load a trained student."""
     folder = Path(folder)
     with opening(folder, "not a trained student", "Train it with `dvc repro`, or give a folder below data/students."):
-        model = StudentNetwork(_config(read_record(folder / "config.json")))
+        config = read_record(folder / "config.json")
+        if DEFINED_IN in config:
+            import_extensions([config[DEFINED_IN]], f"{folder}/config.json: {DEFINED_IN}")
+        model = StudentNetwork(_config(config))
         model.load_state_dict(load_file(folder / "model.safetensors"))
         tokenizer = read_tokenizer(folder, model.config.settings.reads)
     check_finite(folder, dict(model.named_parameters()))

@@ -1,6 +1,8 @@
 """A student and objective terms, defined in a few lines outside the library, all the way to an exported student."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,41 +11,10 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import sha256_file
 from pipeline_lib.base.workspace import check_pipeline
 
-from .workspace import TASK, Workspace
+from .workspace import BLOCKS, TASK, Workspace
 
-EXTENSION = """
-from typing import Literal
-
-import torch
-
-from pipeline_lib.models.networks.layers import WordEmbeddings
-from pipeline_lib.models.students.student import register_student
-from pipeline_lib.params import StudentSettings
-from pipeline_lib.training.objectives import Term, register_term
-from ticketlab_losses import absolute
-
-
-class GRU(StudentSettings):
-    architecture: Literal["gru"]
-    hidden: int
-
-
-class GRUEncoder(torch.nn.Module):
-    def __init__(self, words, width, settings):
-        super().__init__()
-        self.embeddings = WordEmbeddings(words, width, "trained")
-        self.gru = torch.nn.GRU(width, settings.hidden, batch_first=True)
-        self.width = settings.hidden
-
-    def forward(self, ids, lengths):
-        states, _ = self.gru(self.embeddings(ids))
-        return states[torch.arange(ids.shape[0]), lengths - 1]
-
-
-register_student(GRU, GRUEncoder)
-register_term("absolute", Term("logits", "logits", absolute))
-register_term("small", Term("logits", "logits", lambda own, target, _: own.square().mean()), beside=True)
-"""
+PAGE = Path(__file__).parents[2] / "docs/extending.md"
+EXTENSION, PASS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)
 LOSSES = """
 def absolute(own, target, temperature):
     return (own - target).abs().sum(-1).mean()
@@ -106,9 +77,21 @@ def test_what_is_edited_outside_is_seen(extended: Workspace) -> None:
     assert len(extended.trained() - trained) == 2  # two seeds
 
 
+MINE = """
+  mine:
+    cmd: python lengths.py
+    deps: [lengths.py, data/tasks/reviews/train]
+    outs: [data/lengths]
+"""
+
+
 def test_a_stage_of_ones_own_blocks_nothing(extended: Workspace) -> None:
     pipeline = extended / "dvc.yaml"
-    pipeline.write_text(pipeline.read_text().rstrip() + "\n\n  mine:\n    cmd: touch mine\n    outs: [mine]\n")
+    pipeline.write_text(pipeline.read_text().rstrip() + MINE)
+    (extended / "lengths.py").write_text(PASS)
+    for computed, reused in ((BLOCKS, 0), (0, BLOCKS)):
+        printed = extended.command("python", "lengths.py", fast=False).sound().text
+        assert f"computed {computed} shards, reused {reused}" in printed
     assert "\nmine " in extended.distill("plan").sound().text
     check_pipeline(extended.folder)
     pipeline.write_text(pipeline.read_text().replace("stages.prepare", "stages.other"))

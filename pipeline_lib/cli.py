@@ -33,14 +33,19 @@ app = typer.Typer(
     help="Compress BERT-class models into students about 8 times smaller and 50 times faster.",
     epilog="Run the pipeline with: distill run, or dvc repro",
 )
-COMMANDS = (init, plan, run, check, verify, results, predict, explain, export, index, search)
-for module in COMMANDS:
-    name = module.__name__.rpartition(".")[2]
-    app.command(name, epilog=module.EXAMPLE)(getattr(module, name))
-app.add_typer(shards.app, name="shards")
-app.add_typer(store.app, name="store")
-app.add_typer(teacher.app, name="teacher")
-app.add_typer(profile.app, name="profile")
+PANELS = {
+    "Start": (init, plan, run, check),
+    "Look": (results, explain, shards),
+    "Use a student": (predict, export, index, search),
+    "Advanced": (teacher, profile, store, verify),
+}
+for panel, modules in PANELS.items():
+    for module in modules:
+        name = module.__name__.rpartition(".")[2]
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name, rich_help_panel=panel)
+        else:
+            app.command(name, epilog=module.EXAMPLE, rich_help_panel=panel)(getattr(module, name))
 
 
 def _version(wanted: bool) -> None:

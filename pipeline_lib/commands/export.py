@@ -23,11 +23,11 @@ def export(
 
     onnx: a model for onnxruntime, transformers.js and others, with its tokenizer. onnx-int8: the same with int8
     weights, about a quarter of the size; how far its answers deviate from torch's is measured. numpy: weights,
-    tokenizer and one module that needs only numpy and tokenizers. `distill predict OUT` reads all three.
+    tokenizer and one module that needs only numpy and tokenizers. `distill predict OUT` reads these, and hub.
 
     sentence-transformers: SentenceTransformer(OUT, trust_remote_code=True).encode(texts) gives the
     vectors of `distill predict --vectors`, for an encoder or a student that computes sentence vectors. The
-    code to trust is one file in OUT; a static student needs none.
+    code to trust is in OUT; a static student needs none.
 
     hub: pipeline("text-classification", OUT, trust_remote_code=True) of transformers gives the
     answers of `distill predict`, without this library. README.md in OUT is the model card: scores,

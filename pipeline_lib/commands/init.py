@@ -49,7 +49,10 @@ def init(
     columns: Annotated[str | None, Option(help="Column names, a,b,c, if there is no header.")] = None,
     encoding: Encoding = None,
     quoted: Quoted = None,
-    unlabelled: Annotated[list[Path] | None, Option(help="More texts, a file or a folder; repeatable.")] = None,
+    unlabelled: Annotated[
+        list[Path] | None,
+        Option(help="Texts without a label, which the teacher answers: a file or a folder; repeatable."),
+    ] = None,
     teacher: Annotated[str | None, Option(help="A row of `models`, a model folder or a file of answers.")] = None,
     force_teacher: Annotated[
         bool, Option("--force-teacher", help="Use a finished model even if its answers contradict the labels.")

@@ -214,10 +214,11 @@ def _class(name: str, meaning: Any) -> str:
 
 def _oddities(understood: "TaskGuess", findings: "Findings", leaves_out: bool) -> Iterator[str]:
     from pipeline_lib.base.kinds import KINDS
-    from pipeline_lib.corpora.tasks.findings import LONELY
+    from pipeline_lib.corpora.tasks.findings import LONELY, MISSING
 
     for odd in findings.odd:
         what = "left out" if leaves_out or not odd.stops else "cannot be used"
+        what = "used as texts" if odd.reason.startswith(MISSING) and findings.further.texts else what
         what = "kept, unless --labels names the other classes" if odd.reason == LONELY else what
         count = "1 row" if len(odd.places) == 1 else f"{len(odd.places):,} rows"
         yield f"{odd.split}: {count} {odd.reason} ({what}): {named_rows(odd.places)}"

@@ -43,7 +43,7 @@ def run(
     targets: Annotated[list[str] | None, Argument(help="Stages, such as evaluate@movies; by default all.")] = None,
     verbose: Annotated[bool, Option("--verbose", "-v", help="Show all that the stages print.")] = False,
 ) -> None:
-    """Run the pipeline: what `dvc repro` runs, with a line per stage and the time left.
+    """Run the pipeline: what `dvc repro` runs, with a line per stage and the time left; `distill plan` says it before.
 
     Stages that are up to date are not mentioned. At the end the results are shown. Interrupt it at
     any time: finished work is kept.

@@ -6,7 +6,7 @@ The template engine escapes texts from data; the content security policy allows 
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
@@ -30,6 +30,10 @@ from pipeline_lib.results.tables import HEADS, IN_PERCENT
 
 HERE = Path(__file__).parent
 MAX_CHARACTERS = 600
+FIRST = 5
+"""How many likely label errors are shown at the top."""
+WIDE = ("Dev", "Gain", "To", "Agree", "Faster")
+"""How the heads begin of columns that a narrow screen leaves out."""
 
 
 def write_page(path: Path, content: Mapping[str, Any]) -> None:
@@ -82,6 +86,10 @@ def _task(task: Mapping[str, Any]) -> dict[str, Any]:
         "id": name,
         "metric": scores["metrics"][0],
         "score_tables": _halves(task["tables"]["scores"]),
+        "weakest": _weakest(scores, task["best"], task["split"]),
+        "label_errors": [
+            row for ranked in task["work_lists"] if ranked["name"] == "labels" for row in ranked["rows"][:FIRST]
+        ],
         "gain_figures": list(_gain_figures(task, series)),
         "cost_figures": list(_cost_figures(task, series)),
         "reliability_figures": [
@@ -96,17 +104,26 @@ def _task(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _halves(table: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return a table, so that it fits the page, without what follows its last break, and that as one below."""
+    """Return a table without sizes in parameters and what follows its last break, so that it fits, and these as one."""
     if len(table["breaks"]) < 2:
-        return [table]
-    end = table["breaks"][-1]
+        return [table | {"wide": []}]
+    heads, end = table["header"], table["breaks"][-1]
+    others = [number for number, head in enumerate(heads) if number >= end or head.startswith("Params")]
 
-    def columns(title: str, *numbers: int) -> dict[str, Any]:
-        header, *rows = ([cells[number] for number in numbers] for cells in (table["header"], *table["rows"]))
-        return {"title": title, "header": header, "rows": rows}
+    def columns(title: str, numbers: Sequence[int]) -> dict[str, Any]:
+        header, *rows = ([cells[number] for number in numbers] for cells in (heads, *table["rows"]))
+        wide = [number for number, head in enumerate(header) if head.split()[0] in WIDE]
+        return {"title": title, "header": header, "rows": rows, "wide": wide}
 
-    titles = table["title"], f"{table['title']}: how it was trained"
-    return [columns(titles[0], *range(end)), columns(titles[1], 0, *range(end, len(table["header"])))]
+    shown = [number for number in range(len(heads)) if number not in others]
+    return [columns(table["title"], shown), columns(f"{table['title']}: size and training", [0, *others])]
+
+
+def _weakest(scores: Mapping[str, Any], best: str | None, split: str) -> tuple[str, float] | None:
+    """Return the class of which the best student finds the least, and the share that it finds."""
+    recalls = (best and scores["methods"][best]["details"]["recall"].get(split)) or {}
+    shares = {name: recall["mean"] for name, recall in recalls.items() if recall["mean"] is not None}
+    return min(shares.items(), key=lambda item: item[1]) if shares else None
 
 
 def _listed(work_list: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:

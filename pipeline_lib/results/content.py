@@ -72,6 +72,7 @@ def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
         "is_score": not scores.of_kind.has_probabilities,
         "has_several": several,
         "headline": headline(result),
+        "best": scores.best_on_dev(),
         "caption": [*tables["scores"]["caption"], *not_run(result, params)],
         "scores": scores.model_dump(),
         "speed": result.speed and result.speed.model_dump(),

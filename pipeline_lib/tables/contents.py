@@ -120,8 +120,9 @@ def _read(path: Path, options: ReadOptions) -> Content:
         lists = [name for name, type_ in others.items() if type_ == LISTS]
         others = {name: type_ for name, type_ in others.items() if type_ != LISTS}
         content = _content(path, source, names + lists, lists)
-        if source.format == "lines" and (found := marked(content.table[LINES_COLUMN].to_pylist())):
-            return _labelled(content.paths, *found, content.numbers[: len(found[0])], content.files[: len(found[0])])
+        if source.format == "lines" and (marks := marked(content.table[LINES_COLUMN].to_pylist())):
+            texts, labels, rows = marks
+            return _labelled(content.paths, texts, labels, content.numbers[rows], content.files[rows])
         return replace(content, class_names=source.class_names(), others=others)
 
 
@@ -132,8 +133,8 @@ def _of_classes(folder: Path) -> Content:
     for _, file in files:
         with open_lines(file) as lines:
             texts.append(" ".join(" ".join(lines).split()))
-    numbers, places = np.ones(len(files), np.int64), np.arange(len(files))
-    return _labelled([file for _, file in files], texts, [[name] for name, _ in files], numbers, places)
+    ones = np.ones(len(files), np.int64)
+    return _labelled([file for _, file in files], texts, [[name] for name, _ in files], ones, np.arange(len(files)))
 
 
 def _labelled(

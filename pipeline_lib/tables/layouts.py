@@ -30,13 +30,17 @@ def class_files(folder: Path) -> dict[str, list[Path]]:
     return classes
 
 
-def marked(lines: Sequence[str]) -> tuple[list[str], list[list[str]]] | None:
-    """Return the texts of fastText's lines and their labels; None: some line does not begin with a label."""
-    words = [line.split() for line in lines if line.strip()]
+def marked(lines: Sequence[str]) -> tuple[list[str], list[list[str]], list[int]] | None:
+    """Return the texts of fastText's lines, their labels, and the lines, which are not blank.
+
+    None: some line does not begin with a label.
+    """
+    rows = [number for number, line in enumerate(lines) if line.strip()]
+    words = [lines[number].split() for number in rows]
     if not words or not all(row[0].startswith(_MARK) for row in words):
         return None
     labels = [[word.removeprefix(_MARK) for word in row if word.startswith(_MARK)] for row in words]
-    return [" ".join(word for word in row if not word.startswith(_MARK)) for row in words], labels
+    return [" ".join(word for word in row if not word.startswith(_MARK)) for row in words], labels, rows
 
 
 def as_cells(labels: Sequence[Sequence[str]]) -> tuple[list[str], bool]:

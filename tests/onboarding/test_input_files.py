@@ -186,7 +186,8 @@ def test_fasttexts_marks_are_labels(tmp_path: Path) -> None:
     guessed = understand({"all": read_content([path])}, Request(), None, refuse)
     assert (guessed.label, [*guessed.labels], guessed.kind) == ("label", ["a", "b"], "classification")
     more = path.read_text() + "".join(f"__label__a __label__b {review(n)}\n" for n in range(20, 30))
-    path.write_text(more)
+    path.write_text(f"\n{more}")
+    assert read_content([path]).place(0) == (path, 2)
     guessed = understand({"all": read_content([path])}, Request(), None, refuse)
     assert guessed.kind == "multilabel" and guessed.contents["all"].values("text")[-1] == review(29)
 

@@ -83,7 +83,7 @@ def test_the_page_needs_nothing_from_elsewhere(html: str, read: Read) -> None:
 
 def test_every_part_is_there_with_its_figures(read: Read) -> None:
     text = " ".join(" ".join(read.texts).split())
-    lead = "the best student on dev, bilstm_kd_ts, has an accuracy of 90.0 % on test"
+    lead = "he best student on dev, bilstm_kd_ts, has an accuracy of 90.0 % on test"
     assert text.index(lead) < text.index("always positive")
     headings = "Speed|Checks|What each step adds|Accuracy against speed and size|Reliability and confusion|Routing"
     headings += "|Learning curves|Which words matter|Rows to look at|Flow|Provenance"

@@ -203,7 +203,7 @@ ONE_SIDED = {split: {"positive": HALF["accuracy"]} for split in ("dev", "test")}
     [
         (
             ("teachers/minilm/faults", ["mine: it says bad for good."]),
-            "movies: WARNING: mine: it says bad for good. the",
+            "movies: WARNING: mine: it says bad for good. The",
         ),
         (("rows/test", 99), "WARNING: test has only 99 rows, so its scores say little."),
         (("*/details/recall", ONE_SIDED), "WARNING: test has no row of negative."),

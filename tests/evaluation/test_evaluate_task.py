@@ -179,7 +179,7 @@ def test_scores_say_for_whom_the_loss_selected(params: Params, data: Path) -> No
     scores = evaluate_task(params, "movies", Layout(data))
     assert scores.methods["distilled"].training.dev_loss_by_rate == {"0.003": 0.7}
     assert scores.selection.endswith(
-        "chosen by the loss of dev's labels, in place of accuracy, for teacher minilm, distilled."
+        "chosen by the loss of the labels, in place of accuracy, for teacher minilm, distilled."
     )
 
 

@@ -19,6 +19,7 @@ from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.processor import cpu_name, usable_cores
 from pipeline_lib.base.text import Text
 from pipeline_lib.exports.contestants import Contestant, System, add_onnx, leave_out_deviating, students_of, teachers_of
+from pipeline_lib.exports.folders import CONFIG
 from pipeline_lib.exports.timing import latency, spread, time_in_turns, use_cores
 from pipeline_lib.params import Params
 from pipeline_lib.results.schema import TaskScores
@@ -43,7 +44,7 @@ def measure_task(params: Params, task: str, layout: Layout) -> TaskSpeed:
     """Export the task's best student to ``exports/<task>``, time all systems, return the timings.
 
     What was timed before, under the same conditions, is in the store.  If the student cannot be exported, the folder
-    is empty and the timings say why.
+    has a README that says why, and so do the timings.
     """
     settings, device = params.task(task), str(resolve_device(params.device))
     rows, scores = params.scored_methods_of(task), TaskScores.read(layout.scores(task))
@@ -85,7 +86,7 @@ def measure_task(params: Params, task: str, layout: Layout) -> TaskSpeed:
         pair=settings.is_pair,
         sentences=len(sentences),
         seed=params.seeds[0],
-        exported=best if any(exported.iterdir()) else None,
+        exported=best if (exported / CONFIG).exists() else None,
         teachers={name: Timed(**timings[f"teacher {name}"]) for name in teachers},
         students={name: Timed(**timings[f"student {name}"]) for name in students},
     )

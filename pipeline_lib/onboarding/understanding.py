@@ -163,7 +163,8 @@ def understand(
     if request.positive is not None:
         positive = _checked_positive(request.positive, kind, labels, metrics)
     first = next(iter(contents.values()))
-    rows = first.table.num_rows if not isinstance(column, str) else len(with_label(first.values(column)))
+    is_counted = isinstance(column, str) and column in first.names
+    rows = len(with_label(first.values(column))) if is_counted else first.table.num_rows
     label, split = _by_split(column, contents, needed), _split(contents, request, rows)
     return TaskGuess(
         contents, text, label, kind, labels, metrics, positive, split, several.empty if several is not None else []

@@ -229,7 +229,7 @@ def test_many_files_of_more_texts(fails: Fails) -> None:
         write_csv(Path(f"more/{name}.csv"), ["comment"], rows)
     Path("more/notes.docx").touch()
     error = fails("init", "reviews.csv")
-    assert "to use just their texts, give the same file with --unlabelled too" in error
+    assert "to use just their texts, --leave-out --unlabelled FILE too" in error
     flags = ("--unlabelled", "more", "--unlabelled", "reviews.csv", "--labels", "bad;good")
     printed = distill("init", "reviews.csv", *flags, "--leave-out")
     # The texts of the rows that have no label, or one that belongs to no class, are among them.

@@ -55,6 +55,8 @@ def test_they_are_trained_scored_timed_and_exported(extended: Workspace) -> None
     refused = extended.distill("predict", STUDENT, "a good film").error
     assert "ticketlab cannot be imported" in refused
     assert "extensions: ticketlab cannot be imported" in extended.stage("train").error
+    shown = extended.distill("shards", "show", f"data/tasks/{TASK}/dev", "--rows", "1").sound().text
+    assert "ticketlab cannot be imported" in shown and "1 of " in shown
 
 
 def test_what_is_edited_outside_is_seen(extended: Workspace) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pipeline_lib.base.terminal import say
 from pipeline_lib.inspection.captions import RuleName
 
 if TYPE_CHECKING:
@@ -23,10 +24,15 @@ PARAMS = Path("params.yaml")
 def class_names(rows: "JoinedRows", folder: Path, params: Path) -> list[str] | None:
     """Return the names of a set's classes, those of the task in its path; None for a regression, or if unknown.
 
-    :param params: a file that need not exist.
+    :param params: a file that need not exist, or be valid: what is stored can be read without it.
     """
+    from pipeline_lib.base.errors import PotstillError
     from pipeline_lib.params import load_params
 
-    tasks = load_params(params).tasks if params.exists() else {}
+    try:
+        tasks = load_params(params).tasks if params.exists() else {}
+    except PotstillError as error:
+        say(f"classes are shown by number, since {error}")
+        tasks = {}
     task = next((part for part in reversed(folder.absolute().parts) if part in tasks), None)
     return None if task is None or rows.is_scored else tasks[task].label_names

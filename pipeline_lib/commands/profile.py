@@ -76,7 +76,7 @@ def profile_in_use(target: Path) -> Path | None:
 
 
 def write_params(profile: Path, target: Path) -> None:
-    """Write a parameter file from a profile and its base, once they are checked.
+    """Write a parameter file from a profile and its base, once they are checked; another project's is not replaced.
 
     Its digest is noted, by which a later call sees that nobody has changed it.
     """
@@ -84,6 +84,8 @@ def write_params(profile: Path, target: Path) -> None:
     from pipeline_lib.params.profiles import plain_text
 
     load_params(profile)
+    if target.exists() and not any(line.startswith("tasks:") for line in target.read_text("utf-8").splitlines()):
+        raise PotstillError(f"{target}: it has no `tasks`, so another project's. Use another folder, or move it away.")
     with atomic_path(target) as temporary:
         temporary.write_text(plain_text(profile), encoding="utf-8")
         digest = sha256_file(temporary)

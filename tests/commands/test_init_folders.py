@@ -7,7 +7,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import Example, read_examples
 from pipeline_lib.params import load_params
-from tests.onboarding.made_up import review
+from tests.onboarding.made_up import review, write_reviews
 
 from .running import Fails, distill
 
@@ -58,3 +58,11 @@ def test_a_folder_without_header_lines_as_colas(fails: Fails) -> None:
     printed = distill("init", *files, "--label", "column_2")
     assert "60 rows, column_1, column_2, column_3, column_4 (no header line)" in printed
     assert [row.texts for row in examples_of("cola")["dev"]] == [(review(number),) for number in range(60, 80)]
+
+
+def test_another_projects_parameters_are_kept(fails: Fails) -> None:
+    write_reviews(Path("reviews.csv"))
+    Path("params.yaml").write_text("lr: 0.1\n")
+    for flags in ([], ["--force"]):
+        assert "params.yaml: it" in fails("init", "reviews.csv", *flags)
+        assert Path("params.yaml").read_text() == "lr: 0.1\n" and not Path("dvc.yaml").exists()

@@ -10,6 +10,7 @@ alignment.json with the figures of the proof.
 from pipeline_lib.base.entry import run_stage
 from pipeline_lib.base.files import fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
+from pipeline_lib.base.model_config import unused_files
 from pipeline_lib.base.terminal import say
 from pipeline_lib.params import load_params
 from pipeline_lib.shards.engine import make_engine
@@ -27,7 +28,10 @@ def main() -> None:
     from pipeline_lib.outputs.precompute import precompute_vectors
     from pipeline_lib.outputs.vectors import VectorPass, sentence_sets
 
-    vector_pass = VectorPass.of(params, layout.model(params.sentence_vectors.model))
+    folder = layout.model(params.sentence_vectors.model)
+    if unused := unused_files(folder):
+        say(f"{folder}: {', '.join(unused)}: not applied, vectors are those of the transformer")
+    vector_pass = VectorPass.of(params, folder)
     engine = make_engine(params, vector_pass.device)
     for sentences in sentence_sets(params, layout):
         name = sentences.outputs.relative_to(layout.vectors).as_posix()

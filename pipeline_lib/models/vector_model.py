@@ -1,17 +1,13 @@
 """A pretrained model that embeds sentences: the last layer's states, pooled (Wu et al. 2020, section 3.1: [CLS])."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from pipeline_lib.base.model_config import unused_files
 from pipeline_lib.models.networks.layers import inside
 from pipeline_lib.models.teacher import Transformer, load_pretrained
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -40,6 +36,4 @@ class VectorModel(Transformer):
 
 def load_vector_model(folder: Path, device: str, precision: str, pooling: str) -> VectorModel:
     """Load an encoder from a transformers model folder; safetensors only."""
-    if unused := unused_files(folder):
-        _log.warning("%s: %s: not applied, vectors are those of the transformer.", folder, ", ".join(unused))
     return VectorModel.of(folder, *load_pretrained(folder, "AutoModel", {}), device, precision, pooling=pooling)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError, reason_of
-from pipeline_lib.base.files import check_no_pointer
+from pipeline_lib.base.files import check_no_pointer, read_json
 from pipeline_lib.base.kinds import KINDS
 
 COUNTS = (
@@ -52,14 +52,16 @@ def check_is_model(folder: Path, origin: Path | str | None = None) -> None:
                 else f"{origin}: no {what}, so this is no model that can be loaded. Load it where you trained it, and "
                 "save it with save_pretrained(folder, safe_serialization=True)."
             )
-    if "quantization_config" in read_config(folder, origin):
+    if read_config(folder, origin).get("quantization_config"):
         raise PotstillError(f"{origin}: its weights are quantised (quantization_config). Give the model unquantised.")
 
 
 def unused_files(folder: Path) -> list[str]:
     """Return what is in a model's folder and is not applied here: SetFit's head, dense layers above the encoder."""
     path, unused = folder / "modules.json", ["model_head.pkl"] if (folder / "model_head.pkl").exists() else []
-    modules = json.loads(path.read_text("utf-8")) if path.exists() else []
+    modules = read_json(path) if path.exists() else []
+    if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
+        raise PotstillError(f"{path}: not a list of modules. Save the model again with sentence-transformers.")
     types = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
     return unused + [name for name in types if name not in ("Transformer", "Pooling", "Normalize")]
 

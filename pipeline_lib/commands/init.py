@@ -128,7 +128,7 @@ def init(
     if findings.stopping and not leave_out:
         if _ask_of_odd_rows(findings) == AS_TEXTS:
             request = replace(request, unlabelled=[*request.unlabelled, *files])
-            inspection = proposal.inspect_files(request, chosen, answered, _ask)
+            inspection = proposal.with_texts_of(inspection, request, _ask)
             findings = find(understood.checked(), understood.contents, understood.examples, inspection.unlabelled)
         leave_out = True
     rows = rows_to_keep(understood.contents, findings.odd if leave_out else [])

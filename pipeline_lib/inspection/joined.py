@@ -108,14 +108,14 @@ class JoinedRows:
     name: str
 
     @classmethod
-    def open(cls, folder: Path, outputs: Path | None = None, name: str | None = None) -> Self:
+    def open(cls, folder: Path, outputs: Path | None = None) -> Self:
         """Open a set, by the folder of its inputs or outputs, and its counterparts by the layout of ``data``.
 
         :param outputs: a teacher's outputs; by default those of the layout, if they exist.
         """
         pair = pair_of(folder)
         if pair is None or not _is_set(pair.inputs):
-            return cls(ShardSet.open(folder), (), name or folder.as_posix())
+            return cls(ShardSet.open(folder), (), folder.as_posix())
         # Outputs that were named explicitly must exist.
         beside = [outputs or pair.outputs, *_vectors_beside(pair.inputs)]
         folders = [f for f in beside if _is_set(f) or f in (folder, outputs)]
@@ -126,7 +126,7 @@ class JoinedRows:
                 check_answers(inputs.manifest, shard_set.manifest)
             except PotstillError as error:
                 raise PotstillError(f"{shard_set.folder}: {error}") from error
-        return cls(inputs, tuple(answers), name or pair.inputs.as_posix())
+        return cls(inputs, tuple(answers), pair.inputs.as_posix())
 
     def __len__(self) -> int:
         return self.inputs.manifest.rows
@@ -168,13 +168,6 @@ class JoinedRows:
         sets = (self.inputs, *self.answers)
         return next((shard_set for shard_set in sets if column in shard_set.manifest.schema), None)
 
-    def stored(self, column: str, side: str = FIRST) -> StoredVectors | None:
-        """Return a column of arrays, memory-mapped and by row number; None if no set has it."""
-        shard_set = self.holder(f"{column}{side}")
-        if shard_set is None:
-            return None
-        return StoredVectors([(table, side) for table in shard_set.tables()], column)
-
     def shard_number(self, name: str) -> int:
         """Return the number of the shard with this name, with or without its ending."""
         names = [shard.name for shard in self.inputs.manifest.shards]
@@ -195,14 +188,6 @@ class JoinedRows:
             for start in range(0, shard.rows, rows):
                 yield self._batch(opened, number, start, min(rows, shard.rows - start), first)
             first += shard.rows
-
-    def locate(self, row: int) -> tuple[int, int]:
-        """Return (shard, row within it) for a row number within the whole set."""
-        for number, shard in enumerate(self.inputs.manifest.shards):
-            if row < shard.rows:
-                return number, row
-            row -= shard.rows
-        raise IndexError(row)
 
     def row(self, shard: int, row: int) -> RowBatch:
         """Return a batch of one row."""

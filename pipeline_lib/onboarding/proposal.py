@@ -83,9 +83,14 @@ def inspect_files(request: Request, teacher: Chosen, answered: Sequence[str] | N
             f"--teacher {request.teacher}: a model is tuned and scored on labels, but the training "
             "rows have none. Give a file of answers (docs/teacher-files.md)."
         )
+    return with_texts_of(Inspection(understood, teacher, None, []), request, ask)
+
+
+def with_texts_of(inspection: Inspection, request: Request, ask: Ask) -> Inspection:
+    """Return an inspection with the texts of a request's unlabelled files."""
     files, skipped = files_of_texts(request.unlabelled)
-    unlabelled = read_further(files, understood.text, request.options, ask) if files else None
-    return Inspection(understood, teacher, unlabelled, skipped)
+    unlabelled = read_further(files, inspection.understood.text, request.options, ask) if files else None
+    return replace(inspection, unlabelled=unlabelled, skipped=skipped)
 
 
 def propose(

@@ -34,7 +34,7 @@ class Fitting(Section):
     """The L-BFGS of a regression (Liu and Nocedal 1989), until it converges.
 
     Each of ``penalties``, the factors of half the weights' squares, is tried; the loss of the labels decides,
-    cross-validated on train, or on dev if there are synthetic rows.
+    cross-validated on train, or on dev where there are synthetic rows or pairs.
     """
 
     precision: ClassVar[str] = "float32"

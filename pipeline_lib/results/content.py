@@ -73,6 +73,7 @@ def _task(params: Params, layout: Layout, result: TaskResult) -> dict[str, Any]:
         "has_several": several,
         "headline": headline(result),
         "best": scores.best_on_dev(),
+        "is_pair": params.task(result.task).is_pair,
         "caption": [*tables["scores"]["caption"], *not_run(result, params)],
         "scores": scores.model_dump(),
         "speed": result.speed and result.speed.model_dump(),

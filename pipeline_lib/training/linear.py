@@ -16,6 +16,7 @@ Features = np.ndarray | csr_matrix
 """Float (rows, features)."""
 ITERATIONS = 200
 FOLDS = 5
+"""Of a cross-validation."""
 
 
 def fit_linear(

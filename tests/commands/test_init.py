@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from pipeline_lib.commands import init
 from pipeline_lib.corpora.tasks.fetching import fetch_data
 from pipeline_lib.corpora.tasks.labelled import read_examples
+from pipeline_lib.onboarding.questions import Question
 from pipeline_lib.outputs.files.keyed_table import content_keys
 from pipeline_lib.params import load_params
 from tests.kit.pretrained import write_model
@@ -241,9 +243,6 @@ def test_many_files_of_more_texts(fails: Fails) -> None:
 
 
 def test_a_terminal_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline_lib.commands import init
-    from pipeline_lib.onboarding.questions import Question
-
     monkeypatch.setattr(init.sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
     answers = iter([3, 2])
     monkeypatch.setattr(init.typer, "prompt", lambda *_, **__: next(answers))
@@ -300,3 +299,22 @@ def test_without_a_file_the_workspace_is_of_the_bundled_data(fails: Fails) -> No
     assert distill("init", "--force").startswith("written   dvc.yaml\n\nNext:")
     assert Path("params.yaml").read_text().endswith("# mine\n")
     assert "--leave-out: it describes a file" in fails("init", "--leave-out")
+
+
+def test_rows_without_a_label_become_texts_for_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [[f"2026-01-02 10:{n % 60:02d}", review(n), ("bad", "good")[n % 2] if n < 100 else ""] for n in range(1200)]
+    write_csv(Path("tickets.csv"), ["created", "message", "queue"], rows)
+    asked: list[Question] = []
+
+    def answer(question: Question) -> str:
+        asked.append(question)
+        return question.choices[0]
+
+    monkeypatch.setattr(init, "_ask", answer)
+    printed = distill("init", "tickets.csv")
+    # Each question once, and the dates are no answer to any.
+    assert [question.choices[0] for question in asked] == ["queue", init.AS_TEXTS]
+    assert not any("created" in question.choices for question in asked)
+    # A fifth each, as of a file of the 100 labelled rows alone.
+    assert "train 60, dev 20, test 20 (drawn: dev 20%, test 20%" in printed
+    assert "unlabelled" in load_params().tasks["tickets"].source.files

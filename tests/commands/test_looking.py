@@ -1,4 +1,4 @@
-"""``distill shards worklist``, ``diff`` and ``export`` of small sets."""
+"""``distill shards worklist`` and ``export`` of small sets."""
 
 import json
 

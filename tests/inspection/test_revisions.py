@@ -13,6 +13,7 @@ from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.inspection.joined import JoinedRows
 from pipeline_lib.inspection.revisions import set_at
+from tests.commands.running import distill
 
 from .made_up import TASK, TEACHER, made_up_transfer
 
@@ -66,6 +67,9 @@ def test_a_set_with_what_belongs_to_it(repository: Path) -> None:
         (batch, *_) = found.batches()
         assert batch.table["text"].to_pylist() == ["a good film", "a joy to watch"]
     assert not folder.exists() and not Path("data").exists()
+    shown = distill("shards", "show", f"{SET}@HEAD", "--rows", "1")
+    assert "a good film" in shown and "1 of 9 rows shown" in shown
+    assert distill("shards", "export", f"{SET}@HEAD", "--to", "before.parquet").endswith("9 of 9 rows\n")
     with pytest.raises(PotstillError, match="nowhere: no such revision here"):
         set_at(f"{SET}@nowhere").__enter__()
     with pytest.raises(PotstillError, match="no shard set of this path and revision"):

@@ -52,9 +52,10 @@ class LabelMarks(Meaning):
     def classify(self, raw: Raw) -> tuple[int, ...] | None:
         """Return 0 or 1 for each label, or None if some value is unknown or missing."""
         if isinstance(raw, str):
-            labels = [{*map(composed, values)} for values in self.values]
-            entries = entries_of(composed(raw), {value for values in labels for value in values})
-            return None if entries is None else tuple(int(not values.isdisjoint(entries)) for values in labels)
+            entries = entries_of(composed(raw), {value for values in self.values for value in values})
+            if entries is None:
+                return None
+            return tuple(int(not {*entries}.isdisjoint(values)) for values in self.values)
         marks = tuple(_mark(cell, values) for cell, values in zip(raw, self.values, strict=True))
         return None if None in marks else marks
 
@@ -129,7 +130,7 @@ class LabelSets(TaskKind):
 
     def meaning(self, task: Any) -> LabelMarks:
         """Return the values of each label."""
-        return LabelMarks(self.label_names(task), [*task.labels.values()])
+        return LabelMarks(self.label_names(task), [[*map(composed, values)] for values in task.labels.values()])
 
     def label_type(self, labels: int) -> "pa.DataType":
         """Return the type of lists of marks."""

@@ -34,5 +34,5 @@ def class_names(rows: "JoinedRows", folder: Path, params: Path) -> list[str] | N
     except PotstillError as error:
         say(f"classes are shown by number, since {error}")
         tasks = {}
-    task = next((part for part in reversed(folder.absolute().parts) if part in tasks), None)
+    task = next((name for name in reversed(folder.absolute().parts) if name in tasks), None)
     return None if task is None or rows.is_scored else tasks[task].label_names

@@ -75,13 +75,13 @@ def build(subject: Subject) -> "onnx.ModelProto":
     if isinstance(subject.encoder, TRACED):
         segments = subject.reader.segments
         return trace(subject.network, output, segments, subject.temperature)
-    unknown = unknown_number(subject.reader.tokenizer)
     if type(subject.encoder) not in BUILT:
         try:
+            unknown = unknown_number(subject.reader.tokenizer)
             return trace_words(subject.network, output, unknown, subject.temperature)
         except Exception as error:  # torch's exporter raises anything
             raise _not_exportable(subject, error) from error
-    graph = Graph()
+    graph, unknown = Graph(), unknown_number(subject.reader.tokenizer)
     if subject.labels is None:
         value = encoder(graph, subject.network, read_words(graph, unknown))
     else:
@@ -165,7 +165,8 @@ def _measured(subject: Subject, model: "onnx.ModelProto") -> dict[str, Deviation
     try:
         return measure(subject, lambda sentences: run(session, sentences, subject.width))
     except Exception as error:
-        if type(subject.encoder) in BUILT or isinstance(subject.encoder, TRACED):
+        is_ours = type(subject.encoder) in BUILT or isinstance(subject.encoder, TRACED)
+        if is_ours or isinstance(error, PotstillError):
             raise
         raise _not_exportable(subject, error) from error
 

@@ -140,9 +140,10 @@ class RegressionTraining(StudentTraining):
         answers = sum((read(dev) @ w for read, w in zip(readers, weights, strict=True)), bias).astype(np.float32)
         score = score_on_dev(plan, dev.targets["labels"], answers, scale)
         chosen_by = {}
-        if len(plan.optimiser.penalties) > 1 and SetReference.to(Path(plan.inputs.folder), 0).rows == plan.inputs.rows:
-            # A synthetic row is too like its source for one to be held out from the other.
-            folds = draw_folds(train.targets["labels"], KINDS[plan.kind].one_of, self.seed)
+        has_synthetic = SetReference.to(Path(plan.inputs.folder), 0).rows < plan.inputs.rows
+        # A synthetic row is too like its source for one to be held out from the other, and pairs may share a text.
+        if len(plan.optimiser.penalties) > 1 and not (has_synthetic or plan.pair):
+            folds = draw_folds(train.targets["labels"], KINDS[plan.kind].one_of, self.settings.seed)
             held_out, rows = held_out_outputs(features, loss, outputs, self.rate, folds), folds >= 0
             labels = train.targets["labels"][rows]
             score = replace(score, loss=score_on_dev(plan, labels, held_out[rows], scale).loss)

@@ -3,6 +3,7 @@
     python benchmarks/few_rows.py peers WORK --sets trec,tweets --rows 100,300 --few DIR --sdist FILE --model DIR
     python benchmarks/few_rows.py run WORK --sets trec --rows 300 --few DIR --variant init --variant 'texts=texts:3000'
     python benchmarks/few_rows.py table WORK
+    python benchmarks/few_rows.py refit WORK      # the yardsticks of finished runs, beside what is stored
 
 ``peers`` scores what people use today on drawn rows: regressions on TF-IDF, on the mean of a model's word pieces, on
 its sentence vectors, and on model2vec's.  ``run`` has ``distill init`` write the parameters for the same rows,
@@ -99,6 +100,41 @@ def peers(
                 accuracy = PEERS[system](model, train, test)
                 seconds = round(time.perf_counter() - start, 1)
                 _add(work, done | {"scores": {system: accuracy}, "seconds": seconds})
+
+
+@app.command()
+def refit(work: Path, name: str = "few_rows_penalties", out: Out = Path("benchmarks/results")) -> None:
+    """Fit the yardsticks of finished runs with today's code: score on test and penalty, stored and refitted."""
+    from pipeline_lib.base.layout import Layout
+    from pipeline_lib.models.students.student import load_student
+    from pipeline_lib.params import load_params
+    from pipeline_lib.shards.columns import texts
+    from pipeline_lib.shards.engine.local import LocalEngine
+    from pipeline_lib.shards.shard_sets import ShardSet
+    from pipeline_lib.shards.training_records import StudentRecord
+    from pipeline_lib.training.distillation.plans import make_plan
+    from pipeline_lib.training.distillation.regressions import student_row
+    from pipeline_lib.training.search import train_rows
+
+    layout, fitted, origin = Layout(), {}, Path.cwd()
+    for students in sorted(work.resolve().glob("*/init/data/students/task")):
+        os.chdir(students.parents[2])
+        params, test = load_params(), ShardSet.open(layout.split("task", "test")).to_table()
+        labels = test["label"].to_numpy()
+        for method in ("regression", "tfidf"):
+            stored = layout.student("task", method, 1)
+            plan = make_plan(params, "task", method, layout)
+            row = student_row(plan, layout.vocabulary("task"), layout.split("task", "dev"), [1], "cpu")
+            searched = train_rows([row], LocalEngine(1))[method]
+            folders = stored, searched.trainings[1][0].result.folder
+            rates = StudentRecord.read(stored / "training.json").settings.learning_rate, searched.rate
+            scores = [
+                float((load_student(folder).logits(texts(test)).argmax(1) == labels).mean()) for folder in folders
+            ]
+            fitted.setdefault(students.parents[2].parent.name, {})[method] = {"scores": scores, "penalties": rates}
+    os.chdir(origin)
+    lines = [f"{draw}: {values}" for draw, values in fitted.items()]
+    write_results(name, {"stored, refitted": fitted, "facts": facts(["torch"], 1, 1)}, lines, out)
 
 
 @app.command()

@@ -130,6 +130,7 @@ def init(
             request = replace(request, unlabelled=[*request.unlabelled, *files])
             inspection = proposal.with_texts_of(inspection, request, _ask)
             findings = find(understood.checked(), understood.contents, understood.examples, inspection.unlabelled)
+            say(f"more texts {findings.further.texts:,}, answered by the teacher")
         leave_out = True
     rows = rows_to_keep(understood.contents, findings.odd if leave_out else [])
     language = language_of(inspection)

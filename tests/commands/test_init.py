@@ -316,5 +316,6 @@ def test_rows_without_a_label_become_texts_for_one_answer(monkeypatch: pytest.Mo
     assert [question.choices[0] for question in asked] == ["queue", init.AS_TEXTS]
     assert not any("created" in question.choices for question in asked)
     # A fifth each, as of a file of the 100 labelled rows alone.
-    assert "train 60, dev 20, test 20 (drawn: dev 20%, test 20%" in printed
+    assert "train 59, dev 20, test 21 (drawn: dev 20%, test 20%" in printed
+    assert "more texts 1,100, answered by the teacher" in printed
     assert "unlabelled" in load_params().tasks["tickets"].source.files

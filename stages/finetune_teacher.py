@@ -20,6 +20,7 @@ from pipeline_lib.base.seals import write_seal
 from pipeline_lib.base.terminal import say
 from pipeline_lib.params import TRAINED_ALONE, Params, load_params
 from pipeline_lib.shards.engine import make_engine
+from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.training_records import AnswersRecord, LabelsRecord, TeacherRecord
 
 if TYPE_CHECKING:
@@ -42,11 +43,13 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         records[name] = TeacherRecord.read(target / name / "training.json")
     for name in (name for name in kinds if kinds[name] == "answers"):
         records[name] = take_answers(params, task, name, fresh_folder(target / name))
+    for name in (name for name in kinds if kinds[name] == "scored"):
+        records[name] = take_language_model(params, task, name, fresh_folder(target / name))
     for name in (name for name in kinds if kinds[name] == "average"):
         # It is computed from the others' outputs.
         record = LabelsRecord(labels=params.task(task).label_names)
         record.write(fresh_folder(target / name) / "training.json")
-    for name in (name for name in kinds if kinds[name] in ("finished", "answers", "average")):
+    for name in (name for name in kinds if kinds[name] in ("finished", "answers", "scored", "average")):
         write_seal(target / name)
     for name, record in records.items():
         unscored = record.best_dev is None
@@ -102,6 +105,19 @@ def take_finished(params: Params, task: str, name: str, folder: Path) -> Teacher
     precision = resolve_precision(params.precompute.precision, device)
     finished = layout.checkpoint(name, task)
     return import_teacher(finished, folder, splits, *settings, device, precision, params.teachers[name].tuning.force)
+
+
+def take_language_model(params: Params, task: str, name: str, folder: Path) -> TeacherRecord:
+    """Take a causal language model as it is, with its prompt and examples of train, into ``folder``."""
+    from pipeline_lib.base.devices import resolve_device, resolve_precision
+    from pipeline_lib.training.teachers.scoring import take_scored
+
+    layout, row, device = Layout(), params.teachers[name], resolve_device(params.device)
+    prompt = layout.checkpoint(name, task) / "prompt.txt"
+    splits = tuple(ShardSet.open(layout.split(task, split)).to_table() for split in ("train", "dev"))
+    precision = resolve_precision(params.precompute.precision, device)
+    model = layout.model(row.model)
+    return take_scored(model, prompt, folder, row.tuning, params.task(task), splits, row.max_length, device, precision)
 
 
 def take_answers(params: Params, task: str, name: str, folder: Path) -> AnswersRecord:

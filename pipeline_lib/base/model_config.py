@@ -120,6 +120,11 @@ def is_classifier(config: Mapping[str, Any]) -> bool:
     return has_pooled_head(config) or any(head.endswith("ForSequenceClassification") for head in heads)
 
 
+def is_language_model(config: Mapping[str, Any]) -> bool:
+    """Whether a model predicts the next token, by its class."""
+    return any(head.endswith(("ForCausalLM", "LMHeadModel")) for head in config.get("architectures") or [])
+
+
 def has_pooled_head(config: Mapping[str, Any]) -> bool:
     """Whether a model's head is a linear layer over the mean of its states, which transformers has no class for."""
     return config.get("pooling") == "mean"

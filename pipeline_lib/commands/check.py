@@ -156,6 +156,7 @@ def _tuned(params: "Params", name: str) -> str:
     if teacher.model is None:
         return f"{teacher.tuning.checkpoint}, used as it is"
     how = {"refined": "refined on its tasks jointly", "probe": "with a linear layer fitted here"}
+    how |= {"scored": "a language model, as it is"}
     how = how.get(teacher.tuning.kind, "fine-tuned here")
     return f"{_where(params.sources()[f'model {teacher.model}'])}, {how}"
 

@@ -117,7 +117,7 @@ def init(
     base, console = read_values(default), SafeConsole()
     [tuned] = [row["model"] for row in base["teachers"].values() if row["model"] is not None]
     chosen = replace(choose_teacher(teacher, [*base["models"]], tuned), force=force_teacher)
-    answered = None if chosen.runs else named_classes(chosen.path)
+    answered = {"answers": named_classes, "scored": lambda _: []}.get(chosen.kind, lambda _: None)(chosen.path)
     inspection = proposal.inspect_files(request, chosen, answered, _ask)
     understood = inspection.understood
     findings = find(understood.checked(), understood.contents, understood.examples, inspection.unlabelled)
@@ -173,11 +173,11 @@ def _check_teacher(teacher: "Chosen") -> None:
     """Check that a user's own model can be loaded, before anything is written."""
     if teacher.path is None or not teacher.path.is_dir():
         return
-    from pipeline_lib.models.fitting import base_faults, finished_faults
+    from pipeline_lib.models.fitting import base_faults, finished_faults, language_model_faults
     from pipeline_lib.params.preflight import check_model
 
     check_model(teacher.path, f"--teacher {teacher.path}")
-    of_kind = finished_faults if teacher.kind == "finished" else base_faults
+    of_kind = {"finished": finished_faults, "single": base_faults, "scored": language_model_faults}[teacher.kind]
     for fault in of_kind(teacher.path):
         raise PotstillError(f"--teacher {fault}")
 

@@ -186,6 +186,7 @@ def _lines(inspection: "Inspection", findings: "Findings") -> Iterator[tuple[str
     if inspection.skipped:
         yield "skipped", f"{_some(list(map(str, inspection.skipped)))}: unknown file suffixes"
     how = {"single": "fine-tuned here", "finished": "as it is", "answers": "answers in a file"}
+    how |= {"scored": "a language model, as it is"}
     yield "teacher", f"{teacher.path or teacher.model}, {how[teacher.kind]}"
 
 

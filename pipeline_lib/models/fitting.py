@@ -14,7 +14,7 @@ from pipeline_lib.base.errors import PotstillError, faults_of
 from pipeline_lib.base.files import read_record
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.model_config import head_count, layer_count, layer_width, position_count, read_config
-from pipeline_lib.models.teacher import load_classifier, load_pretrained
+from pipeline_lib.models.teacher import CAUSAL, load_classifier, load_pretrained
 from pipeline_lib.models.vector_model import load_vector_model
 from pipeline_lib.params import BERT, Finished, GeneralEncoder, Method, Params, StudentSettings
 from pipeline_lib.shards.shard_sets import ShardSet
@@ -172,10 +172,17 @@ def base_faults(folder: Path, pooled: bool = False) -> list[str]:
     return faults_of(load_classifier, folder, CLASSES, None, pooled)
 
 
+def language_model_faults(folder: Path) -> list[str]:
+    """Return why a causal language model cannot be asked, if it cannot: one line, or none."""
+    return faults_of(load_pretrained, folder, CAUSAL, {})
+
+
 def _faults(key: str, params: Params, name: str, folder: Path) -> list[str]:
     """Load a row of ``models`` in each way in which it is used."""
     vectors, faults = params.sentence_vectors, []
-    if pooled := {teacher.tuning.head == "probe" for teacher in params.teachers.values() if teacher.model == name}:
+    if "scored" in {teacher.tuning.kind for teacher in params.teachers.values() if teacher.model == name}:
+        faults += language_model_faults(folder)
+    elif pooled := {teacher.tuning.head == "probe" for teacher in params.teachers.values() if teacher.model == name}:
         faults += chain.from_iterable(base_faults(folder, each) for each in pooled)
     elif vectors.model == name:
         faults += faults_of(load_vector_model, folder, "cpu", "float32", vectors.pooling)

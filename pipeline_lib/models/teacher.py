@@ -32,6 +32,8 @@ from pipeline_lib.text.ragged import Sentences, to_device
 TOKENISING, _COMPUTING = threading.Lock(), threading.Lock()
 """Of a process's threads one tokenises and one computes at a time; a tokenizer has its own."""
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
+CAUSAL, PROMPT = "AutoModelForCausalLM", "prompt.json"
+"""How transformers loads a causal language model, and what it is asked: the file that makes its folder a teacher."""
 
 
 @dataclass
@@ -178,7 +180,11 @@ class Teacher(Transformer):
 
 
 def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Teacher:
-    """Load a fine-tuned teacher from a transformers model folder; safetensors only."""
+    """Load a teacher from a transformers model folder; safetensors only."""
+    if (folder / PROMPT).exists():
+        from pipeline_lib.models.scored import ScoredTeacher
+
+        return ScoredTeacher.read(folder, device, precision)
     return Teacher.of(folder, *load_classifier(folder), device, precision)
 
 
@@ -285,7 +291,7 @@ def _not_a_model(folder: Path, reason: str) -> PotstillError:
 def digest_model(folder: Path) -> str:
     """Return one SHA-256 over what affects a model folder's outputs: weights, configuration and tokenizer."""
     weights = {path for pattern in WEIGHTS for path in Path(folder).glob(pattern)}
-    paths = {*tokenizer_files(folder), *Path(folder).glob("config.json"), *weights}
+    paths = {*tokenizer_files(folder), *Path(folder).glob("config.json"), *Path(folder).glob(PROMPT), *weights}
     return sha256_json({path.name: sha256_file(path) for path in sorted(paths)})
 
 

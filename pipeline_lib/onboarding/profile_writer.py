@@ -80,7 +80,7 @@ def overlay(new: NewTask, base: Mapping[str, Any]) -> dict[str, Any]:
     pieces = _readable(teacher, piece_limit(words * len(new.understood.text)))
     models = {**base["models"]}
     of_words = teacher.name if _is_folder(teacher) and not language.is_english else None
-    if _is_folder(teacher) and (teacher.kind == "single" or of_words):
+    if _is_folder(teacher) and (teacher.kind in ("single", "scored") or of_words):
         # Of another language, the default's model is of no use.
         others = {} if of_words else models
         models = {**others, teacher.name: {"kind": "path", "path": new.teacher_path}}
@@ -106,6 +106,7 @@ def overlay(new: NewTask, base: Mapping[str, Any]) -> dict[str, Any]:
         "max_length": pieces if teacher.runs else None,
         "tuning": tuning_of(teacher, new.teacher_path, train, classes, _is_few(new), tuning),
     }
+    encoder = teacher.model if teacher.kind == "single" else next(iter(models))
     sections = {
         "tasks": {new.request.name: new.understood.task(new.source, n_iter)},
         "tagger": language.tagger(base),
@@ -114,9 +115,7 @@ def overlay(new: NewTask, base: Mapping[str, Any]) -> dict[str, Any]:
         "teachers": {name: row},
         "sentence_vectors": base["sentence_vectors"] | ({"model": of_words} if of_words else {}),
         "vocabulary": language.vocabulary(base, of_words),
-        "students": student_rows(
-            students, word_limit(words), pieces, teacher.model or next(iter(models)), base["students"][ENCODED]["width"]
-        ),
+        "students": student_rows(students, word_limit(words), pieces, encoder, base["students"][ENCODED]["width"]),
         "optimisers": optimisers(students, train, texts * (1 + n_iter), _is_few(new)),
         "methods": methods,
         **{name: {} for name in ("joint", "retrieval")},

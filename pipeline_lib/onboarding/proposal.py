@@ -78,10 +78,10 @@ def inspect_files(request: Request, teacher: Chosen, answered: Sequence[str] | N
     if teacher.kind == "finished" and KINDS[understood.kind].has_probabilities:
         labels = in_model_order(teacher.path, understood.labels)
         understood = understood.in_order([*labels])
-    if teacher.runs and not understood.is_labelled:
+    if teacher.runs and teacher.kind != "scored" and not understood.is_labelled:
         raise PotstillError(
             f"--teacher {request.teacher}: a model is tuned and scored on labels, but the training "
-            "rows have none. Give a file of answers (docs/teacher-files.md)."
+            "rows have none. Give a language model's folder, or a file of answers (docs/teacher-files.md)."
         )
     return with_texts_of(Inspection(understood, teacher, None, []), request, ask)
 

@@ -13,6 +13,7 @@ from pipeline_lib.base.model_config import (
     check_is_model,
     check_problem_type,
     is_classifier,
+    is_language_model,
     output_names,
     read_config,
     unused_files,
@@ -120,6 +121,9 @@ def tuning_of(
         tuning = {"kind": "answers", "files": [path], "format": None, "classes": chosen.classes}
         tuning |= {"mask": _SIGN, "smoothing": 0.1, "min_coverage": 0.5}
         return tuning | {"provenance": {}}
+    if chosen.kind == "scored":
+        has_template = "chat_template" in (chosen.path / "tokenizer_config.json").read_text(encoding="utf-8")
+        return {"kind": "scored"} | ({"chat": True} if has_template else {})
     if is_few:
         return {"kind": "probe"} if rows < _ROWS_PER_CLASS * classes else base | FEW
     size = _BATCH
@@ -141,4 +145,4 @@ def _model(path: Path) -> Chosen:
         kind = kind_of_model(outputs, config)
         check_problem_type(config, path, kind)
         return Chosen(name, "finished", path=path, outputs=len(outputs), task_kind=kind)
-    return Chosen(name, "single", name, path)
+    return Chosen(name, "scored" if is_language_model(config) else "single", name, path)

@@ -35,6 +35,7 @@ from pipeline_lib.params.models import (
     PackageParts,
     Probe,
     Refining,
+    Scored,
     States,
     Teacher,
     Tuning,

@@ -58,9 +58,9 @@ def _check_method(params: Params, where: str, row: Method, task: str, settings: 
     if row.objective.needs_states:
         _check_states(params, f"{where}.objective", row, task)
     teacher = params.teacher_of(task, row)
-    if row.teacher_runs and not params.teachers[teacher].runs:
+    if row.teacher_runs and not params.teachers[teacher].has_layers:
         raise ValueError(
-            f"{where}.teacher_runs: {teacher} has answers and no model to run. Name another teacher, or leave it out"
+            f"{where}.teacher_runs: {teacher} has answers and no encoder to run. Name another teacher, or leave it out"
         )
     _check_decisions(where, row, task, settings)
 

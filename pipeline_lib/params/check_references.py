@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 
+from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import HELDOUT, STATES
 from pipeline_lib.params.base import references
 from pipeline_lib.params.check_capabilities import check_demands, check_layers
 from pipeline_lib.params.encoders import STARTS, Encoder, GeneralEncoder
 from pipeline_lib.params.methods import JOINT_OBJECTIVE, Fitting, Joint, Method
-from pipeline_lib.params.models import Average, Teacher
+from pipeline_lib.params.models import Average, Scored, Teacher
 from pipeline_lib.params.schema import Params
+from pipeline_lib.params.tasks import Task
 
 NOUNS = {"tasks": "task ", "transfer": "transfer set "}
 """What a row of a section is called where its key does not say it."""
@@ -74,14 +76,25 @@ def _check_teachers(params: Params) -> None:
         )
     for task, settings in params.tasks.items():
         labelled = settings.learns_from_labels and settings.label_of("dev") is not None
-        for name in [] if labelled else params.teachers_of(task):
-            if params.teachers[name].runs:
+        for name, teacher in params.teachers_of(task).items():
+            if teacher.has_layers and not labelled:
                 raise ValueError(
                     f"teachers.{name}.tasks: {task} has no labels (`label`) in train and dev to tune and score a model "
-                    "on. Leave it out: what it has is a teacher of kind answers or average"
+                    "on. Leave it out: what it has is a teacher of kind answers, scored or average"
                 )
+            if teacher.tuning.kind == "scored":
+                _check_scored(f"teachers.{name}.tuning", teacher.tuning, task, settings)
         if not params.teachers_of(task):
             raise ValueError(f"teachers: none knows {task}. Name it in one's `tasks`, or set that to null")
+
+
+def _check_scored(where: str, tuning: Scored, task: str, settings: Task) -> None:
+    if not KINDS[settings.kind].has_probabilities:
+        raise ValueError(f"{where}: a language model scores labels, and {task} has numbers. Name other `tasks`")
+    if tuning.labels is not None and set(tuning.labels) != set(settings.label_names):
+        raise ValueError(f"{where}.labels: says what stands for {', '.join(settings.label_names)}, each once")
+    if tuning.examples and not settings.learns_from_labels:
+        raise ValueError(f"{where}.examples: {task} has no labels in train to show. Set 0")
 
 
 def _check_average(params: Params, name: str, teacher: Teacher) -> None:

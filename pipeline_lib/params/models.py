@@ -169,6 +169,24 @@ class AnswerFiles(Section):
         return [path.replace("{task}", task) for path in self.files]
 
 
+class Scored(Section):
+    """A causal language model that answers as it is: it scores what could stand for each label after a prompt.
+
+    All keys can be left out.  ``prompt`` is a file below ``inputs``.  Its last paragraph has ``{text}``, for pairs
+    ``{text_pair}`` too, and for several labels ``{label}`` behind them, answered by yes or no; ``{labels}`` lists all.
+    ``labels``: what stands for each label; without it, its name.  So many ``examples`` of train, drawn by ``seed``,
+    stand before that paragraph, answered.  ``chat``: the model's chat template is laid around all.
+    """
+
+    kind: Literal["scored"]
+    head: ClassVar[None] = None
+    prompt: str | None = None
+    labels: dict[str, str] | None = None
+    examples: Count = 0
+    seed: Seed = 1
+    chat: bool = False
+
+
 class Average(Section):
     """The mean of several teachers' answers: of their probabilities, or a regression's scores.
 
@@ -221,28 +239,35 @@ class Teacher(Section):
     max_length: Annotated[int, Field(ge=4)] | None
     tasks: TaskNames = None
     data: Annotated[list[str] | None, Ref("transfer")] = None
-    tuning: Annotated[FineTuning | Probe | Refining | Finished | AnswerFiles | Average, Field(discriminator="kind")]
+    tuning: Annotated[
+        FineTuning | Probe | Refining | Finished | AnswerFiles | Scored | Average, Field(discriminator="kind")
+    ]
     states: States | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> "Teacher":
-        if (self.model is None) != (self.tuning.kind not in (*TRAINED_ALONE, "refined")):
+        if (self.model is None) != (self.tuning.kind not in (*TRAINED_ALONE, "refined", "scored")):
             raise ValueError(
-                "`model` is what a teacher is tuned from: name one of `models`, or null where "
+                "`model` is what a teacher is made from: name one of `models`, or null where "
                 "`tuning` is of kind finished, answers or average"
             )
         if (self.max_length is None) == self.runs:
             raise ValueError(
                 "`max_length` is how much a model reads: give it, or null where `tuning` is of kind answers or average"
             )
-        if self.states is not None and not self.runs:
-            raise ValueError("`states` are those of a model's layers, and no model is run here. Remove them")
+        if self.states is not None and not self.has_layers:
+            raise ValueError("`states` are those of an encoder's layers, and none is run here. Remove them")
         return self
 
     @property
     def runs(self) -> bool:
         """Whether a model is run for its answers; those in files, and averages, need none."""
-        return self.tuning.kind in (*TRAINED_ALONE, "refined", "finished")
+        return self.tuning.kind in (*TRAINED_ALONE, "refined", "finished", "scored")
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether it is an encoder whose layers students can learn from."""
+        return self.runs and not isinstance(self.tuning, Scored)
 
     def knows(self, task: str) -> bool:
         """Whether it is a teacher of ``task``."""

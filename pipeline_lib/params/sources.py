@@ -12,6 +12,7 @@ from pipeline_lib.params.models import (
     LocalModel,
     ModelSource,
     PackageParts,
+    Scored,
     VectorFile,
 )
 from pipeline_lib.params.task_sources import GlueFolder, OwnFiles
@@ -94,6 +95,8 @@ class RunSource:
                 return [("checkpoint", self.settings.path(self.task))]
             case AnswerFiles():
                 return _numbered(self.settings.paths(self.task))
+            case Scored(prompt=str(path)):
+                return [("prompt", path)]
             case CorpusFiles(files=files):
                 return _numbered(files)
         return []

@@ -100,7 +100,7 @@ def _fetched_models(params: Params) -> dict[str, Any]:
     fetched = {
         name: {"tuning": _dump(row.tuning), "tasks": [t for t in params.tasks if row.knows(t)]}
         for name, row in params.teachers.items()
-        if row.tuning.kind in ("finished", "answers")
+        if row.tuning.kind in ("finished", "answers", "scored")
     }
     return {
         "models": {name: _dump(source) for name, source in params.models.items()},

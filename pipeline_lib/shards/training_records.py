@@ -182,14 +182,14 @@ class JointRecord(TrainingRecord):
 class TeacherRecord(ModelRecord):
     """A teacher whose model is run, fine-tuned here or elsewhere.
 
-    :ivar metric: that of ``best_dev``; :ivar training_agreement: with its training labels.
+    :ivar metric: that of ``best_dev``; :ivar training_agreement: with its training labels.  None: there are no labels.
     :ivar parameters: their counts, by whether embedding tables are included.
     """
 
     metric: str
-    best_dev: float
+    best_dev: float | None
     selection: str
-    training_agreement: float
+    training_agreement: float | None
     parameters: dict[str, int]
     computed_on: str
     max_length: int

@@ -11,12 +11,15 @@ from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.files import copy_file, fresh_folder, write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.model_config import read_config
-from pipeline_lib.params import AnswerFiles, Finished, HubModel, ModelSource, PackageModel, PackageParts, Params
+from pipeline_lib.params import AnswerFiles, Finished, HubModel, ModelSource, PackageModel, PackageParts, Params, Scored
 from pipeline_lib.params.preflight import check_classifier, check_layers, check_length, check_model, require_folder
 from pipeline_lib.params.sources import model_folder
 from pipeline_lib.sources.archives import MODEL_SUFFIXES, extract_folder, join_members
 from pipeline_lib.sources.files import existing_file, write_source
 from pipeline_lib.sources.packages import download
+
+PROMPT = "prompt.txt"
+"""A prompt of the user's own, as it is fetched."""
 
 
 def fetch_models(params: Params, layout: Layout, cache: Path | None = None) -> None:
@@ -41,12 +44,15 @@ def fetch_models(params: Params, layout: Layout, cache: Path | None = None) -> N
         for task in (task for task in params.tasks if teacher.knows(task)):
             if isinstance(teacher.tuning, Finished):
                 fetch_finished(params, name, task, layout.checkpoint(name, task))
+            if isinstance(teacher.tuning, Scored) and teacher.tuning.prompt is not None:
+                prompt = existing_file(inputs / teacher.tuning.prompt, f"params.yaml: teachers.{name}.tuning.prompt")
+                copy_file(prompt, layout.checkpoint(name, task) / PROMPT)
             if isinstance(teacher.tuning, AnswerFiles):
                 fetch_answers(name, teacher.tuning, task, inputs, layout.checkpoint(name, task))
     sources = {name: source.model_dump(mode="json") for name, source in params.models.items()}
     write_source(layout.models, sources)
     tuned = {name: teacher.tuning for name, teacher in params.teachers.items()}
-    taken = Finished, AnswerFiles
+    taken = Finished, AnswerFiles, Scored
     finished = {n: tuning.model_dump() for n, tuning in tuned.items() if isinstance(tuning, taken)}
     write_source(layout.checkpoints, finished)
 

@@ -116,7 +116,7 @@ def take_answers(params: Params, task: str, name: str, folder: Path) -> AnswersR
     record = describe_answers(answers, params.task(task), task_sets(layout.task(task)))
     record.write(folder / "training.json")
     counts = ", ".join(f"{count:,} {what}" for what, count in answers.counts.items() if count)
-    say(f"{task} {name}: {counts.replace('_', ' ')}")
+    say(f"{task} {name}: {counts}")
     correlation = record.predicted_from_words
     if warning := unrelated_warning(f"{task} {name}", correlation):
         say(warning)

@@ -112,7 +112,7 @@ def _settings(params: "Params", teacher: str | None) -> "AnswerFiles":
 
     if teacher is None:
         source = {"files": ["-"], "format": None, "classes": None, "provenance": {}}
-        usual = {"mask": "[MASK]", "smoothing": 0.1, "min_coverage": 0.5}
+        usual = {"mask": "[MASK]", "smoothing": 0.1}
         return AnswerFiles.model_validate({"kind": "answers", **source, **usual})
     row = params.teachers.get(teacher)
     if row is None or row.tuning.kind != "answers":

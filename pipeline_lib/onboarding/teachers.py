@@ -118,8 +118,7 @@ def tuning_of(
         return {"kind": "finished", "checkpoint": path} | ({"force": True} if chosen.force else {})
     if chosen.kind == "answers":
         tuning = {"kind": "answers", "files": [path], "format": None, "classes": chosen.classes}
-        tuning |= {"mask": _SIGN, "smoothing": 0.1, "min_coverage": 0.5}
-        return tuning | {"provenance": {}}
+        return tuning | {"mask": _SIGN, "smoothing": 0.1, "provenance": {}}
     if is_few:
         return {"kind": "probe"} if rows < _ROWS_PER_CLASS * classes else base | FEW
     size = _BATCH

@@ -12,7 +12,6 @@ from pipeline_lib.params.base import (
     OnHub,
     PinnedPackage,
     Positive,
-    Probability,
     Ref,
     Section,
     Seed,
@@ -150,8 +149,7 @@ class AnswerFiles(Section):
     texts write for a masked word.  ``provenance`` is copied into the manifests: model, prompt, licence or terms.
     ``reply`` is the path to the replies in a batch of a provider that is not known, such as ``response.body.text``.
     ``classes`` gives the order of the classes in lists of numbers (null: the files say).  ``smoothing`` is the share of
-    a bare label that is spread over all classes (Szegedy et al. 2016, section 7).  Rows whose probabilities cover less
-    than ``min_coverage`` have no answer.
+    a bare label that is spread over all classes (Szegedy et al. 2016, section 7).
     """
 
     kind: Literal["answers"]
@@ -162,7 +160,6 @@ class AnswerFiles(Section):
     reply: str | None = None
     classes: Annotated[list[str], Field(min_length=1)] | None
     smoothing: Fraction
-    min_coverage: Probability
 
     def paths(self, task: str) -> list[str]:
         """Return one task's files, below ``inputs``."""

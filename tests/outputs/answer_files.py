@@ -15,7 +15,7 @@ from tests.kit.made_up import made_up_task
 from tests.kit.shard_files import write_set
 
 SETTINGS = {"kind": "answers", "files": ["-"], "format": None, "classes": None}
-SETTINGS |= {"mask": "[MASK]", "smoothing": 0.1, "min_coverage": 0.5, "provenance": {}}
+SETTINGS |= {"mask": "[MASK]", "smoothing": 0.1, "provenance": {}}
 TASK = made_up_task()
 """Its classes are no and yes."""
 Lines = list[dict[str, Any]]

@@ -55,8 +55,6 @@ def one(path: Path, row: dict[str, Any], **changes: Any) -> list[float]:
         ({"label": 0}, {"classes": ["yes", "no"], "smoothing": 0.0}, [0.0, 1.0]),
         # Tokens that are no class have a tenth: of all classes that are named, nothing is left.
         ({"probs": {"yes": 0.6, "no": 0.3}}, {}, [0.333, 0.667]),
-        # What the class named covers is said, and the rest goes to the other.
-        ({"probs": {"yes": 1.0}, "coverage": 0.7}, {}, [0.3, 0.7]),
     ],
 )
 def test_every_form_of_an_answer(
@@ -127,7 +125,6 @@ def test_columns_as_other_tools_write_them(tmp_path: Path) -> None:
             r"row 1: `weight` is 0, as for all 2 answers to learn from",
         ),
         ([{"text": "a", "probs": {"yes": 0, "no": 0}}], r"row 1: the probabilities of all classes"),
-        ([{"text": "a", "probs": {"yes": 0}, "coverage": 0.9}], r"of the named classes are 0"),
         ([{"text": "a", "logits": {"yes": 1e300, "no": 0}}], r"row 1: a value is not a finite"),
         ([{"text": "a", "text_pair": "b", "label": "yes"}], r"row 1: 2 texts, but the task reads 1"),
         ([{"text": "a", "logits": {"yes": "nan", "no": 1}}], r"not a finite number"),
@@ -173,9 +170,6 @@ def test_why_there_are_no_answers_is_said_in_one_line(tmp_path: Path) -> None:
     replies = [chat(f"{n:016x}", f"class {n}") for n in range(3)]
     with pytest.raises(PotstillError, match=r"of 243 rows, failed.* \(240\); neither JSON.* and the like \(3\)"):
         gather_answers([lines(path, failed + replies)], settings(), TASK)
-    low = [{"text": "a", "probs": {"yes": 0.3}, "coverage": 0.3}]
-    with pytest.raises(PotstillError, match=r"all 1 rows have none \(its classes cover less than"):
-        gather_answers([lines(path, low)], settings(), TASK)
     with pytest.raises(PotstillError, match=r"no answers: there are no rows\. Put"):
         gather_answers([lines(path, [{"metadata": {}}])], settings(), TASK)
 
@@ -195,11 +189,10 @@ def test_rows_without_an_answer_are_counted(tmp_path: Path) -> None:
         {"text": "a", "label": "yes"},
         {"text": "a", "error": "timed out"},
         {"text": "b", "error": "timed out", "label": None},
-        {"text": "c", "probs": {"yes": 0.2}, "coverage": 0.2},
         {"text": "d", "label": "no", "weight": 2.5},
     ]
     found = read_answers([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
-    wanted = {"rows": 6, "answered": 2, "repeated": 1, "errors": 2, "low_coverage": 1}
+    wanted = {"rows": 5, "answered": 2, "repeated": 1, "errors": 2}
     assert found.counts == wanted and found.errors == {"timed out": 2}
     assert sorted(found.weights.tolist()) == [1.0, 2.5]
 

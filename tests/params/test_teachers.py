@@ -50,7 +50,7 @@ def test_faulty_teachers_name_their_key(changes: dict[str, Any], message: str) -
 
 
 FILES = {"kind": "answers", "files": ["{task}.csv"], "format": None, "classes": None}
-FILES |= {"mask": "[MASK]", "smoothing": 0.1, "min_coverage": 0.5, "provenance": {}}
+FILES |= {"mask": "[MASK]", "smoothing": 0.1, "provenance": {}}
 LLM = {"model": None, "max_length": None, "tasks": ["movies"], "data": None, "tuning": FILES}
 MEAN = LLM | {"tuning": {"kind": "average", "of": ["minilm", "llm"], "weights": None}}
 THREE = SOUND | {"teachers": TWO | {"llm": LLM, "mean": MEAN}}

@@ -6,7 +6,7 @@ from pathlib import Path
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.outputs.files.answers import Answers
 from pipeline_lib.outputs.files.checks import check_answered, describe_answers, task_sets, unrelated_warning
-from pipeline_lib.outputs.files.gathering import gathered, reasons_of
+from pipeline_lib.outputs.files.gathering import frequent, gathered
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, content_keys, read_texts
 from pipeline_lib.outputs.files.requests import Texts
 from pipeline_lib.params import Task
@@ -36,7 +36,7 @@ def answer_summary(files: Sequence[Path], kind: Answers, texts: Texts | None) ->
             count, total = coverage(answers, texts)
             check_answered(count, total, answers.origins.names)
             summary = f"{count:,} of {total:,} texts answered"
-        without = [f"{n:,} rows without: {reason}" for reason, n in reasons_of(answers)[:SHOWN]]
+        without = [f"{n:,} rows without: {reason}" for reason, n in frequent(answers.errors)[:SHOWN]]
         return "; ".join([summary, *without, *kind.bare_labels(answers)])
 
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pipeline_lib.outputs.files.answers import Answers
 
 CHUNK = 8192
-LOW_COVERAGE = "its classes cover less than `min_coverage`"
 REASONS = 10
 """How many of the most frequent reasons for no value to show: each row may have its own."""
 EMPTY = np.zeros((0, 1), np.float32)
@@ -95,7 +94,6 @@ def _table(
         errors.update(batch.errors)
     counts = {"rows": sum(batch.rows for batch in batches), "answered": len(first_rows)}
     counts |= {"repeated": len(keys) - len(first_rows), "errors": errors.total()}
-    counts["low_coverage"] = counts["rows"] - len(keys) - counts["errors"]
     weighted = None if are_equal else weights[first_rows].astype(np.float32)
     index = keys[first_rows], first_rows, values, weighted
     return KeyedTable(*index, kind.settings.mask, provenance, counts, dict(errors), origins)
@@ -133,15 +131,9 @@ def check_weights(answers: KeyedTable, indices: np.ndarray) -> None:
     )
 
 
-def reasons_of(table: KeyedTable) -> list[tuple[str, int]]:
-    """Return why rows have no value, with their number."""
-    few = table.counts.get("low_coverage", 0)
-    return frequent(table.errors) + [(LOW_COVERAGE, few)] * bool(few)
-
-
 def _why_none(table: KeyedTable) -> str:
     """Return why a table is empty, and the beginning of the remedy."""
-    reasons, rows = reasons_of(table), table.counts["rows"]
+    reasons, rows = frequent(table.errors), table.counts["rows"]
     if not rows:
         return "there are no rows. Put some into the file, or"
     if len(reasons) > 1:

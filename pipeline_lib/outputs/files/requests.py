@@ -16,8 +16,6 @@ from pipeline_lib.outputs.files.gathering import gathered
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, content_keys
 from pipeline_lib.params import Task
 
-TOP_LOGPROBS = 20
-"""Alternatives requested at each token: the API's maximum."""
 MAX_TOKENS = 64
 """Maximum tokens of an answer, for each class that it may name: names seldom have more than six."""
 LABELS, LEAST, GREATEST = "{labels}", "{min}", "{max}"
@@ -30,15 +28,13 @@ Texts = Iterable[Sequence[Sequence[str]]]
 class Asked:
     """What is asked of a model about each text.
 
-    :ivar prompt: the instruction; :ivar schema: of the answer, in JSON Schema; :ivar has_tokens: whether the
-        probabilities of its tokens are of use.
+    :ivar prompt: the instruction; :ivar schema: of the answer, in JSON Schema.
     """
 
     model: str
     prompt: str
     schema: dict[str, Any]
     max_tokens: int
-    has_tokens: bool
 
 
 def asked_of(model: str, task: Task, prompt: str | None) -> Asked:
@@ -50,7 +46,7 @@ def asked_of(model: str, task: Task, prompt: str | None) -> Asked:
     schema = {"type": "object", "properties": {kind.asked: answer}}
     schema |= {"required": [kind.asked], "additionalProperties": False}
     tokens = MAX_TOKENS * (len(names) if kind.has_several else 1)
-    return Asked(model, instruction(task, prompt), schema, tokens, kind.one_of)
+    return Asked(model, instruction(task, prompt), schema, tokens)
 
 
 def instruction(task: Task, prompt: str | None) -> str:
@@ -83,8 +79,6 @@ def _openai(key: str, text: str, asked: Asked) -> dict[str, Any]:
             "json_schema": {"name": "answer", "strict": True, "schema": asked.schema},
         },
     }
-    if asked.has_tokens:
-        body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
     return {"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body}
 
 

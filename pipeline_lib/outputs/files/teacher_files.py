@@ -56,7 +56,6 @@ class Given:
     kind: str | None = None
     value: Any = None
     weight: float | None = None
-    coverage: float | None = None
     error: str | None = None
     of_reply: bool = False
 
@@ -227,11 +226,11 @@ def reason_of(error: Any) -> str:
 
 
 def parts_of(
-    path: Path, rows: Iterator[tuple[int, Given]], value_of: Callable[[Given, str], np.ndarray | None]
+    path: Path, rows: Iterator[tuple[int, Given]], value_of: Callable[[Given, str], np.ndarray]
 ) -> Iterator[GivenRows]:
     """Yield rows as arrays, a few thousand at a time.
 
-    :param value_of: returns a row's value, float32 (width,), or None if it covers too little.
+    :param value_of: returns a row's value, float32 (width,).
     """
 
     def converted(number: int, row: Given) -> tuple[int, Given]:

@@ -20,7 +20,7 @@ from pipeline_lib.base.seals import write_seal
 from pipeline_lib.base.terminal import say
 from pipeline_lib.params import TRAINED_ALONE, Params, load_params
 from pipeline_lib.shards.engine import make_engine
-from pipeline_lib.shards.training_records import AnswersRecord, LabelsRecord, TeacherRecord
+from pipeline_lib.shards.training_records import AnswersRecord, TeacherRecord
 
 if TYPE_CHECKING:
     from pipeline_lib.training.teachers.finetuning import TeacherTraining
@@ -42,11 +42,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         records[name] = TeacherRecord.read(target / name / "training.json")
     for name in (name for name in kinds if kinds[name] == "answers"):
         records[name] = take_answers(params, task, name, fresh_folder(target / name))
-    for name in (name for name in kinds if kinds[name] == "average"):
-        # It is computed from the others' outputs.
-        record = LabelsRecord(labels=params.task(task).label_names)
-        record.write(fresh_folder(target / name) / "training.json")
-    for name in (name for name in kinds if kinds[name] in ("finished", "answers", "average")):
+    for name in (name for name in kinds if kinds[name] in ("finished", "answers")):
         write_seal(target / name)
     for name, record in records.items():
         unscored = record.best_dev is None

@@ -166,26 +166,6 @@ class AnswerFiles(Section):
         return [path.replace("{task}", task) for path in self.files]
 
 
-class Average(Section):
-    """The mean of several teachers' answers: of their probabilities, or a regression's scores.
-
-    Lakshminarayanan et al. 2017, section 2.4, and Hinton et al. 2015, section 1.  ``weights`` null:
-    all of them count equally.
-    """
-
-    kind: Literal["average"]
-    of: Annotated[list[Name], Field(min_length=2), Ref("teachers")]
-    weights: list[Annotated[float, Field(gt=0)]] | None
-
-    @model_validator(mode="after")
-    def _consistent(self) -> "Average":
-        if len(set(self.of)) < len(self.of):
-            raise ValueError("`of`: each may appear only once")
-        if self.weights is not None and len(self.weights) != len(self.of):
-            raise ValueError("`weights`: one for each teacher in `of`, or null")
-        return self
-
-
 class States(Section):
     """The states of [CLS] that students learn from (Sun et al. 2019, section 3.2).
 
@@ -210,15 +190,15 @@ class Teacher(Section):
     """A teacher: the model it starts from, how it is tuned, and the tasks that it knows.
 
     ``model`` is a name in ``models``; a finished teacher has none.  ``max_length`` is null if no model is run: for
-    answers in files and averages.  Three keys can be left out: ``tasks`` and ``data``, the transfer sets that it
-    answers, restrict it; ``states`` are what rows learn from its layers.
+    answers in files.  Three keys can be left out: ``tasks`` and ``data``, the transfer sets that it answers, restrict
+    it; ``states`` are what rows learn from its layers.
     """
 
     model: Annotated[str | None, Ref("models")]
     max_length: Annotated[int, Field(ge=4)] | None
     tasks: TaskNames = None
     data: Annotated[list[str] | None, Ref("transfer")] = None
-    tuning: Annotated[FineTuning | Probe | Refining | Finished | AnswerFiles | Average, Field(discriminator="kind")]
+    tuning: Annotated[FineTuning | Probe | Refining | Finished | AnswerFiles, Field(discriminator="kind")]
     states: States | None = None
 
     @model_validator(mode="after")
@@ -226,19 +206,17 @@ class Teacher(Section):
         if (self.model is None) != (self.tuning.kind not in (*TRAINED_ALONE, "refined")):
             raise ValueError(
                 "`model` is what a teacher is tuned from: name one of `models`, or null where "
-                "`tuning` is of kind finished, answers or average"
+                "`tuning` is of kind finished or answers"
             )
         if (self.max_length is None) == self.runs:
-            raise ValueError(
-                "`max_length` is how much a model reads: give it, or null where `tuning` is of kind answers or average"
-            )
+            raise ValueError("`max_length` is how much a model reads: give it, or null if `tuning` is of kind answers")
         if self.states is not None and not self.runs:
             raise ValueError("`states` are those of a model's layers, and no model is run here. Remove them")
         return self
 
     @property
     def runs(self) -> bool:
-        """Whether a model is run for its answers; those in files, and averages, need none."""
+        """Whether a model is run for its answers; those in files need none."""
         return self.tuning.kind in (*TRAINED_ALONE, "refined", "finished")
 
     def knows(self, task: str) -> bool:

@@ -14,19 +14,17 @@ import pytest
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds.probabilities import softmax
-from pipeline_lib.outputs.averages import AveragePass, mean_answer
 from pipeline_lib.outputs.files.answers import Answers
 from pipeline_lib.outputs.files.keyed_table import read_texts
 from pipeline_lib.outputs.files.lookup_pass import AnswerPass
 from pipeline_lib.outputs.files.requests import requests_of
 from pipeline_lib.outputs.precompute import list_unanswered
-from pipeline_lib.params import Average, Task
-from pipeline_lib.shards.columns import MASKED, list_column, matrix
+from pipeline_lib.params import Task
+from pipeline_lib.shards.columns import MASKED, matrix
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.shard_sets import ShardSet, write_shard
 from tests.kit.made_up import made_up_task
-from tests.kit.shard_files import write_set
 
 from .answer_files import TASK, Lines, gather_answers, lines, read_answers, score_task, settings, write_rows
 from .provider_lines import chat
@@ -272,22 +270,3 @@ def test_answers_are_found_by_content(tmp_path: Path, store_home: Path) -> None:
     assert list(requests_of(texts_of(inputs, own.mask), answers)) == [{"key": listed["key"], "text": "new"}]
     texts = [row["text"] for row in requests_of(texts_of(inputs, own.mask), None)]
     assert texts == ["so it is", "a ___", "new"]
-
-
-def test_an_average_is_that_of_probabilities(tmp_path: Path, store_home: Path) -> None:
-    inputs = write_rows(tmp_path / "in", ["a", "b"], [None, None])
-    given = {"bold": [[0.0, 40.0], [0.0, 1.0]], "meek": [[1.0, 0.0], [np.nan, np.nan]]}
-    for name, logits in given.items():
-        table = pa.table({"key": [0, 1], "logits": list_column(np.array(logits, np.float32))})
-        [shard] = inputs.manifest.shards
-        write_set(tmp_path / name, "logits", {shard.name: table}, [shard.sha256])
-    own = Average.model_validate({"kind": "average", "of": ["bold", "meek"], "weights": [1, 3]})
-    average = AveragePass.of({name: tmp_path / name for name in given}, own, "classification")
-    manifest, _ = run_pass(average, inputs, tmp_path / "out", LocalEngine(1))
-    assert manifest.counts == {"answered": 1, "unanswered": 1}
-    found = matrix(ShardSet.open(tmp_path / "out").to_table()["logits"])
-    wanted = 0.25 * 1.0 + 0.75 / (1 + math.e)
-    assert softmax(found[:1])[0, 1] == pytest.approx(wanted)
-    assert np.isnan(found[1]).all()
-    scores = [np.array([[1.0]], np.float32), np.array([[3.0]], np.float32)]
-    assert mean_answer(scores, (0.25, 0.75), "regression").tolist() == [[2.5]]

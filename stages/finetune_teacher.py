@@ -108,7 +108,8 @@ def take_answers(params: Params, task: str, name: str, folder: Path) -> AnswersR
 
     layout, settings = Layout(), params.teachers[name].tuning
     files = sorted(layout.checkpoint(name, task).iterdir())
-    answers = gather(files, Answers(settings, params.task(task)), folder)
+    answers = gather(files, Answers(settings, params.task(task)))
+    answers.write(folder)
     record = describe_answers(answers, params.task(task), task_sets(layout.task(task)))
     record.write(folder / "training.json")
     counts = ", ".join(f"{count:,} {what}" for what, count in answers.counts.items() if count)

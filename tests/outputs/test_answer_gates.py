@@ -65,8 +65,8 @@ def test_answers_that_are_no_numbers_are_refused(tmp_path: Path, inputs: ShardSe
     found = answers(tmp_path, {text: {"label": ["no", "yes"][len(text) % 2]} for text in TEXTS})
     path = tmp_path / "llm/answers.arrow"
     table = pa.ipc.open_file(path).read_all()
-    logits = matrix(table["vector"]).copy()
+    logits = matrix(table["logits"]).copy()
     logits[5, 0] = np.inf
-    write_shard(path, pa.table({"vector": list_column(logits)}))
+    write_shard(path, pa.table({"key": table["key"], "logits": list_column(logits)}))
     with pytest.raises(PotstillError, match=r"logits of b00\d-i000\.arrow: not a finite number"):
         stored(AnswerPass.of(found.folder), inputs, tmp_path / "out")

@@ -132,7 +132,7 @@ def test_columns_as_other_tools_write_them(tmp_path: Path) -> None:
         ),
         ([{"metadata": {"classes": ["no", "ja"]}}], r"class 'ja' is unknown"),
         ([{"metadata": {"classes": ["no"]}}], r"class 'yes' is missing from no"),
-        ([{"text": "a", "error": "refused"}], r"no answers: all 1 rows have none \(refused\)\. Nothing"),
+        ([{"text": "a", "error": "refused"}], r"no answers: of 1 rows, refused \(1\)\. Nothing"),
     ],
 )
 def test_a_faulty_row_is_named(tmp_path: Path, rows: Lines, message: str) -> None:
@@ -161,9 +161,9 @@ def test_why_there_are_no_answers_is_said_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(PotstillError) as caught:
         gather_answers([lines(path, failed)], settings(), TASK)
     assert str(caught.value) == (
-        "a.jsonl: no answers: all 240 rows have none (failed or refused: Invalid model: m). Nothing was stored: have "
-        "the teacher answer again with one of no, yes, and put its file here; `distill teacher requests --format` asks "
-        "for structured output."
+        "a.jsonl: no answers: of 240 rows, failed or refused: Invalid model: m (240). Nothing was stored: have the "
+        "teacher answer again with one of no, yes, and put its file here; `distill teacher requests --format` asks for "
+        "structured output."
     )
     replies = [chat(f"{n:016x}", f"class {n}") for n in range(3)]
     with pytest.raises(PotstillError, match=r"of 243 rows, failed.* \(240\); neither JSON.* and the like \(3\)"):

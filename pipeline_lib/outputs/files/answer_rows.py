@@ -20,18 +20,17 @@ from pipeline_lib.base.kinds.kind import finite_number
 from pipeline_lib.base.kinds.label_lists import bracketed
 from pipeline_lib.outputs.files.batch_lines import is_line, read_line
 from pipeline_lib.outputs.files.teacher_files import (
+    ANSWERS,
     Described,
     Given,
     described,
     identified,
     in_reply,
+    is_ours,
     read_rows,
     reason_of,
 )
 
-ANSWERS = ("logits", "probs", "label")
-"""The answer columns; a row has exactly one of them."""
-COLUMNS = ("text", "text_pair", "key", *ANSWERS, "weight", "error")
 MAX_WEIGHT = 1e6
 """A weight beyond it would leave nothing to the others, or overflow a loss."""
 Numbers = list[float] | dict[str, float]
@@ -47,10 +46,10 @@ def read_answers(
     """
 
     def parse(row: Mapping[str, Any], where: str) -> Given:
-        is_row = any(_is_ours(name) and name.partition(".")[0] in ANSWERS for name in row) or not is_line(row, reply)
+        is_row = any(is_ours(name) and name.partition(".")[0] in ANSWERS for name in row) or not is_line(row, reply)
         return _given(row, where) if is_row else _replied(row, names, reply, where)
 
-    return described(path, format), read_rows(path, format, _is_ours, parse, ("text", "key"), ANSWERS)
+    return described(path, format), read_rows(path, format, parse)
 
 
 def named_classes(path: Path) -> list[str]:
@@ -63,10 +62,6 @@ def named_classes(path: Path) -> list[str]:
         elif row.kind == "label" and finite_number(str(row.value)) is None and bracketed(str(row.value)) is None:
             names[str(row.value)] = None
     return [*(described.classes or names)]
-
-
-def _is_ours(name: str) -> bool:
-    return name in COLUMNS or name.partition(".")[0] in ANSWERS[:2]
 
 
 def _given(row: Mapping[str, Any], where: str) -> Given:

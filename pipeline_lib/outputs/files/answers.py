@@ -51,10 +51,14 @@ class Answers:
         names = self.task.label_names if KINDS[self.task.kind].one_of else []
         described, rows = read_answers(path, settings.format, names, settings.reply)
         classes = settings.classes or described.classes
-        order = None if classes is None else _class_order(classes, self.task, str(path))
+        order = None if classes is None or self.task.score_range else _class_order(classes, self.task, str(path))
 
         def value_of(row: Given, where: str) -> np.ndarray:
             logits = self._logits(row, classes, order, where)
+            if not np.isfinite(logits).all():
+                raise PotstillError(
+                    f"{where}: a value is not a finite number. Correct it, or give the reason in `error`."
+                )
             if row.texts is not None and len(row.texts) != len(self.task.text):
                 raise PotstillError(
                     f"{where}: {len(row.texts)} texts, but the task reads {len(self.task.text)} "
@@ -132,8 +136,6 @@ class Answers:
 
 
 def _class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:
-    if task.score_range:
-        return np.zeros(1, np.int64)
     indices = [_class_index(name, task, where) for name in classes]
     for name, index in zip(classes, indices, strict=True):
         if indices.count(index) > 1:

@@ -12,7 +12,7 @@ from pipeline_lib.base.files import write_json_lines
 from pipeline_lib.base.hashing import SeenKeys
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.outputs.files.answers import Answers
-from pipeline_lib.outputs.files.gathering import gathered
+from pipeline_lib.outputs.files.gathering import gather
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, content_keys
 from pipeline_lib.params import Task
 
@@ -152,7 +152,6 @@ def write_requests(
     :return: how many there are, and which of the files are not there yet, for the user.
     """
     absent = [str(path) for path in files if not path.exists()]
-    with gathered([path for path in files if path.exists()], kind, partial=True) as table:
-        rows = requests_of(batches, table)
-        count = write_json_lines(out, map(request, rows) if request else rows)
+    rows = requests_of(batches, gather([path for path in files if path.exists()], kind, partial=True))
+    count = write_json_lines(out, map(request, rows) if request else rows)
     return count, f" ({', '.join(absent)} not there yet)" if absent else ""

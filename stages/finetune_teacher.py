@@ -21,7 +21,7 @@ from pipeline_lib.base.terminal import say
 from pipeline_lib.params import TRAINED_ALONE, Params, load_params
 from pipeline_lib.shards.engine import make_engine
 from pipeline_lib.shards.shard_sets import ShardSet
-from pipeline_lib.shards.training_records import AnswersRecord, LabelsRecord, TeacherRecord
+from pipeline_lib.shards.training_records import AnswersRecord, TeacherRecord
 
 if TYPE_CHECKING:
     from pipeline_lib.training.teachers.finetuning import TeacherTraining
@@ -45,16 +45,11 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
         records[name] = take_answers(params, task, name, fresh_folder(target / name))
     for name in (name for name in kinds if kinds[name] == "scored"):
         records[name] = take_language_model(params, task, name, fresh_folder(target / name))
-    for name in (name for name in kinds if kinds[name] == "average"):
-        # It is computed from the others' outputs.
-        record = LabelsRecord(labels=params.task(task).label_names)
-        record.write(fresh_folder(target / name) / "training.json")
-    for name in (name for name in kinds if kinds[name] in ("finished", "answers", "scored", "average")):
+    for name in (name for name in kinds if kinds[name] in ("finished", "answers", "scored")):
         write_seal(target / name)
     for name, record in records.items():
-        unscored = record.best_dev is None
-        scored = "no answers to score" if unscored else f"{record.metric} {on_dev(record)}"
-        say(f"{task} {name}: {scored} on dev")
+        score = "no score" if record.best_dev is None else f"{record.metric} {on_dev(record)}"
+        say(f"{task} {name}: {score} on dev")
 
 
 def finetune(params: Params, task: str, names: list[str], target: Path) -> dict[str, TeacherRecord | AnswersRecord]:
@@ -128,11 +123,12 @@ def take_answers(params: Params, task: str, name: str, folder: Path) -> AnswersR
 
     layout, settings = Layout(), params.teachers[name].tuning
     files = sorted(layout.checkpoint(name, task).iterdir())
-    answers = gather(files, Answers(settings, params.task(task)), folder)
+    answers = gather(files, Answers(settings, params.task(task)))
+    answers.write(folder)
     record = describe_answers(answers, params.task(task), task_sets(layout.task(task)))
     record.write(folder / "training.json")
     counts = ", ".join(f"{count:,} {what}" for what, count in answers.counts.items() if count)
-    say(f"{task} {name}: {counts.replace('_', ' ')}")
+    say(f"{task} {name}: {counts}")
     correlation = record.predicted_from_words
     if warning := unrelated_warning(f"{task} {name}", correlation):
         say(warning)

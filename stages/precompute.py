@@ -36,8 +36,7 @@ def main(task: Annotated[str, typer.Option(help="A key of `tasks` in params.yaml
     params, layout = load_params(), Layout()
     teachers = params.teachers_of(task)
     fresh_folder(layout.all_outputs(task))
-    # Averages last: they are computed from the others' outputs.
-    for teacher in sorted(teachers, key=lambda name: teachers[name].tuning.kind == "average"):
+    for teacher in teachers:
         answer(params, layout, task, teacher)
     for teacher, recipes in params.states_of(task).items():
         compute_states(params, layout, task, teacher, recipes)
@@ -85,11 +84,7 @@ def answer(params: Params, layout: Layout, task: str, teacher: str) -> None:
 
 
 def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
-    """Look up a teacher's answers for transfer sets and held-out splits; list rows without one.
-
-    The answers are in files, or are the mean of other teachers' outputs.
-    """
-    from pipeline_lib.outputs.averages import AveragePass
+    """Look up a teacher's answers in files for transfer sets and held-out splits; list rows without one."""
     from pipeline_lib.outputs.files.lookup_pass import AnswerPass
     from pipeline_lib.outputs.precompute import take_outputs
     from pipeline_lib.shards.engine import make_engine
@@ -101,11 +96,7 @@ def take(params: Params, layout: Layout, task: str, teacher: str) -> None:
     sets += [(layout.split(task, split), layout.heldout_outputs, split) for split in splits]
     for folder, output_path, name in sets:
         rows, target = ShardSet.open(folder), output_path(task, teacher, name)
-        if settings.tuning.kind == "answers":
-            answers = AnswerPass.of(layout.teacher(task, teacher))
-        else:
-            others = {other: output_path(task, other, name) for other in settings.tuning.of}
-            answers = AveragePass.of(others, settings.tuning, params.task(task).kind)
+        answers = AnswerPass.of(layout.teacher(task, teacher))
         say(f"{teacher} {task} {name}: {take_outputs(answers, rows, target, engine)}")
 
 

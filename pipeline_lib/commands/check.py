@@ -151,8 +151,6 @@ def _tuned(params: "Params", name: str) -> str:
     teacher = params.teachers[name]
     if teacher.tuning.kind == "answers":
         return f"answers in {', '.join(teacher.tuning.files)}"
-    if teacher.tuning.kind == "average":
-        return f"the mean of {', '.join(teacher.tuning.of)}"
     if teacher.model is None:
         return f"{teacher.tuning.checkpoint}, used as it is"
     how = {"refined": "refined on its tasks jointly", "probe": "with a linear layer fitted here"}

@@ -233,8 +233,8 @@ def _router(
         answering = serving.teacher_of(model, load_params(params))
         if answering is None:
             raise PotstillError(
-                f"{model}: its teacher is answers in files or an average, and cannot answer new "
-                "texts. Name a model's folder with --teacher."
+                f"{model}: its teacher is answers in files, and cannot answer new texts. "
+                "Name a model's folder with --teacher."
             )
         teacher, length = answering
     _, behind = serving.open_teacher(teacher, student.labels, length)

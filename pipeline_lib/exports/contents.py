@@ -39,7 +39,7 @@ _REMEDIES = {
 _PLACES = {
     Content.student: "a folder below data/students, or an exported student",
     Content.encoder: "a folder below data/encoders, or an exported encoder",
-    Content.teacher: "a folder below data/teachers; answers in files and averages have no model",
+    Content.teacher: "a folder below data/teachers; answers in files have no model",
     Content.shards: "a folder with a manifest.json, such as data/transfer/TASK/RECIPE",
 }
 

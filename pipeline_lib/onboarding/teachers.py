@@ -119,10 +119,10 @@ def tuning_of(
         return {"kind": "finished", "checkpoint": path} | ({"force": True} if chosen.force else {})
     if chosen.kind == "answers":
         tuning = {"kind": "answers", "files": [path], "format": None, "classes": chosen.classes}
-        tuning |= {"mask": _SIGN, "smoothing": 0.1, "min_coverage": 0.5}
-        return tuning | {"provenance": {}}
+        return tuning | {"mask": _SIGN, "smoothing": 0.1, "provenance": {}}
     if chosen.kind == "scored":
-        has_template = "chat_template" in (chosen.path / "tokenizer_config.json").read_text(encoding="utf-8")
+        settings = (chosen.path / "tokenizer_config.json").read_text(encoding="utf-8")
+        has_template = (chosen.path / "chat_template.jinja").exists() or "chat_template" in settings
         return {"kind": "scored"} | ({"chat": True} if has_template else {})
     if is_few:
         return {"kind": "probe"} if rows < _ROWS_PER_CLASS * classes else base | FEW

@@ -10,7 +10,6 @@ import numpy as np
 from pipeline_lib.base.devices import single_thread
 from pipeline_lib.base.files import write_json, write_json_lines
 from pipeline_lib.outputs.alignment import equal_keys, proof_key, prove_vectors
-from pipeline_lib.outputs.averages import AveragePass
 from pipeline_lib.outputs.files.keyed_table import content_keys, read_texts
 from pipeline_lib.outputs.files.lookup_pass import AnswerPass
 from pipeline_lib.outputs.teacher_pass import TeacherPass
@@ -45,7 +44,7 @@ def precompute_vectors(inputs: ShardSet, teacher_pass: TeacherPass, folder: Path
     )
 
 
-def take_outputs(lookup: AnswerPass | AveragePass, inputs: ShardSet, folder: Path, engine: Engine) -> str:
+def take_outputs(lookup: AnswerPass, inputs: ShardSet, folder: Path, engine: Engine) -> str:
     """Look up the answers to a shard set into ``folder``, list what has none, and write alignment.json.
 
     :returns: a summary: how many rows there are, and how many have no answer.

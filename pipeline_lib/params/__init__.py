@@ -24,7 +24,6 @@ from pipeline_lib.params.methods import (
 from pipeline_lib.params.models import (
     TRAINED_ALONE,
     AnswerFiles,
-    Average,
     FineTuning,
     Finished,
     HubModel,

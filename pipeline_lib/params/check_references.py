@@ -8,7 +8,7 @@ from pipeline_lib.params.base import references
 from pipeline_lib.params.check_capabilities import check_demands, check_layers
 from pipeline_lib.params.encoders import STARTS, Encoder, GeneralEncoder
 from pipeline_lib.params.methods import JOINT_OBJECTIVE, Fitting, Joint, Method
-from pipeline_lib.params.models import Average, Scored, Teacher
+from pipeline_lib.params.models import Scored
 from pipeline_lib.params.schema import Params
 from pipeline_lib.params.tasks import Task
 
@@ -62,12 +62,10 @@ def _check_transfer_sets(params: Params) -> None:
 
 
 def _check_teachers(params: Params) -> None:
-    for name, teacher in params.teachers.items():
+    for name in params.teachers:
         if name in {*params.methods, HELDOUT, STATES}:
             what = "a row of `methods`" if name in params.methods else "a folder of outputs"
             raise ValueError(f"teachers.{name}: {what} has this name. Choose another")
-        if isinstance(teacher.tuning, Average):
-            _check_average(params, name, teacher)
     refined = [name for name, row in params.teachers.items() if row.tuning.kind == "refined"]
     if sorted(params.refined) != sorted(refined):
         raise ValueError(
@@ -80,7 +78,7 @@ def _check_teachers(params: Params) -> None:
             if teacher.has_layers and not labelled:
                 raise ValueError(
                     f"teachers.{name}.tasks: {task} has no labels (`label`) in train and dev to tune and score a model "
-                    "on. Leave it out: what it has is a teacher of kind answers, scored or average"
+                    "on. Leave it out: what it has is a teacher of kind answers or scored"
                 )
             if teacher.tuning.kind == "scored":
                 _check_scored(f"teachers.{name}.tuning", teacher.tuning, task, settings)
@@ -95,21 +93,6 @@ def _check_scored(where: str, tuning: Scored, task: str, settings: Task) -> None
         raise ValueError(f"{where}.labels: says what stands for {', '.join(settings.label_names)}, each once")
     if tuning.examples and not settings.learns_from_labels:
         raise ValueError(f"{where}.examples: {task} has no labels in train to show. Set 0")
-
-
-def _check_average(params: Params, name: str, teacher: Teacher) -> None:
-    for other in teacher.tuning.of:
-        key, member = f"teachers.{name}.tuning.of", params.teachers[other]
-        if isinstance(member.tuning, Average):
-            others = [n for n, t in params.teachers.items() if not isinstance(t.tuning, Average)]
-            raise ValueError(f"{key}: {other!r} is an average itself; there are {', '.join(others)}")
-        for task in (task for task in params.tasks if teacher.knows(task)):
-            recipes = [r for r in params.recipes_of(task) if teacher.answers(r)]
-            if not member.knows(task) or not all(member.answers(recipe) for recipe in recipes):
-                raise ValueError(
-                    f"{key}: {other} does not answer all of {task} that the average does. Widen "
-                    f"its `tasks` and `data`, or narrow those of {name}"
-                )
 
 
 def _check_methods(params: Params) -> None:

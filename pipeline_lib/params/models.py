@@ -12,7 +12,6 @@ from pipeline_lib.params.base import (
     OnHub,
     PinnedPackage,
     Positive,
-    Probability,
     Ref,
     Section,
     Seed,
@@ -150,8 +149,7 @@ class AnswerFiles(Section):
     texts write for a masked word.  ``provenance`` is copied into the manifests: model, prompt, licence or terms.
     ``reply`` is the path to the replies in a batch of a provider that is not known, such as ``response.body.text``.
     ``classes`` gives the order of the classes in lists of numbers (null: the files say).  ``smoothing`` is the share of
-    a bare label that is spread over all classes (Szegedy et al. 2016, section 7).  Rows whose probabilities cover less
-    than ``min_coverage`` have no answer.
+    a bare label that is spread over all classes (Szegedy et al. 2016, section 7).
     """
 
     kind: Literal["answers"]
@@ -162,7 +160,6 @@ class AnswerFiles(Section):
     reply: str | None = None
     classes: Annotated[list[str], Field(min_length=1)] | None
     smoothing: Fraction
-    min_coverage: Probability
 
     def paths(self, task: str) -> list[str]:
         """Return one task's files, below ``inputs``."""
@@ -185,26 +182,6 @@ class Scored(Section):
     examples: Count = 0
     seed: Seed = 1
     chat: bool = False
-
-
-class Average(Section):
-    """The mean of several teachers' answers: of their probabilities, or a regression's scores.
-
-    Lakshminarayanan et al. 2017, section 2.4, and Hinton et al. 2015, section 1.  ``weights`` null:
-    all of them count equally.
-    """
-
-    kind: Literal["average"]
-    of: Annotated[list[Name], Field(min_length=2), Ref("teachers")]
-    weights: list[Annotated[float, Field(gt=0)]] | None
-
-    @model_validator(mode="after")
-    def _consistent(self) -> "Average":
-        if len(set(self.of)) < len(self.of):
-            raise ValueError("`of`: each may appear only once")
-        if self.weights is not None and len(self.weights) != len(self.of):
-            raise ValueError("`weights`: one for each teacher in `of`, or null")
-        return self
 
 
 class States(Section):
@@ -231,17 +208,15 @@ class Teacher(Section):
     """A teacher: the model it starts from, how it is tuned, and the tasks that it knows.
 
     ``model`` is a name in ``models``; a finished teacher has none.  ``max_length`` is null if no model is run: for
-    answers in files and averages.  Three keys can be left out: ``tasks`` and ``data``, the transfer sets that it
-    answers, restrict it; ``states`` are what rows learn from its layers.
+    answers in files.  Three keys can be left out: ``tasks`` and ``data``, the transfer sets that it answers, restrict
+    it; ``states`` are what rows learn from its layers.
     """
 
     model: Annotated[str | None, Ref("models")]
     max_length: Annotated[int, Field(ge=4)] | None
     tasks: TaskNames = None
     data: Annotated[list[str] | None, Ref("transfer")] = None
-    tuning: Annotated[
-        FineTuning | Probe | Refining | Finished | AnswerFiles | Scored | Average, Field(discriminator="kind")
-    ]
+    tuning: Annotated[FineTuning | Probe | Refining | Finished | AnswerFiles | Scored, Field(discriminator="kind")]
     states: States | None = None
 
     @model_validator(mode="after")
@@ -249,19 +224,17 @@ class Teacher(Section):
         if (self.model is None) != (self.tuning.kind not in (*TRAINED_ALONE, "refined", "scored")):
             raise ValueError(
                 "`model` is what a teacher is made from: name one of `models`, or null where "
-                "`tuning` is of kind finished, answers or average"
+                "`tuning` is of kind finished or answers"
             )
         if (self.max_length is None) == self.runs:
-            raise ValueError(
-                "`max_length` is how much a model reads: give it, or null where `tuning` is of kind answers or average"
-            )
+            raise ValueError("`max_length` is how much a model reads: give it, or null if `tuning` is of kind answers")
         if self.states is not None and not self.has_layers:
             raise ValueError("`states` are those of an encoder's layers, and none is run here. Remove them")
         return self
 
     @property
     def runs(self) -> bool:
-        """Whether a model is run for its answers; those in files, and averages, need none."""
+        """Whether a model is run for its answers; those in files need none."""
         return self.tuning.kind in (*TRAINED_ALONE, "refined", "finished", "scored")
 
     @property

@@ -27,6 +27,7 @@ REMOVED: dict[str, str] = {
     "tasks.*.submission": "the files of a GLUE submission are named in benchmarks/papers/submission.py",
     "teachers.*.tuning.clip_norm": "gradients are always clipped to a norm of 1",
     "teachers.*.tuning.floor": "probabilities below 0.0001 are raised to it",
+    "teachers.*.tuning.min_coverage": "every answer counts: give an `error` to rows that should have none",
     "teachers.*.tuning.sampling": "every batch of every task is used once per epoch",
     "teachers.*.tuning.warmup": "the rate always rises over a tenth of the steps",
     "teachers.*.tuning.weight_decay": "it is always 0.01",

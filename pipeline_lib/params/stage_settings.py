@@ -138,7 +138,6 @@ def _answered(params: Params, task: str) -> dict[str, Any]:
             {
                 "name": name,
                 "kind": row.tuning.kind,
-                "average": _dump(row.tuning) if row.tuning.kind == "average" else None,
                 "max_length": row.max_length,
                 "states": row.states and _dump(row.states),
                 "sets": [recipe for recipe in recipes if row.answers(recipe)],

@@ -20,11 +20,8 @@ class StoredVectors:
 
     def __init__(self, tables: list[tuple[pa.Table, str]], column: str = "vector") -> None:
         """Take tables, each with the column suffix (``""`` or ``_2``) of the vectors to read."""
-        self._set([matrix(table[f"{column}{side}"]) for table, side in tables])
-
-    def _set(self, arrays: list[np.ndarray]) -> None:
-        self._arrays = arrays
-        self._ends = np.cumsum([len(array) for array in arrays])
+        self._arrays = [matrix(table[f"{column}{side}"]) for table, side in tables]
+        self._ends = np.cumsum([len(array) for array in self._arrays])
 
     def __len__(self) -> int:
         return int(self._ends[-1]) if len(self._ends) else 0

@@ -18,7 +18,7 @@ from typing import IO
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import atomic_path, disk_errors
 
-MODEL_SUFFIXES = (".json", ".txt", ".safetensors", ".model")
+MODEL_SUFFIXES = (".json", ".jinja", ".txt", ".safetensors", ".model")
 """Files of a model folder that are used; pickled weights and code are ignored."""
 
 

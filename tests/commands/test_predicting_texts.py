@@ -126,9 +126,10 @@ def test_explaining_shows_a_number_per_word_and_model(teacher: Path) -> None:
 
 def test_a_teacher_without_a_model_is_left_out(fails: Fails) -> None:
     teachers = YAML(typ="safe").load(PARAMS.read_text())["teachers"]
-    average = {"kind": "average", "of": ["minilm", "other"], "weights": None}
-    mean = {"model": None, "max_length": None, "tasks": None, "data": None, "tuning": average}
-    found = {"mean": mean, **teachers, "other": teachers["minilm"]}
+    answers = {"kind": "answers", "files": ["a.csv"], "format": None, "classes": None}
+    answers |= {"mask": "[MASK]", "smoothing": 0.1, "provenance": {}}
+    llm = {"model": None, "max_length": None, "tasks": None, "data": None, "tuning": answers}
+    found = {"llm": llm, **teachers}
     methods = YAML(typ="safe").load(PARAMS.read_text())["methods"]
     own = {"bilstm": methods["bilstm"] | {"tasks": None}}
     write_params(teachers=found, methods=own, joint={}, encoders={})
@@ -137,7 +138,7 @@ def test_a_teacher_without_a_model_is_left_out(fails: Fails) -> None:
     (explained,) = json.loads(distill("explain", folder, "good film", "--json"))
     assert list(explained["models"]) == ["bilstm"]
     refused = fails("predict", folder, "good", "--threshold", "0.9")
-    assert f"{folder}: its teacher is answers in files or an average" in refused
+    assert f"{folder}: its teacher is answers in files, and cannot" in refused
 
 
 def test_what_is_not_there_is_an_error(fails: Fails) -> None:

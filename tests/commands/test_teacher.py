@@ -11,7 +11,7 @@ from .running import PARAMS, Fails, distill, write_params
 LLM = {
     "kind": "answers",
     **{"files": ["{task}.jsonl"], "format": None, "classes": None, "mask": "[MASK]"},
-    **{"smoothing": 0.1, "min_coverage": 0.5, "provenance": {"model": "m-1"}},
+    **{"smoothing": 0.1, "provenance": {"model": "m-1"}},
 }
 
 

@@ -293,7 +293,7 @@ def test_a_hidden_test_split_gets_no_score(params: Params, data: Path) -> None:
 
 def llm(params: Params) -> Params:
     own = {"kind": "answers", "files": ["a.csv"], "format": None, "classes": None, "mask": "_"}
-    own |= {"smoothing": 0.1, "min_coverage": 0.5, "provenance": {}}
+    own |= {"smoothing": 0.1, "provenance": {}}
     row = {"model": None, "max_length": None, "tasks": None, "data": None, "tuning": own}
     return params.model_copy(update={"teachers": {"minilm": Teacher.model_validate(row)}})
 

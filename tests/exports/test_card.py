@@ -130,21 +130,18 @@ def test_what_is_on_the_hub_is_named_for_it(workspace: Path) -> None:
 def test_who_made_a_teachers_answers_is_told(workspace: Path) -> None:
     given = shipped()
     answers = {"kind": "answers", "files": ["{task}.csv"], "format": None, "classes": None}
-    answers |= {"mask": "[MASK]", "smoothing": 0.1, "min_coverage": 0.5}
+    answers |= {"mask": "[MASK]", "smoothing": 0.1}
     answers |= {"provenance": {"model": "some_llm", "terms": "no | competitors"}}
     row = {"model": None, "max_length": None, "tasks": None, "data": None}
     given["teachers"]["llm"] = row | {"tuning": answers}
-    mean = {"kind": "average", "of": ["minilm", "llm"], "weights": None}
-    given["teachers"]["both"] = row | {"tuning": mean}
     given["models"]["minilm"] = {"kind": "path", "path": "model"}
     write_files(Path("data/input/model"), {"README.md": b"---\nlicense: cc-by-4.0\n---\n"})
     for method in given["methods"].values():
-        method["teacher"] = "both"
-    given["joint"]["mtl"]["teacher"] = "both"
+        method["teacher"] = "llm"
+    given["joint"]["mtl"]["teacher"] = "minilm"
     write_json(Path("params.yaml"), given)
     text = card_of(workspace).text
     for line in (
-        "| teacher minilm of movies | fine-tuned here from model minilm, model | its README.md: cc-by-4.0 |",
         "| teacher llm of movies | answers in movies.csv (model: some_llm; terms: no \\| "
         "competitors) | terms: no \\| competitors |",
         "| its word vectors, at the start | model minilm, model | its README.md: cc-by-4.0 |",

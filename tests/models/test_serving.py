@@ -64,9 +64,8 @@ def test_teacher_and_baseline_are_those_of_the_row(student: Path) -> None:
         teacher_of(Path("moved"), PARAMS)
 
 
-@pytest.mark.parametrize("kind", ["answers", "average"])
-def test_a_teacher_without_a_model_has_no_folder(student: Path, kind: str) -> None:
-    tuning = SimpleNamespace(kind=kind)
+def test_a_teacher_without_a_model_has_no_folder(student: Path) -> None:
+    tuning = SimpleNamespace(kind="answers")
     own = PARAMS.teachers["minilm"].model_copy(update={"tuning": tuning, "max_length": None})
     assert teacher_of(student, PARAMS.model_copy(update={"teachers": {"minilm": own}})) is None
 

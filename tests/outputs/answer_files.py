@@ -15,7 +15,7 @@ from tests.kit.made_up import made_up_task
 from tests.kit.shard_files import write_set
 
 SETTINGS = {"kind": "answers", "files": ["-"], "format": None, "classes": None}
-SETTINGS |= {"mask": "[MASK]", "smoothing": 0.1, "min_coverage": 0.5, "provenance": {}}
+SETTINGS |= {"mask": "[MASK]", "smoothing": 0.1, "provenance": {}}
 TASK = made_up_task()
 """Its classes are no and yes."""
 Lines = list[dict[str, Any]]
@@ -36,12 +36,15 @@ def score_task() -> Task:
 
 
 def gather_answers(paths: list[Path], tuning: AnswerFiles, task: Task, folder: Path | None = None) -> KeyedTable:
-    return gather(paths, Answers(tuning, task), folder or paths[0].parent / "gathered")
+    answers = gather(paths, Answers(tuning, task))
+    if folder:
+        answers.write(folder)
+    return answers
 
 
 def read_answers(paths: list[Path], tuning: AnswerFiles, task: Task) -> KeyedTable:
     """Read files in which there may be nothing, or always the same."""
-    return gather(paths, Answers(tuning, task), paths[0].parent / "gathered", partial=True)
+    return gather(paths, Answers(tuning, task), partial=True)
 
 
 TEXTS = [f"sentence {number}" for number in range(60)]

@@ -1,12 +1,9 @@
 """The same reply as each provider's batch writes it."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 Line = dict[str, Any]
-Tokens = list[dict[str, float]]
-"""For each token its alternatives with their probabilities, the token itself first."""
 
 
 def openai(key: str, body: Line) -> Line:
@@ -14,19 +11,13 @@ def openai(key: str, body: Line) -> Line:
     return {"id": "b", "custom_id": key, "response": response, "error": None}
 
 
-def top(tokens: Tokens) -> list[Line]:
-    places = [[{"token": token, "logprob": math.log(p)} for token, p in one.items()] for one in tokens]
-    return [{**alternatives[0], "top_logprobs": alternatives} for alternatives in places]
-
-
-def chat(key: str, reply: Any, tokens: Tokens = (), **message: Any) -> Line:
+def chat(key: str, reply: Any, **message: Any) -> Line:
     choice = {"index": 0, "message": {"role": "assistant", "content": reply, **message}, "finish_reason": "stop"}
-    logprobs = {"content": top(tokens)} if tokens else None
-    return openai(key, {"object": "chat.completion", "choices": [choice | {"logprobs": logprobs}]})
+    return openai(key, {"object": "chat.completion", "choices": [choice | {"logprobs": None}]})
 
 
-def responses(key: str, reply: str, tokens: Tokens = ()) -> Line:
-    part = {"type": "output_text", "text": reply, "annotations": [], "logprobs": top(tokens)}
+def responses(key: str, reply: str) -> Line:
+    part = {"type": "output_text", "text": reply, "annotations": [], "logprobs": []}
     items = [
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "delivery?"}]},
         {"type": "message", "role": "assistant", "status": "completed", "content": [part]},

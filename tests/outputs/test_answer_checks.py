@@ -79,7 +79,7 @@ def ordered(labels: np.ndarray, given: np.ndarray, task: Task = TASK, files: int
     # By content keys, their order is another.
     places, starts = np.random.default_rng(0).permutation(rows), [0, -(-rows // 2)][:files]
     origins = Origins([*zip(starts, [Path("a"), Path("b")], strict=False)], np.arange(rows) + 1)
-    answers = KeyedTable(np.arange(rows), places, logits, None, "", {}, {}, {}, origins)
+    answers = KeyedTable(np.arange(rows), logits[places], None, "", {}, {}, {}, places, origins)
     check_order(answers, labels[places], np.arange(rows), task)
 
 

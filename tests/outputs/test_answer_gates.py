@@ -1,4 +1,4 @@
-"""Gates before shards of answers out of files, and of averages, are stored."""
+"""Gates before shards of answers out of files are stored."""
 
 from pathlib import Path
 
@@ -7,9 +7,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.outputs.averages import AveragePass
 from pipeline_lib.outputs.files.lookup_pass import AnswerPass
-from pipeline_lib.params import Average
 from pipeline_lib.shards.columns import list_column, matrix
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import ShardPass, run_pass
@@ -67,41 +65,8 @@ def test_answers_that_are_no_numbers_are_refused(tmp_path: Path, inputs: ShardSe
     found = answers(tmp_path, {text: {"label": ["no", "yes"][len(text) % 2]} for text in TEXTS})
     path = tmp_path / "llm/answers.arrow"
     table = pa.ipc.open_file(path).read_all()
-    logits = matrix(table["vector"]).copy()
+    logits = matrix(table["logits"]).copy()
     logits[5, 0] = np.inf
-    write_shard(path, pa.table({"vector": list_column(logits)}))
+    write_shard(path, pa.table({"key": table["key"], "logits": list_column(logits)}))
     with pytest.raises(PotstillError, match=r"logits of b00\d-i000\.arrow: not a finite number"):
         stored(AnswerPass.of(found.folder), inputs, tmp_path / "out")
-
-
-def averaged(folder: Path, inputs: ShardSet, *given: np.ndarray) -> AveragePass:
-    for number, logits in enumerate(given):
-        table = pa.table({"key": np.arange(len(TEXTS), dtype=np.uint64), "logits": list_column(logits)})
-        shards = inputs.manifest.shards
-        tables = {shard.name: table.slice(start * ROWS, ROWS) for start, shard in enumerate(shards)}
-        write_set(folder / f"teacher{number}", "logits", tables, [shard.sha256 for shard in shards])
-    names = [f"teacher{number}" for number in range(len(given))]
-    kind = "regression" if given[0].shape[1] == 1 else "classification"
-    settings = Average.model_validate({"kind": "average", "of": names, "weights": None})
-    return AveragePass.of({name: folder / name for name in names}, settings, kind)
-
-
-@pytest.mark.parametrize("width", [1, 2])
-def test_teachers_that_cancel_each_other_out_are_refused(tmp_path: Path, inputs: ShardSet, width: int) -> None:
-    drawn = np.random.default_rng(0).normal(size=(len(TEXTS), 1)).astype(np.float32)
-    logits = np.hstack([drawn, -drawn])[:, :width]
-    found = averaged(tmp_path, inputs, logits, 0.5 * logits)
-    assert np.ptp(stored(found, inputs, tmp_path / "out"), axis=0).min() > 1.0
-    with pytest.raises(PotstillError, match=r"logits of b000-i000\.arrow: constant.*same order"):
-        stored(averaged(tmp_path, inputs, logits, -logits), inputs, tmp_path / "out")
-
-
-def test_averages_of_sorted_labels_and_of_what_is_no_number(tmp_path: Path, inputs: ShardSet) -> None:
-    labels = np.where(np.arange(len(TEXTS))[:, None] < ROWS, [[2, -2]], [[-2, 2]])
-    labels = labels.astype(np.float32)
-    labels[3] = np.nan
-    found = stored(averaged(tmp_path, inputs, labels, labels), inputs, tmp_path / "out")
-    np.testing.assert_allclose(found, labels, atol=1e-6)
-    labels[7, 0] = np.inf
-    with np.errstate(invalid="ignore"), pytest.raises(PotstillError, match=r"not a finite number .* 1 of 39 rows"):
-        stored(averaged(tmp_path, inputs, labels, labels), inputs, tmp_path / "out")

@@ -14,19 +14,17 @@ import pytest
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds.probabilities import softmax
-from pipeline_lib.outputs.averages import AveragePass, mean_answer
 from pipeline_lib.outputs.files.answers import Answers
 from pipeline_lib.outputs.files.keyed_table import read_texts
 from pipeline_lib.outputs.files.lookup_pass import AnswerPass
 from pipeline_lib.outputs.files.requests import requests_of
 from pipeline_lib.outputs.precompute import list_unanswered
-from pipeline_lib.params import Average, Task
-from pipeline_lib.shards.columns import MASKED, list_column, matrix
+from pipeline_lib.params import Task
+from pipeline_lib.shards.columns import MASKED, matrix
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.engine.passes import run_pass
 from pipeline_lib.shards.shard_sets import ShardSet, write_shard
 from tests.kit.made_up import made_up_task
-from tests.kit.shard_files import write_set
 
 from .answer_files import TASK, Lines, gather_answers, lines, read_answers, score_task, settings, write_rows
 from .provider_lines import chat
@@ -55,8 +53,6 @@ def one(path: Path, row: dict[str, Any], **changes: Any) -> list[float]:
         ({"label": 0}, {"classes": ["yes", "no"], "smoothing": 0.0}, [0.0, 1.0]),
         # Tokens that are no class have a tenth: of all classes that are named, nothing is left.
         ({"probs": {"yes": 0.6, "no": 0.3}}, {}, [0.333, 0.667]),
-        # What the class named covers is said, and the rest goes to the other.
-        ({"probs": {"yes": 1.0}, "coverage": 0.7}, {}, [0.3, 0.7]),
     ],
 )
 def test_every_form_of_an_answer(
@@ -127,7 +123,6 @@ def test_columns_as_other_tools_write_them(tmp_path: Path) -> None:
             r"row 1: `weight` is 0, as for all 2 answers to learn from",
         ),
         ([{"text": "a", "probs": {"yes": 0, "no": 0}}], r"row 1: the probabilities of all classes"),
-        ([{"text": "a", "probs": {"yes": 0}, "coverage": 0.9}], r"of the named classes are 0"),
         ([{"text": "a", "logits": {"yes": 1e300, "no": 0}}], r"row 1: a value is not a finite"),
         ([{"text": "a", "text_pair": "b", "label": "yes"}], r"row 1: 2 texts, but the task reads 1"),
         ([{"text": "a", "logits": {"yes": "nan", "no": 1}}], r"not a finite number"),
@@ -137,7 +132,7 @@ def test_columns_as_other_tools_write_them(tmp_path: Path) -> None:
         ),
         ([{"metadata": {"classes": ["no", "ja"]}}], r"class 'ja' is unknown"),
         ([{"metadata": {"classes": ["no"]}}], r"class 'yes' is missing from no"),
-        ([{"text": "a", "error": "refused"}], r"no answers: all 1 rows have none \(refused\)\. Nothing"),
+        ([{"text": "a", "error": "refused"}], r"no answers: of 1 rows, refused \(1\)\. Nothing"),
     ],
 )
 def test_a_faulty_row_is_named(tmp_path: Path, rows: Lines, message: str) -> None:
@@ -166,16 +161,13 @@ def test_why_there_are_no_answers_is_said_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(PotstillError) as caught:
         gather_answers([lines(path, failed)], settings(), TASK)
     assert str(caught.value) == (
-        "a.jsonl: no answers: all 240 rows have none (failed or refused: Invalid model: m). Nothing was stored: have "
-        "the teacher answer again with one of no, yes, and put its file here; `distill teacher requests --format` asks "
-        "for structured output."
+        "a.jsonl: no answers: of 240 rows, failed or refused: Invalid model: m (240). Nothing was stored: have the "
+        "teacher answer again with one of no, yes, and put its file here; `distill teacher requests --format` asks for "
+        "structured output."
     )
     replies = [chat(f"{n:016x}", f"class {n}") for n in range(3)]
     with pytest.raises(PotstillError, match=r"of 243 rows, failed.* \(240\); neither JSON.* and the like \(3\)"):
         gather_answers([lines(path, failed + replies)], settings(), TASK)
-    low = [{"text": "a", "probs": {"yes": 0.3}, "coverage": 0.3}]
-    with pytest.raises(PotstillError, match=r"all 1 rows have none \(its classes cover less than"):
-        gather_answers([lines(path, low)], settings(), TASK)
     with pytest.raises(PotstillError, match=r"no answers: there are no rows\. Put"):
         gather_answers([lines(path, [{"metadata": {}}])], settings(), TASK)
 
@@ -195,11 +187,10 @@ def test_rows_without_an_answer_are_counted(tmp_path: Path) -> None:
         {"text": "a", "label": "yes"},
         {"text": "a", "error": "timed out"},
         {"text": "b", "error": "timed out", "label": None},
-        {"text": "c", "probs": {"yes": 0.2}, "coverage": 0.2},
         {"text": "d", "label": "no", "weight": 2.5},
     ]
     found = read_answers([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
-    wanted = {"rows": 6, "answered": 2, "repeated": 1, "errors": 2, "low_coverage": 1}
+    wanted = {"rows": 5, "answered": 2, "repeated": 1, "errors": 2}
     assert found.counts == wanted and found.errors == {"timed out": 2}
     assert sorted(found.weights.tolist()) == [1.0, 2.5]
 
@@ -279,22 +270,3 @@ def test_answers_are_found_by_content(tmp_path: Path, store_home: Path) -> None:
     assert list(requests_of(texts_of(inputs, own.mask), answers)) == [{"key": listed["key"], "text": "new"}]
     texts = [row["text"] for row in requests_of(texts_of(inputs, own.mask), None)]
     assert texts == ["so it is", "a ___", "new"]
-
-
-def test_an_average_is_that_of_probabilities(tmp_path: Path, store_home: Path) -> None:
-    inputs = write_rows(tmp_path / "in", ["a", "b"], [None, None])
-    given = {"bold": [[0.0, 40.0], [0.0, 1.0]], "meek": [[1.0, 0.0], [np.nan, np.nan]]}
-    for name, logits in given.items():
-        table = pa.table({"key": [0, 1], "logits": list_column(np.array(logits, np.float32))})
-        [shard] = inputs.manifest.shards
-        write_set(tmp_path / name, "logits", {shard.name: table}, [shard.sha256])
-    own = Average.model_validate({"kind": "average", "of": ["bold", "meek"], "weights": [1, 3]})
-    average = AveragePass.of({name: tmp_path / name for name in given}, own, "classification")
-    manifest, _ = run_pass(average, inputs, tmp_path / "out", LocalEngine(1))
-    assert manifest.counts == {"answered": 1, "unanswered": 1}
-    found = matrix(ShardSet.open(tmp_path / "out").to_table()["logits"])
-    wanted = 0.25 * 1.0 + 0.75 / (1 + math.e)
-    assert softmax(found[:1])[0, 1] == pytest.approx(wanted)
-    assert np.isnan(found[1]).all()
-    scores = [np.array([[1.0]], np.float32), np.array([[3.0]], np.float32)]
-    assert mean_answer(scores, (0.25, 0.75), "regression").tolist() == [[2.5]]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.outputs.files.answer_rows import read_answers as read_rows
 from pipeline_lib.outputs.files.answers import Answers
 from pipeline_lib.outputs.files.requests import asked_of, instruction, request_of, requests_of
@@ -18,7 +17,7 @@ from pipeline_lib.params import Task
 from tests.kit.made_up import made_up_task, task_of_labels
 
 from .answer_files import gather_answers, lines, read_answers, score_task, settings
-from .provider_lines import SHAPES, Line, Tokens, anthropic, bedrock, chat, gemini, openai, responses
+from .provider_lines import SHAPES, Line, anthropic, bedrock, chat, gemini, openai, responses
 
 CLASSES = ["billing", "delivery", "very good", "very bad", "😡", "😀"]
 TASK = made_up_task(labels={name: [name] for name in CLASSES})
@@ -183,9 +182,6 @@ def test_why_a_request_has_no_answer(tmp_path: Path, line: Line, reason: str) ->
         (anthropic("row_7", {"type": "text", "text": LABEL}), "id 'row_7' is not a content key"),
         ({"key": "12", "response": gemini(LABEL)}, "id '12' is not a content key"),
         (bedrock("CALL0000001", {"generation": LABEL}), "id 'CALL0000001' is not a content"),
-        (chat(KEY, "billing", [{"billing": 0.9, "delivery": 0.9}]), "a token's alternatives sum to 1.800, so"),
-        (chat(KEY, "billing", [{"bil": 0.5, "ling": 0.3}] * 2), "all tokens have the same alternatives, so"),
-        (openai(KEY, {"choices": [{"text": LABEL, "logprobs": {"content": [1]}}]}), "log probabilities of another"),
     ],
 )
 def test_other_files_are_named(tmp_path: Path, line: Line, message: str) -> None:
@@ -215,60 +211,6 @@ def test_rows_with_an_answer_are_no_batch(tmp_path: Path, row: Line) -> None:
     assert not read(tmp_path / "a.jsonl", row).of_reply
 
 
-TWO = {"billing": 0.6, "delivery": 0.3}
-
-
-@pytest.mark.parametrize("shape", [chat, responses])
-@pytest.mark.parametrize(
-    ("reply", "tokens", "shares"),
-    [
-        ("billing", [{"billing": 0.6, "delivery": 0.3, "x": 0.05}], TWO),
-        (
-            "very good",
-            [{"very": 0.6, " Billing": 0.3}, {" good": 0.8, " bad": 0.1}],
-            {"very good": 0.48, "very bad": 0.06, "billing": 0.3},
-        ),
-        (
-            LABEL,
-            [{'{"label"': 0.9}, {": ": 0.9}, {'"': 0.9}, {"bill": 0.6, "deliver": 0.3}, {"ing": 0.9}, {'"}': 1}],
-            TWO,
-        ),
-        ('{"label":"billing"}', [{'{"label': 0.9}, {'":"bill': 0.6, '":"del': 0.3}, {"ing": 0.9}, {'"}': 0.9}], TWO),
-        ("billing", [{"<think>": 0.9}, {"delivery": 0.9}, {"</think>": 0.9}, {"billing": 0.6, "delivery": 0.3}], TWO),
-        # Tokens that do not spell the reply, or spell it in another way, are of no use.
-        ("billing", [{"no": 0.9}], "billing"),
-        ('"billing"', [{'"': 0.9}, {"billing": 0.6}, {'"': 0.9}], "billing"),
-    ],
-)
-def test_probabilities_begin_where_the_class_does(
-    tmp_path: Path, shape: Any, reply: str, tokens: Tokens, shares: Any
-) -> None:
-    row = read(tmp_path / "a.jsonl", shape(KEY, reply, tokens))
-    assert row.value == (shares if isinstance(shares, str) else pytest.approx(shares))
-    if row.kind == "probs":
-        assert row.coverage == pytest.approx(sum(shares.values()))
-
-
-def test_a_character_may_be_two_tokens(tmp_path: Path) -> None:
-    line = chat(KEY, "😡", [{"�": 0.8}, {"�": 0.7}])
-    for part, raw in zip(
-        line["response"]["body"]["choices"][0]["logprobs"]["content"], ([240, 159, 152], [161]), strict=True
-    ):
-        for token in (part, part["top_logprobs"][0]):
-            token["bytes"] = raw
-    assert read(tmp_path / "a.jsonl", line).value == pytest.approx({"😡": 0.56})
-
-
-def test_probabilities_that_cover_little_are_no_answer(tmp_path: Path) -> None:
-    rows = [
-        chat(KEY, "billing", [{"billing": 0.3, "I": 0.6}]),
-        chat("0" * 16, "delivery", [{"delivery": 0.6, "billing": 0.3}]),
-    ]
-    found = read_answers([lines(tmp_path / "a.jsonl", rows)], settings(), TASK)
-    assert (found.counts["answered"], found.counts["low_coverage"]) == (1, 1)
-    assert softmax(found[:])[0, :2].tolist() == pytest.approx([0.3, 0.6], abs=0.001)
-
-
 SCHEMAS = [
     (TASK, {"label": {"type": "string", "enum": CLASSES}}, "one of these labels: billing, delivery"),
     (
@@ -290,7 +232,6 @@ def test_structured_output_is_asked_for(task: Task, properties: Line, prompt: st
     body = openai_line["body"]
     assert openai_line["custom_id"] == row["key"] and body["messages"][1]["content"] == "a film\n\nthe film"
     assert body["response_format"]["json_schema"] == {"name": "answer", "strict": True, "schema": schema}
-    assert ("logprobs" in body) is (task is TASK)
     params = request_of(row, "anthropic-batch", asked)["params"]
     assert params["tools"] == [{"name": "answer", "input_schema": schema}] and params["system"] == asked.prompt
     gemini_line = request_of(row, "gemini-batch", asked)
@@ -339,8 +280,7 @@ def changed(line: Line, path: tuple[Any, ...], value: Any) -> Line:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_line_with_anything_in_it_is_read_or_named(tmp_path: Path, shape: str) -> None:
-    tokens = [[{"billing": 0.7, "delivery": 0.2}]] if shape in ("chat", "responses") else []
-    line = SHAPES[shape](KEY, "billing", *tokens)
+    line = SHAPES[shape](KEY, "billing")
     for path in nodes(line):
         for value in (None, True, -1, 1e400, "x", "\ud83d", [], [None], {}, {"x": [1]}):
             try:

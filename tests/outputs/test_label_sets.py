@@ -1,4 +1,4 @@
-"""A teacher's answers of several labels: in files, in replies of language models, averaged."""
+"""A teacher's answers of several labels: in files, in replies of language models."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ import pytest
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.kinds.probabilities import sigmoid
-from pipeline_lib.outputs.averages import mean_answer
 from pipeline_lib.outputs.files.answers import Answers
 from pipeline_lib.outputs.files.checks import check_order, check_related
 from pipeline_lib.outputs.health import check_agreement
@@ -116,10 +115,3 @@ def test_a_shift_of_one_row_is_found(tmp_path: Path) -> None:
     check_order(table, marks, order, TASK)
     with pytest.raises(PotstillError, match=r"one row (up|down) better"):
         check_order(table, np.roll(marks, 1, axis=0), order, TASK)
-
-
-def test_an_average_is_that_of_each_labels_probability() -> None:
-    one, two = np.array([[0.0, 5.0], [np.nan] * 2]), np.array([[2.0, -5.0], [1.0, 1.0]])
-    found = mean_answer([one, two], (0.5, 0.5), "multilabel")
-    assert sigmoid(found[0]) == pytest.approx((sigmoid(one[0]) + sigmoid(two[0])) / 2)
-    assert np.isnan(found[1]).all()

@@ -50,32 +50,22 @@ def test_faulty_teachers_name_their_key(changes: dict[str, Any], message: str) -
 
 
 FILES = {"kind": "answers", "files": ["{task}.csv"], "format": None, "classes": None}
-FILES |= {"mask": "[MASK]", "smoothing": 0.1, "min_coverage": 0.5, "provenance": {}}
+FILES |= {"mask": "[MASK]", "smoothing": 0.1, "provenance": {}}
 LLM = {"model": None, "max_length": None, "tasks": ["movies"], "data": None, "tuning": FILES}
-MEAN = LLM | {"tuning": {"kind": "average", "of": ["minilm", "llm"], "weights": None}}
-THREE = SOUND | {"teachers": TWO | {"llm": LLM, "mean": MEAN}}
+THREE = SOUND | {"teachers": TWO | {"llm": LLM}}
 
 
-def averaged(**changes: Any) -> dict[str, Any]:
-    return {"teachers": TWO | {"llm": LLM, "mean": MEAN | {"tuning": MEAN["tuning"] | changes}}}
-
-
-def test_answers_in_files_and_averages_are_teachers() -> None:
+def test_answers_in_files_are_a_teacher() -> None:
     rows = {"teachers": THREE["teachers"] | {"probe": PROBE}}
-    params = check_params(changed(THREE | rows | {"methods.bilstm_kd_ts.teacher": "mean"}))
+    params = check_params(changed(THREE | rows | {"methods.bilstm_kd_ts.teacher": "llm"}))
     assert params.teachers["llm"].tuning.paths("movies") == ["movies.csv"]
-    assert [own.runs for own in params.teachers.values()] == [True, True, False, False, True]
+    assert [own.runs for own in params.teachers.values()] == [True, True, False, True]
     assert {key for key, *_ in params.lengths()} >= {"teachers.minilm.max_length"}
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (averaged(of=["minilm", "none"]), "teachers.mean.tuning.of: no 'none'; there"),
-        (averaged(of=["minilm", "mean"]), "'mean' is an average itself"),
-        (averaged(of=["minilm", "minilm"]), "`of`: each may appear only once"),
-        (averaged(weights=[1.0]), "`weights`: one for each teacher in `of`"),
-        (averaged(of=["minilm", "other"]), "other does not answer all of movies that the average"),
         ({"teachers": TWO | {"llm": LLM | {"max_length": 9}}}, "`max_length` is how much a model"),
         ({"teachers": TWO | {"a": OWN | {"max_length": None}}}, "`max_length` is how much a model"),
         ({"teachers.llm.tuning.format": "openai-batch"}, "teachers.llm.tuning.format: Input should be 'parquet', "),

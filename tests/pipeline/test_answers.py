@@ -56,7 +56,7 @@ def edit(values: Any) -> None:
     task["source"]["files"]["unlabelled"] = "more.tsv"
     values["transfer"]["full"]["unlabelled"] = True
     own = {"kind": "answers", "files": ["answers.parquet"], "format": None, "classes": None}
-    own |= {"mask": "[MASK]", "smoothing": 0.0, "min_coverage": 0.5}
+    own |= {"mask": "[MASK]", "smoothing": 0.0}
     row = {"model": None, "max_length": None, "tasks": None, "data": None}
     values["teachers"] = {"llm": row | {"tuning": own | {"provenance": {"terms": "free"}}}}
     values["methods"] = {ROW: values["methods"][ROW] | {"baseline": None}}

@@ -33,7 +33,6 @@ from pipeline_lib.base.kinds.kind import (
     ratio,
     row_counts,
 )
-from pipeline_lib.base.kinds.probabilities import softmax
 from pipeline_lib.base.text import composed
 
 if TYPE_CHECKING:
@@ -194,12 +193,6 @@ class Classes(TaskKind):
     def decide(self, outputs: np.ndarray) -> np.ndarray:
         """Return class numbers, int64."""
         return outputs.argmax(axis=1)
-
-    def mean(self, outputs: Sequence[np.ndarray], weights: Sequence[float]) -> np.ndarray:
-        """Return the logarithms of the mean probabilities, minus their mean over classes."""
-        shares = [weight * softmax(values) for weight, values in zip(weights, outputs, strict=True)]
-        logs = np.log(np.maximum(np.sum(shares, axis=0), np.finfo(np.float64).tiny))
-        return logs - logs.mean(axis=1, keepdims=True)
 
     def loss(self, outputs: "torch.Tensor", labels: "torch.Tensor") -> "torch.Tensor":
         """Return the cross-entropy against class numbers."""

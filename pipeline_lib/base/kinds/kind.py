@@ -165,10 +165,6 @@ class TaskKind(ABC):
         """Return the probability of each row's answer, float64 (rows,)."""
         return self.probabilities(outputs).max(axis=1)
 
-    @abstractmethod
-    def mean(self, outputs: Sequence[np.ndarray], weights: Sequence[float]) -> np.ndarray:
-        """Return the weighted mean of several teachers' outputs, float64 (rows, outputs)."""
-
     # Learning.
 
     @abstractmethod

@@ -27,7 +27,7 @@ from pipeline_lib.base.kinds.kind import (
     share_columns,
 )
 from pipeline_lib.base.kinds.label_lists import entries_of
-from pipeline_lib.base.kinds.probabilities import entropy_bits, logit, of_two, sigmoid
+from pipeline_lib.base.kinds.probabilities import entropy_bits, of_two, sigmoid
 from pipeline_lib.base.text import composed, printable
 
 if TYPE_CHECKING:
@@ -168,11 +168,6 @@ class LabelSets(TaskKind):
         """
         shares = sigmoid(outputs)
         return np.maximum(shares, 1.0 - shares).prod(axis=1)
-
-    def mean(self, outputs: Sequence[np.ndarray], weights: Sequence[float]) -> np.ndarray:
-        """Return the logits of the labels' mean probabilities."""
-        shares = [weight * sigmoid(values) for weight, values in zip(weights, outputs, strict=True)]
-        return logit(np.sum(shares, axis=0))
 
     def loss(self, outputs: "torch.Tensor", labels: "torch.Tensor") -> "torch.Tensor":
         """Return each label's binary cross-entropy, summed over labels."""

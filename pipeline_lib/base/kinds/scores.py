@@ -111,11 +111,6 @@ class Scores(TaskKind):
         """Return the scores, float64."""
         return outputs[:, 0].astype(np.float64)
 
-    def mean(self, outputs: Sequence[np.ndarray], weights: Sequence[float]) -> np.ndarray:
-        """Return the mean scores."""
-        scores = [weight * values for weight, values in zip(weights, outputs, strict=True)]
-        return np.sum(scores, axis=0, dtype=np.float64)
-
     def loss(self, outputs: "torch.Tensor", labels: "torch.Tensor") -> "torch.Tensor":
         """Return the mean squared error."""
         import torch.nn.functional as F  # noqa: N812

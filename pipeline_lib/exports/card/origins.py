@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.exports.card.card_data import Facts
-from pipeline_lib.params import Average, Encoder, Method, NeighbourPairs, PackageParts, Params
+from pipeline_lib.params import Encoder, Method, NeighbourPairs, PackageParts, Params
 from pipeline_lib.params.sources import MODELS
 from pipeline_lib.sources.run_sources import declared_licences, provenance_text
 
@@ -56,8 +56,6 @@ class _Run:
 
     def teacher(self, task: str, name: str) -> list[Origin]:
         teacher, title = self.params.teachers[name], f"teacher {name} of {task}"
-        if isinstance(teacher.tuning, Average):
-            return [origin for each in teacher.tuning.of for origin in self.teacher(task, each)]
         if teacher.model is not None:
             how = "a linear layer over " if teacher.tuning.kind == "probe" else "fine-tuned here from "
             return [self.model(teacher.model, title, how)]

@@ -1,7 +1,7 @@
 """Rows of a teacher's answers: as people write them, and as language models reply.
 
 A row has a ``text`` (and ``text_pair``) or a ``key``, and one of ``logits``, ``probs`` and ``label``; it may have
-``weight``, ``coverage`` and ``error``.  Per-class numbers are a list, in the order of the file's ``classes``, or a
+``weight`` and ``error``.  Per-class numbers are a list, in the order of the file's ``classes``, or a
 mapping from names; in CSV also one column per class, ``probs.NAME``.  A line of a batch's output has the id of a
 request and a reply, which is JSON with the same answer, or exactly a class.  docs/teacher-files.md describes both.
 """
@@ -18,20 +18,19 @@ from pipeline_lib.base.file_formats import Format
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.kinds.kind import finite_number
 from pipeline_lib.base.kinds.label_lists import bracketed
-from pipeline_lib.outputs.files.batch_lines import class_shares, is_line, read_line
+from pipeline_lib.outputs.files.batch_lines import is_line, read_line
 from pipeline_lib.outputs.files.teacher_files import (
+    ANSWERS,
     Described,
     Given,
     described,
     identified,
     in_reply,
+    is_ours,
     read_rows,
     reason_of,
 )
 
-ANSWERS = ("logits", "probs", "label")
-"""The answer columns; a row has exactly one of them."""
-COLUMNS = ("text", "text_pair", "key", *ANSWERS, "weight", "coverage", "error")
 MAX_WEIGHT = 1e6
 """A weight beyond it would leave nothing to the others, or overflow a loss."""
 Numbers = list[float] | dict[str, float]
@@ -47,10 +46,10 @@ def read_answers(
     """
 
     def parse(row: Mapping[str, Any], where: str) -> Given:
-        is_row = any(_is_ours(name) and name.partition(".")[0] in ANSWERS for name in row) or not is_line(row, reply)
+        is_row = any(is_ours(name) and name.partition(".")[0] in ANSWERS for name in row) or not is_line(row, reply)
         return _given(row, where) if is_row else _replied(row, names, reply, where)
 
-    return described(path, format), read_rows(path, format, _is_ours, parse, ("text", "key"), ANSWERS)
+    return described(path, format), read_rows(path, format, parse)
 
 
 def named_classes(path: Path) -> list[str]:
@@ -65,25 +64,18 @@ def named_classes(path: Path) -> list[str]:
     return [*(described.classes or names)]
 
 
-def _is_ours(name: str) -> bool:
-    return name in COLUMNS or name.partition(".")[0] in ANSWERS[:2]
-
-
 def _given(row: Mapping[str, Any], where: str) -> Given:
     values = {name: value for name, value in row.items() if value is not None}
     for kind in ANSWERS[:2]:
         by_class = {n.partition(".")[2]: v for n, v in values.items() if n.startswith(f"{kind}.")}
         if by_class:
             values[kind] = by_class
-    numbers = {name: _number(values.get(name), name, where) for name in ("weight", "coverage")}
-    answer = replace(identified(row, where), **numbers)
+    answer = replace(identified(row, where), weight=_number(values.get("weight"), "weight", where))
     if answer.weight is not None and not 0 <= answer.weight <= MAX_WEIGHT:
         fault = "below 0" if answer.weight < 0 else f"above {MAX_WEIGHT:g}"
         raise PotstillError(f"{where}: `weight` is {fault}. Correct it.")
-    if answer.coverage is not None and not 0.0 <= answer.coverage <= 1.0:
-        raise PotstillError(f"{where}: `coverage` is not a share from 0 to 1. Correct it.")
     if values.get("error"):
-        return replace(answer, weight=None, coverage=None, error=reason_of(values["error"]))
+        return replace(answer, weight=None, error=reason_of(values["error"]))
     return _answered(answer, values, where)
 
 
@@ -100,7 +92,7 @@ def _answered(row: Given, values: Mapping[str, Any], where: str) -> Given:
 
 
 def _replied(line: Mapping[str, Any], names: Sequence[str], path: str | None, where: str) -> Given:
-    """Return a batch's line with the answer of its reply, and what its tokens say of the other classes."""
+    """Return a batch's line with the answer of its reply."""
     row, reply = read_line(line, where, path)
     if row.error is not None:
         return row
@@ -109,11 +101,7 @@ def _replied(line: Mapping[str, Any], names: Sequence[str], path: str | None, wh
     except (ValueError, RecursionError):
         asked = "neither JSON nor a class, as `distill teacher requests --format` asks for"
         return replace(row, error=f"{asked}: {reply!r:.60}")
-    row = in_reply(replace(row, of_reply=True), where, lambda row: _answered(row, values, where))
-    if row.kind != "label" or row.value not in names:
-        return row
-    shares = class_shares(line, reply, row.value, names, where) if isinstance(reply, str) else {}
-    return replace(row, kind="probs", value=shares, coverage=min(1.0, sum(shares.values()))) if shares else row
+    return in_reply(replace(row, of_reply=True), where, lambda row: _answered(row, values, where))
 
 
 def _parsed(reply: Any, names: Sequence[str]) -> Mapping[str, Any]:

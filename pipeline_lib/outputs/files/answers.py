@@ -47,16 +47,18 @@ class Answers:
     def read(self, path: Path) -> tuple[Described, Iterator[GivenRows]]:
         """Read a file's metadata, and its rows, a few thousand at a time."""
         settings = self.settings
-        # Several labels are a list, and what tokens say is the probability of one class.
+        # Several labels are a list: none is a whole reply.
         names = self.task.label_names if KINDS[self.task.kind].one_of else []
         described, rows = read_answers(path, settings.format, names, settings.reply)
         classes = settings.classes or described.classes
-        order = None if classes is None else _class_order(classes, self.task, str(path))
+        order = None if classes is None or self.task.score_range else _class_order(classes, self.task, str(path))
 
-        def value_of(row: Given, where: str) -> np.ndarray | None:
-            logits, coverage = self._logits(row, classes, order, where)
-            if coverage is not None and coverage < settings.min_coverage:
-                return None
+        def value_of(row: Given, where: str) -> np.ndarray:
+            logits = self._logits(row, classes, order, where)
+            if not np.isfinite(logits).all():
+                raise PotstillError(
+                    f"{where}: a value is not a finite number. Correct it, or give the reason in `error`."
+                )
             if row.texts is not None and len(row.texts) != len(self.task.text):
                 raise PotstillError(
                     f"{where}: {len(row.texts)} texts, but the task reads {len(self.task.text)} "
@@ -66,20 +68,18 @@ class Answers:
 
         return described, parts_of(path, rows, value_of)
 
-    def _logits(
-        self, row: Given, classes: list[str] | None, order: np.ndarray | None, where: str
-    ) -> tuple[np.ndarray, float | None]:
-        """Return a row's logits, float32 (classes,), and the coverage that has to suffice."""
+    def _logits(self, row: Given, classes: list[str] | None, order: np.ndarray | None, where: str) -> np.ndarray:
+        """Return a row's logits, float32 (classes,)."""
         task, several = self.task, KINDS[self.task.kind].has_several
         if task.score_range:
-            return _score_of(row, task, where), row.coverage
+            return _score_of(row, task, where)
         if row.kind == "label" and several:
             marks = np.zeros(len(task.label_names))
             marks[_named_labels(row.value, task, where)] = 1.0
-            return _clipped_logits((1.0 - self.settings.smoothing) * marks + self.settings.smoothing / 2), None
+            return _clipped_logits((1.0 - self.settings.smoothing) * marks + self.settings.smoothing / 2)
         if row.kind == "label":
             number = _class_number(row.value, classes, task, where)
-            return _logits_of(_smoothed(number, len(task.label_names), self.settings)), None
+            return _logits_of(_smoothed(number, len(task.label_names), self.settings))
         values, named = _in_order(row.value, order, task, where)
         lacking = ", ".join(np.array(task.label_names)[~named])
         if several and lacking:
@@ -90,16 +90,15 @@ class Answers:
         if row.kind == "logits" and lacking:
             raise PotstillError(f"{where}: no logit for {lacking}. Give one for each class.")
         if row.kind == "logits":
-            return _float32(values), None
+            return _float32(values)
         if several:
             _check_shares(values, values > 1 + EXCESS, "each from 0 to 1", where)
-            return _clipped_logits(values), None
-        probs, coverage = _completed(values, named, row.coverage, where)
-        return _logits_of(probs), coverage
+            return _clipped_logits(values)
+        return _logits_of(_completed(values, named, where))
 
     def described(self, table: KeyedTable) -> list[str]:
         """Return lines that describe what files contain."""
-        lines = [", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in table.counts.items())]
+        lines = [", ".join(f"{n:,} {what}" for what, n in table.counts.items())]
         lines += [f"error, {n:,} rows: {reason}" for reason, n in frequent(table.errors)]
         lines += self._facts(table)
         return lines + [f"{name}: {value}" for name, value in table.provenance.items()]
@@ -137,8 +136,6 @@ class Answers:
 
 
 def _class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:
-    if task.score_range:
-        return np.zeros(1, np.int64)
     indices = [_class_index(name, task, where) for name in classes]
     for name, index in zip(classes, indices, strict=True):
         if indices.count(index) > 1:
@@ -187,29 +184,24 @@ def _named_labels(value: Any, task: Task, where: str) -> list[int]:
     return [_class_index(name, task, where) for name in value]
 
 
-def _completed(values: np.ndarray, named: np.ndarray, coverage: float | None, where: str) -> tuple[np.ndarray, float]:
-    """Return a complete distribution, float64 (classes,), and the coverage of the classes.
+def _completed(values: np.ndarray, named: np.ndarray, where: str) -> np.ndarray:
+    """Return a complete distribution, float64 (classes,).
 
     The probability that the named classes leave over is spread evenly over the others; if all are
     named, it belongs to no class, and they are normalised to 1.
 
     :param values: probabilities, 0 for unnamed classes; :param named: the mask, bool (classes,).
-    :param coverage: of the named classes together; None: their sum.
     """
     total = float(values.sum())
     _check_shares(values[named], total > 1.0 + EXCESS, "from 0 to 1, together at most 1", where)
-    covered = min(1.0, total) if coverage is None else coverage
-    if not total and (named.all() or coverage):
+    if not named.all():
+        # {spam: 0.1} leaves 0.9 to ham.
+        return np.where(named, values / max(total, 1.0), max(0.0, 1.0 - total) / (~named).sum())
+    if not total:
         raise PotstillError(
-            f"{where}: the probabilities of {'all' if named.all() else 'the named'} classes are 0. "
-            "Correct them, or give the reason in `error`."
+            f"{where}: the probabilities of all classes are 0. Correct them, or give the reason in `error`."
         )
-    if named.all():
-        return values / total, covered
-    others = (1.0 - covered) / (~named).sum()
-    # Unless coverage is given, the classes cover everything: {spam: 0.1} leaves 0.9 to ham.
-    shares = np.where(named, values / (total or 1.0) * covered, others)
-    return shares, 1.0 if coverage is None else covered
+    return values / total
 
 
 def _check_shares(values: np.ndarray, is_excessive: np.ndarray | bool, rule: str, where: str) -> None:

@@ -1,30 +1,21 @@
-"""Lines of a batch's output: where the reply is, and what tokens say of other classes."""
+"""Lines of a batch's output: where the reply is."""
 
-import json
-import math
-import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.outputs.files.teacher_files import Given, at, first, identified, reason_of
 
-IMPOSSIBLE = 1e-3
-"""Alternatives whose probabilities at one position sum to more than 1 by this are rejected."""
 _OUTPUTS = {"response", "result", "modelOutput", "outputs"}
 _REQUESTS = {"body", "params", "request", "modelInput"}
 _FINE = (200, "succeeded", "completed")
 """What a line may say of a request besides why it failed."""
-_LABEL = re.compile(r'"label"\s*:\s*"')
-_Alternatives = tuple[bytes, dict[bytes, float]]
-"""A token, and the probabilities of all that were possible there, itself included."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """Where a provider writes what: ``why`` there is no reply, log probabilities of ``tokens``, and so on.
+    """Where a provider writes what: ``why`` there is no reply, and so on.
 
     Of several paths, the first that leads anywhere counts (:func:`at`).
     """
@@ -32,7 +23,6 @@ class Form:
     reply: tuple[str, ...]
     error: tuple[str, ...] = ()
     why: tuple[str, ...] = ()
-    tokens: tuple[str, ...] = ()
 
 
 _CHAT, _OUTPUT, _MESSAGE = "response.body.choices", "response.body.output", "result.message"
@@ -45,7 +35,6 @@ FORMS = {
         ),
         error=("error", "response.body.error", f"{_CHAT}.message.refusal", f"{_OUTPUT}.content.refusal"),
         why=(f"{_CHAT}.finish_reason", "response.body.incomplete_details.reason", "response.status_code"),
-        tokens=(f"{_CHAT}.logprobs.content", f"{_OUTPUT}.content.logprobs"),
     ),
     "Anthropic": Form(
         reply=(f"{_MESSAGE}.content.input", f"{_MESSAGE}.content.text"),
@@ -101,98 +90,3 @@ def value_in(line: Mapping[str, Any], name: str, path: str | None = None) -> Any
     """Return what a line has under a field of :class:`Form`, or at a path."""
     paths = [path] * (path is not None) + [path for form in FORMS.values() for path in getattr(form, name)]
     return first(value for value in (at(line, path) for path in paths) if name != "why" or value not in _FINE)
-
-
-def class_shares(line: Mapping[str, Any], reply: str, name: str, names: Sequence[str], where: str) -> dict[str, float]:
-    """Return the probability of each class along the tokens of a reply's class; none if there are no such tokens.
-
-    A class may be several tokens long.  At each of them, the probability of an alternative goes to the classes that
-    continue so, evenly; what continues no class is not covered.
-
-    :param name: the class that the reply states.
-    """
-    tokens = _places(value_in(line, "tokens"), where)
-    match = _LABEL.search(reply)
-    start = match.end() if match else len(reply) - len(reply.lstrip())
-    forms = {label: _bytes(json.dumps(label, ensure_ascii=False)[1:] if match else label).lower() for label in names}
-    spelled = b"".join(token for token, _ in tokens)
-    begin = spelled.rfind(_bytes(reply))
-    shares: Counter[str] = Counter()
-    if begin < 0 or not tokens:
-        return shares
-    path, reached = b"", 1.0
-    for token, alternatives in _from(tokens, begin + len(_bytes(reply[:start]))):
-        for other, probability in alternatives.items():
-            begun = _begun(path + other, forms) if other != token else []
-            shares.update({label: reached * probability / len(begun) for label in begun})
-        path, reached = path + token, reached * alternatives[token]
-        begun = _begun(path, forms)
-        if not begun:
-            return Counter()  # written in another way
-        if len(begun) == 1:
-            break
-    shares[name] += reached
-    return shares
-
-
-def _places(log_probabilities: Any, where: str) -> list[_Alternatives]:
-    """Return a reply's tokens with their alternatives, from log probabilities as OpenAI writes them."""
-    try:
-        tokens = [
-            (
-                _raw(token),
-                {_raw(other): math.exp(other["logprob"]) for other in (*(token.get("top_logprobs") or ()), token)},
-            )
-            for token in log_probabilities or ()
-        ]
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise PotstillError(
-            f"{where}: log probabilities of another form than OpenAI's ({type(error).__name__}: {error}). Ask without."
-        ) from error
-    totals = [sum(alternatives.values()) for _, alternatives in tokens]
-    impossible = [total for total in totals if not total <= 1.0 + IMPOSSIBLE]
-    are_alike = len(tokens) > 1 and len(tokens[0][1]) > 1 and all(others == tokens[0][1] for _, others in tokens)
-    if are_alike or impossible:
-        alike = "all tokens have the same alternatives"
-        fault = f"a token's alternatives sum to {impossible[0]:.3f}" if impossible else alike
-        raise PotstillError(
-            f"{where}: {fault}, so the provider's log probabilities cannot be right. Ask for labels alone, or use "
-            "another provider."
-        )
-    return tokens
-
-
-def _from(tokens: Sequence[_Alternatives], offset: int) -> Iterator[_Alternatives]:
-    """Yield the tokens from a byte of a reply on, without what the first one and its alternatives have before it."""
-    end = 0
-    for token, alternatives in tokens:
-        end += len(token)
-        if end - len(token) >= offset > 0:
-            yield token, alternatives
-        elif end > offset:
-            before = token[: len(token) - (end - offset)]
-            cut: Counter[bytes] = Counter()
-            for other, probability in alternatives.items():
-                cut[_after(other, before)] += probability
-            yield _after(token, before), cut
-            offset = end
-
-
-def _after(token: bytes, before: bytes) -> bytes:
-    return token.removeprefix(before).lstrip(b" \n\t\"'")
-
-
-def _begun(path: bytes, forms: Mapping[str, bytes]) -> list[str]:
-    """Return the classes that begin with a path, or else those that the path begins with."""
-    path = path.lower()
-    begun = [name for name, form in forms.items() if path and form.startswith(path)]
-    return begun or [name for name, form in forms.items() if path.startswith(form)]
-
-
-def _raw(token: Mapping[str, Any]) -> bytes:
-    """Return a token's bytes, which need not be whole characters."""
-    return bytes(token["bytes"]) if token.get("bytes") else _bytes(token["token"])
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "replace")

@@ -6,7 +6,7 @@ from pathlib import Path
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.outputs.files.answers import Answers
 from pipeline_lib.outputs.files.checks import check_answered, describe_answers, task_sets, unrelated_warning
-from pipeline_lib.outputs.files.gathering import gathered, reasons_of
+from pipeline_lib.outputs.files.gathering import frequent, gather
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, content_keys, read_texts
 from pipeline_lib.outputs.files.requests import Texts
 from pipeline_lib.params import Task
@@ -21,8 +21,8 @@ def answer_lines(files: Sequence[Path], kind: Answers, name: str, texts: Texts |
 
     :param name: the task; :param texts: those of its own files, in case it has no sets yet; None: unknown.
     """
-    with gathered(files, kind) as answers:
-        return [*kind.described(answers), *_answered(answers, kind.task, name, texts)]
+    answers = gather(files, kind)
+    return [*kind.described(answers), *_answered(answers, kind.task, name, texts)]
 
 
 def answer_summary(files: Sequence[Path], kind: Answers, texts: Texts | None) -> str:
@@ -30,14 +30,14 @@ def answer_summary(files: Sequence[Path], kind: Answers, texts: Texts | None) ->
 
     :param texts: those of the task's own files; None: unknown.
     """
-    with gathered(files, kind) as answers:
-        summary = f"{len(answers):,} answers"
-        if texts is not None:
-            count, total = coverage(answers, texts)
-            check_answered(count, total, answers.origins.names)
-            summary = f"{count:,} of {total:,} texts answered"
-        without = [f"{n:,} rows without: {reason}" for reason, n in reasons_of(answers)[:SHOWN]]
-        return "; ".join([summary, *without, *kind.bare_labels(answers)])
+    answers = gather(files, kind)
+    summary = f"{len(answers):,} answers"
+    if texts is not None:
+        count, total = coverage(answers, texts)
+        check_answered(count, total, answers.origins.names)
+        summary = f"{count:,} of {total:,} texts answered"
+    without = [f"{n:,} rows without: {reason}" for reason, n in frequent(answers.errors)[:SHOWN]]
+    return "; ".join([summary, *without, *kind.bare_labels(answers)])
 
 
 def coverage(table: KeyedTable, batches: Texts) -> tuple[int, int]:

@@ -1,7 +1,4 @@
-"""What teachers' files give to texts, looked up by the texts' content.
-
-It is one Arrow file, written as it is read, with an index from content keys to its rows beside it.
-"""
+"""What teachers' files give to texts, looked up by the texts' content."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,31 +9,17 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.base.files import read_record, sha256_file, sha256_json, write_json
+from pipeline_lib.base.files import read_record, write_json
 from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.seals import check_sealed
-from pipeline_lib.shards.columns import column_suffixes
+from pipeline_lib.shards.columns import column_suffixes, list_column, matrix
 from pipeline_lib.shards.masking import signed_sentences
 from pipeline_lib.shards.shard_sets import read_shard, write_shard
-from pipeline_lib.shards.vectors import StoredVectors
 
 ANSWERS, RECORD = "answers.arrow", "answers.json"
-"""Two files in a table's folder: the values, and what is known about them."""
+"""Two files in a table's folder: keys and values, and what is known about them."""
 SEPARATOR = "\x1f"
 """Joins the two sentences of a pair before they are hashed."""
-PLACES = "places.arrow"
-"""The third file: the index, see :class:`KeyedTable`."""
-
-
-class MappedValues(StoredVectors):
-    """The values of one Arrow file of many batches, each memory-mapped on its own, not copied."""
-
-    def __init__(self, path: Path) -> None:
-        """Map a file with a column of fixed-size lists of float32."""
-        reader = pa.ipc.open_file(pa.memory_map(str(path)))
-        columns = [reader.get_batch(n).column(0) for n in range(reader.num_record_batches)]
-        # Combining a table column's chunks copies it, even if there is only one.
-        self._set([column.flatten().to_numpy().reshape(len(column), -1) for column in columns])
 
 
 @dataclass(frozen=True)
@@ -64,23 +47,21 @@ class Origins:
 class KeyedTable:
     """A value for each text of a teacher's files: logits or scores.
 
-    :ivar keys: content keys, uint64 (texts,), sorted, unique.
-    :ivar places: int64 (texts,): their values' rows; :ivar values: float32 (rows, width),
-        memory-mapped, in the files' order.
+    :ivar keys: content keys, uint64 (texts,), sorted, unique; :ivar values: float32 (texts, width).
     :ivar weights: float32 (texts,); None: all texts count equally.
     :ivar mask: what the files write for a masked word; :ivar provenance: the values' origin.
     :ivar counts: of the files' rows; :ivar errors: how often each reason for no value was given.
-    :ivar origins: not stored.
+    :ivar places: the values' numbers in the files' order, int64 (texts,), not stored; :ivar origins: nor are these.
     """
 
     keys: np.ndarray
-    places: np.ndarray
-    values: StoredVectors | np.ndarray
+    values: np.ndarray
     weights: np.ndarray | None
     mask: str
     provenance: dict[str, str]
     counts: dict[str, int]
     errors: dict[str, int]
+    places: np.ndarray | None = None
     origins: Origins | None = None
 
     def __len__(self) -> int:
@@ -100,38 +81,29 @@ class KeyedTable:
 
     def __getitem__(self, indices: np.ndarray | slice) -> np.ndarray:
         """Return texts' values, float32 (texts, width)."""
-        return self.values[self.places[indices]]
+        return self.values[indices]
 
     def sample(self, count: int) -> slice:
         """Return the indices of at most so many texts, evenly spaced."""
         return slice(None, None, -(-len(self) // count) or 1)
 
     def write(self, folder: Path) -> None:
-        """Write everything but the values, which were written as they were read."""
-        columns = {"key": self.keys, "place": self.places}
+        """Write the table, but for where its values were read."""
+        columns = {"key": self.keys, "logits": list_column(self.values)}
         if self.weights is not None:
             columns["weight"] = self.weights
-        write_shard(folder / PLACES, pa.table(columns))
+        write_shard(folder / ANSWERS, pa.table(columns))
         fields = ("mask", "provenance", "counts", "errors")
         write_json(folder / RECORD, {field: getattr(self, field) for field in fields})
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read the table in a folder."""
+        """Read the table in a folder, memory-mapped."""
         check_sealed(folder)
-        index = read_shard(folder / PLACES)
-        return cls(
-            index["key"].to_numpy(),
-            index["place"].to_numpy(),
-            MappedValues(folder / ANSWERS),
-            index["weight"].to_numpy() if "weight" in index.column_names else None,
-            **read_record(folder / RECORD, "mask", "provenance", "counts", "errors"),
-        )
-
-
-def digest_of(folder: Path) -> str:
-    """Return the SHA-256 over the values in ``folder`` and their index."""
-    return sha256_json([sha256_file(folder / file) for file in (ANSWERS, PLACES)])
+        table = read_shard(folder / ANSWERS)
+        weights = table["weight"].to_numpy() if "weight" in table.column_names else None
+        record = read_record(folder / RECORD, "mask", "provenance", "counts", "errors")
+        return cls(table["key"].to_numpy(), matrix(table["logits"]), weights, **record)
 
 
 @lru_cache(maxsize=1)

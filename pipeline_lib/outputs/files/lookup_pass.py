@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from pipeline_lib.outputs.files.keyed_table import KeyedTable, digest_of, loaded, row_keys
+from pipeline_lib.base.files import sha256_file
+from pipeline_lib.outputs.files.keyed_table import ANSWERS, KeyedTable, loaded, row_keys
 from pipeline_lib.outputs.health import MAX_ROWS, check_finite, check_outputs
 from pipeline_lib.shards.columns import list_column, matrix
 from pipeline_lib.shards.engine.passes import Output, ShardPass
@@ -23,7 +24,7 @@ _REMEDY = (
 class AnswerPass(ShardPass):
     """The pass that looks up the answer to every row, logits or a score; rows without one have NaN.
 
-    :ivar folder: of the table; :ivar digest: of its content.
+    :ivar folder: of the table; :ivar digest: of its keys and values.
     """
 
     kind: ClassVar[str] = "logits"
@@ -33,7 +34,7 @@ class AnswerPass(ShardPass):
     @classmethod
     def of(cls, folder: Path) -> Self:
         """Return the pass for the table in ``folder``."""
-        return cls(folder, digest_of(folder))
+        return cls(folder, sha256_file(folder / ANSWERS))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -72,8 +73,6 @@ class AnswerPass(ShardPass):
 
     def check(self, content: pa.Table, output: pa.Table, name: str) -> None:
         """Check that a shard's answers are finite and, if they can be told apart, differ."""
-        if not output.num_rows:
-            return
         logits, where = matrix(output["logits"]), f"{self.kind} of {name}"
         is_answered = ~np.isnan(logits).all(axis=1)
         if _are_few(self.table):

@@ -12,12 +12,10 @@ from pipeline_lib.base.files import write_json_lines
 from pipeline_lib.base.hashing import SeenKeys
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.outputs.files.answers import Answers
-from pipeline_lib.outputs.files.gathering import gathered
+from pipeline_lib.outputs.files.gathering import gather
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, content_keys
 from pipeline_lib.params import Task
 
-TOP_LOGPROBS = 20
-"""Alternatives requested at each token: the API's maximum."""
 MAX_TOKENS = 64
 """Maximum tokens of an answer, for each class that it may name: names seldom have more than six."""
 LABELS, LEAST, GREATEST = "{labels}", "{min}", "{max}"
@@ -30,15 +28,13 @@ Texts = Iterable[Sequence[Sequence[str]]]
 class Asked:
     """What is asked of a model about each text.
 
-    :ivar prompt: the instruction; :ivar schema: of the answer, in JSON Schema; :ivar has_tokens: whether the
-        probabilities of its tokens are of use.
+    :ivar prompt: the instruction; :ivar schema: of the answer, in JSON Schema.
     """
 
     model: str
     prompt: str
     schema: dict[str, Any]
     max_tokens: int
-    has_tokens: bool
 
 
 def asked_of(model: str, task: Task, prompt: str | None) -> Asked:
@@ -50,7 +46,7 @@ def asked_of(model: str, task: Task, prompt: str | None) -> Asked:
     schema = {"type": "object", "properties": {kind.asked: answer}}
     schema |= {"required": [kind.asked], "additionalProperties": False}
     tokens = MAX_TOKENS * (len(names) if kind.has_several else 1)
-    return Asked(model, instruction(task, prompt), schema, tokens, kind.one_of)
+    return Asked(model, instruction(task, prompt), schema, tokens)
 
 
 def instruction(task: Task, prompt: str | None) -> str:
@@ -83,8 +79,6 @@ def _openai(key: str, text: str, asked: Asked) -> dict[str, Any]:
             "json_schema": {"name": "answer", "strict": True, "schema": asked.schema},
         },
     }
-    if asked.has_tokens:
-        body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
     return {"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body}
 
 
@@ -158,7 +152,6 @@ def write_requests(
     :return: how many there are, and which of the files are not there yet, for the user.
     """
     absent = [str(path) for path in files if not path.exists()]
-    with gathered([path for path in files if path.exists()], kind, partial=True) as table:
-        rows = requests_of(batches, table)
-        count = write_json_lines(out, map(request, rows) if request else rows)
+    rows = requests_of(batches, gather([path for path in files if path.exists()], kind, partial=True))
+    count = write_json_lines(out, map(request, rows) if request else rows)
     return count, f" ({', '.join(absent)} not there yet)" if absent else ""

@@ -25,6 +25,9 @@ LINES = 2000
 """Rows to read at a time: their numbers are Python objects until they become an array."""
 LONGEST = 200
 """Characters of a reason for no value that are kept."""
+ANSWERS = ("logits", "probs", "label")
+"""The answer columns; a row has exactly one of them."""
+COLUMNS = ("text", "text_pair", "key", *ANSWERS, "weight", "error")
 IDS = ("key", "custom_id", "recordId", "request_id", "metadata.key")
 """Paths to the id of a request, as providers return it."""
 ASKED = "request.contents.parts.text"
@@ -56,13 +59,8 @@ class Given:
     kind: str | None = None
     value: Any = None
     weight: float | None = None
-    coverage: float | None = None
     error: str | None = None
     of_reply: bool = False
-
-
-Parse = Callable[[dict[str, Any], str], Given]
-"""Returns what a row gives; the second argument names it."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ class GivenRows:
     values: np.ndarray
     weights: np.ndarray
     rows: int
-    errors: Mapping[str, int]
+    errors: Counter[str]
 
 
 def described(path: Path, format: Format | None) -> Described:
@@ -124,23 +122,31 @@ def _description(path: Path, metadata: Any) -> Described:
 
 
 def read_rows(
-    path: Path, format: Format | None, is_wanted: Callable[[str], bool], parse: Parse, *needed: Sequence[str]
+    path: Path, format: Format | None, parse: Callable[[dict[str, Any], str], Given]
 ) -> Iterator[tuple[int, Given]]:
-    """Yield a file's rows with their numbers; ``needed`` is as for :func:`check_columns`."""
+    """Yield a file's rows with their numbers.
+
+    :param parse: returns what a row gives; its second argument names the row.
+    """
     with open_input(path, ReadOptions(format=format)) as source:
         if not isinstance(source, JsonFile):
-            check_columns(path, source.columns, *needed)
-        for number, row in _rows_in(source, is_wanted):
+            _check_columns(path, source.columns)
+        for number, row in _rows_in(source):
             if row.keys() != {"metadata"}:
                 yield number, parse(row, f"{path}: row {number}")
 
 
-def _rows_in(source: InputFile, is_wanted: Callable[[str], bool]) -> Iterator[tuple[int, dict[str, Any]]]:
+def is_ours(name: str) -> bool:
+    """Whether a column is one of a teacher's file, as ``probs.NAME`` is."""
+    return name in COLUMNS or name.partition(".")[0] in ANSWERS[:2]
+
+
+def _rows_in(source: InputFile) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the numbers of an open file's rows, and their values that are not missing."""
     if isinstance(source, JsonFile):
         yield from source.rows()
         return
-    names = [name for name in source.columns if is_wanted(name)]
+    names = [*filter(is_ours, source.columns)]
     for batch in source.batches(names):
         columns = [_column(batch, name) for name in names]
         for number, *values in zip(batch.numbers, *columns, strict=True):
@@ -156,9 +162,8 @@ def _column(batch: RowBatch, name: str) -> list[Any]:
     return batch.texts(name) if name in _TEXTS else values
 
 
-def check_columns(path: Path, names: Sequence[str], *needed: Sequence[str]) -> None:
-    """Check that of each of several choices of columns a file has one."""
-    for choice in needed:
+def _check_columns(path: Path, names: Sequence[str]) -> None:
+    for choice in (("text", "key"), ANSWERS):
         if not any(name.partition(".")[0] in choice for name in names):
             raise PotstillError(
                 f"{path}: no column {' or '.join(map(repr, choice))}; there are "
@@ -191,7 +196,10 @@ def identified(row: Mapping[str, Any], where: str) -> Given:
     pair = row.get("text_pair")
     texts = (row.get("text") or at(row, ASKED), *((pair,) if pair is not None else ()))
     for text in texts:
-        check_text(text, where)
+        if not isinstance(text, str) or not text.strip():
+            raise PotstillError(
+                f"{where}: `text` is missing or not text. Fill it in, or give the `key` of its request."
+            )
     return Given(texts)
 
 
@@ -204,20 +212,6 @@ def _content_key(key: Any, where: str) -> int:
     )
 
 
-def check_text(text: Any, where: str) -> None:
-    """Check that a row has a text."""
-    if not isinstance(text, str) or not text.strip():
-        raise PotstillError(f"{where}: `text` is missing or not text. Fill it in, or give the `key` of its request.")
-
-
-def check_rows(path: Path, numbers: np.ndarray, broken: np.ndarray, fault: str) -> None:
-    """Check that no row is broken, by their numbers and a mask, bool (rows,)."""
-    if broken.any():
-        raise PotstillError(
-            f"{path}: row {numbers[broken.argmax()]}: {fault}. Correct it, or give the reason in `error`."
-        )
-
-
 def reason_of(error: Any) -> str:
     """Return why a row has no value as one line that a terminal and a file can take."""
     while isinstance(error, Mapping):
@@ -227,11 +221,11 @@ def reason_of(error: Any) -> str:
 
 
 def parts_of(
-    path: Path, rows: Iterator[tuple[int, Given]], value_of: Callable[[Given, str], np.ndarray | None]
+    path: Path, rows: Iterator[tuple[int, Given]], value_of: Callable[[Given, str], np.ndarray]
 ) -> Iterator[GivenRows]:
     """Yield rows as arrays, a few thousand at a time.
 
-    :param value_of: returns a row's value, float32 (width,), or None if it covers too little.
+    :param value_of: returns a row's value, float32 (width,).
     """
 
     def converted(number: int, row: Given) -> tuple[int, Given]:

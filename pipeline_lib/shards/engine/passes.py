@@ -83,10 +83,6 @@ class ShardPass(ABC):
         """The processor, if it affects the outputs' last digits."""
         return None
 
-    def content(self, inputs: ShardSet, shard: Shard) -> Any:
-        """Return what an input's outputs are computed from: usually its shard's path."""
-        return inputs.path(shard)
-
     def opened(self, content: Any, digest: str) -> Any:
         """Return what :meth:`outputs` gets for the input of a digest: a shard's rows, or the content itself."""
         # Or a damaged input's outputs would be found for the sound one, too.
@@ -177,8 +173,7 @@ def run_pass(
     """
     shards = inputs.manifest.shards
     fresh_folder(folder)
-    contents = [shard_pass.content(inputs, shard) for shard in shards]
-    pieces = [Piece(shard.sha256, content, shard.name) for shard, content in zip(shards, contents, strict=True)]
+    pieces = [Piece(shard.sha256, inputs.path(shard), shard.name) for shard in shards]
     if title is None:
         answers, report = run_pieces(shard_pass, pieces, engine)
     else:

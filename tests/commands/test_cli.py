@@ -1,11 +1,14 @@
 """The ``distill`` command: help, checks, results, and what it refuses."""
 
 import json
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from ruamel.yaml import YAML
 
 from pipeline_lib import cli
@@ -28,6 +31,16 @@ class TestHelp:
         for command in (*plain, "shards ls", "shards show"):
             assert f"Example: distill {command}" in distill(*command.split(), "--help")
         assert distill("--version").startswith("potstill ")
+
+    def test_types_are_words_or_choices(self) -> None:
+        def helps(command: Any, *names: str) -> Iterator[str]:
+            yield distill(*names, "--help")
+            for name, nested in getattr(command, "commands", {}).items():
+                yield from helps(nested, *names, name)
+
+        everything = "".join(helps(typer.main.get_command(cli.app)))
+        assert everything.count("Usage: distill") > 25 and "small|speed|accuracy" in everything
+        assert re.findall(r"<(?:bool|str|int|float|path|list).*|\[\[.*|\.\.\.}", everything) == []
 
 
 class TestCheck:

@@ -30,7 +30,6 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    help="Compress BERT-class models into students about 8 times smaller and 30 to 80 times faster.",
     epilog="Run the pipeline with: distill run, or dvc repro",
 )
 PANELS = {

@@ -18,8 +18,6 @@ _SMALLER = (
     "Lower `batch_size`, `batch_tokens`, `max_length` or `workers` in params.yaml, or use a larger "
     "machine: what is finished is kept."
 )
-
-
 _LONGEST, _QUOTED = 1600, 800
 """Characters of a line of an error, and how many of them are its start."""
 

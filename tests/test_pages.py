@@ -1,5 +1,6 @@
 """The pages' links lead somewhere, and generated pages are those that their scripts write."""
 
+import json
 import re
 import subprocess
 import sys
@@ -31,3 +32,17 @@ def test_the_index_of_results_is_that_of_its_script(tmp_path: Path) -> None:
     code = f"import runpy; print(runpy.run_path({str(script)!r})['index'](), end='')"
     written = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert written == (ROOT / "benchmarks" / "results" / "README.md").read_text("utf-8")
+
+
+def test_one_range_of_speed_stands_everywhere() -> None:
+    measured = set()
+    for path in (ROOT / "benchmarks/results").glob("frontier*.json"):
+        for task in json.loads(path.read_text("utf-8")).get("tasks", {}).values():
+            systems = task.get("systems", {})
+            if student := systems.get("bilstm_kd_ts, onnx int8"):
+                ratio = student["rates_1"]["median"] / systems["teacher, torch"]["rates_1"]["median"]
+                measured.add(round(ratio, -1))
+    said = f"{min(measured):.0f} to {max(measured):.0f} times faster"
+    pages = ("README.md", "docs/results.md", "pyproject.toml", "CITATION.cff", "pipeline_lib/cli.py")
+    for text in ((ROOT / page).read_text("utf-8") for page in pages):
+        assert said in text and not re.sub(said, "", text).count("times faster")

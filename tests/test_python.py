@@ -1,7 +1,9 @@
-"""The names of the package itself: what docs/python.md says of them, and what they import."""
+"""The names of the package itself: what docs/python.md and docs/tickets.md do with them, and what they import."""
 
 import doctest
 import re
+import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +25,18 @@ def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     results = doctest.DocTestRunner().run(page, out=report.append)
     assert results.failed == 0, "".join(report)
     assert results.attempted == PAGE.read_text(encoding="utf-8").count(">>> ")
+
+
+def test_the_service_of_the_tickets_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    testing = pytest.importorskip("fastapi.testclient", exc_type=ImportError)
+    monkeypatch.chdir(write_workspace(tmp_path))
+    shutil.move("exported", Path("data/exports/tickets"))
+    [code] = re.findall(r"^```python\n(.*?)^```", PAGE.with_name("tickets.md").read_text("utf-8"), re.M | re.S)
+    Path("service.py").write_text(code)
+    client = testing.TestClient(runpy.run_path("service.py")["app"])
+    answers = client.post("/queues", json={"texts": ["a quiet triumph", "dull"]}).json()
+    assert [answer["queue"] for answer in answers] == ["positive", "negative"]
+    assert all(0.5 < answer["probability"] <= 1 for answer in answers)
 
 
 def test_importing_the_package_imports_nothing_else() -> None:

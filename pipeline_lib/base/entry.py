@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any, NoReturn
 
 import typer
+from typer.core import TyperArgument, TyperOption
 
 from pipeline_lib.base.errors import PotstillError, reason_of
 from pipeline_lib.base.interrupts import MESSAGE, STATUS, end_interrupted, interrupted_status, was_interrupted
@@ -17,10 +18,24 @@ _SMALLER = (
     "Lower `batch_size`, `batch_tokens`, `max_length` or `workers` in params.yaml, or use a larger "
     "machine: what is finished is kept."
 )
-
-
 _LONGEST, _QUOTED = 1600, 800
 """Characters of a line of an error, and how many of them are its start."""
+
+
+_TYPES = {"str": "TEXT", "int": "NUMBER", "float": "NUMBER", "path": "PATH", "Path": "PATH", "range": "NUMBER"}
+"""Typer's names of types, as a help text says them."""
+_typers = getattr(TyperOption, "display_type", None)  # versions before 0.29 show no names
+
+
+def _plain_type(parameter: TyperOption | TyperArgument, ctx: Any) -> str | None:
+    """Return what the help says of a value: its choices, or a word; nothing of a flag, or where a name says it."""
+    if getattr(parameter, "is_flag", False) or parameter.metavar:
+        return None
+    shown = _typers(parameter, ctx).strip("<>").removeprefix("list[").removesuffix("]")
+    return _TYPES.get(shown.split()[-1], shown)
+
+
+TyperOption.display_type = TyperArgument.display_type = _plain_type
 
 
 def run_stage(main: Callable[..., None]) -> None:

@@ -32,7 +32,7 @@ WARM, COLD = (255, 90, 60), (70, 130, 255)
 
 def explain(
     model: Annotated[Path, Argument(help="A student's folder.")],
-    texts: Annotated[list[str], Argument(metavar="TEXT...", help="Sentences; a pair has a tab between.")],
+    texts: Annotated[list[str], Argument(metavar="TEXT", help="Sentences; a pair has a tab between.")],
     teacher: Annotated[Path | None, Option(help="A teacher's folder; else that of its row.")] = None,
     baseline: Annotated[Path | None, Option(help="Another student; else its row's baseline.")] = None,
     label: Annotated[str | None, Option(help="Of several labels, the one to explain; else the likeliest.")] = None,

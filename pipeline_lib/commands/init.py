@@ -33,7 +33,7 @@ Kind = StrEnum("Kind", [*KINDS])
 def init(
     context: typer.Context,
     files: Annotated[
-        list[Path] | None, Argument(metavar="[FILE]...", help="CSV, TSV, JSON, Parquet, …; or a data folder.")
+        list[Path] | None, Argument(metavar="FILE", help="CSV, TSV, JSON, Parquet, …; or a data folder.")
     ] = None,
     name: Annotated[str | None, Option(help="The task's name; by default the file's.")] = None,
     text: Annotated[list[str] | None, Option(help="The text column; two (a,b) make a pair.")] = None,
@@ -69,7 +69,7 @@ def init(
 
     The folder becomes a workspace, if it is none: dvc.yaml, params.yaml, data/, git and DVC. A flag
     overrides any guess. On a terminal, you are asked about anything ambiguous; elsewhere it is an
-    error that names the flag. Files outside `inputs` are copied there. What differs from the
+    error that names the flag. Files elsewhere are copied to data/input. What differs from the
     default is written to profiles/NAME.yaml, and params.yaml is generated from it.
 
     Without a FILE, the workspace is one of the bundled data; what is there already is left as it is, but for a

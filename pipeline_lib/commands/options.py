@@ -19,11 +19,7 @@ Quoted = Annotated[
     bool | None, Option("--quoted/--unquoted", help="Whether CSV or TSV has quotes; by default, it is detected.")
 ]
 NoScm = Annotated[bool, Option("--no-scm", help="Do without git: DVC alone tracks it.")]
-
-
-RawCells = Annotated[
-    bool, Option("--raw-cells", help="In CSV, leave texts as they are that a spreadsheet would compute.")
-]
+RawCells = Annotated[bool, Option("--raw-cells", help="In CSV, leave texts alone that a spreadsheet would compute.")]
 
 
 def read_options(format: Format | None = None, encoding: str | None = None, quoted: bool | None = None) -> ReadOptions:

@@ -39,7 +39,7 @@ EXAMPLE = 'Example: distill predict data/students/movies/bilstm_kd_ts/1 "A joy f
 
 def predict(
     model: Annotated[Path, Argument(help="Folder of a student or an encoder, trained or exported.")],
-    texts: Annotated[list[str] | None, Argument(metavar="[TEXT]...", help="Sentences to answer.")] = None,
+    texts: Annotated[list[str] | None, Argument(metavar="TEXT", help="Sentences to answer.")] = None,
     file: Annotated[Path | None, Option(help="Read from here: lines, or a table in any format.")] = None,
     text: Annotated[str | None, Option(help=f"A table's text column; by default {LINES_COLUMN}.")] = None,
     text2: Annotated[str | None, Option(help=f"For pairs, the second one; by default {SECOND_COLUMN}.")] = None,

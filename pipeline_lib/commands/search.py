@@ -26,7 +26,7 @@ BATCH = 256
 
 def search(
     index: Index,
-    query: Annotated[list[str] | None, Argument(metavar="[QUERY]...", help="What to look for.")] = None,
+    query: Annotated[list[str] | None, Argument(metavar="QUERY", help="What to look for.")] = None,
     queries: Annotated[Path | None, Option(help="File of queries: lines, or a table in any format.")] = None,
     text: Annotated[str, Option(help="Column or JSON key of the queries in that file.")] = "text",
     ids: Annotated[str | None, Option("--id", help="Column or JSON key of their ids, to print as well.")] = None,

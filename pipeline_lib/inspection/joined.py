@@ -5,6 +5,7 @@ computed for one batch, however large the set is.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -101,11 +102,15 @@ class RowBatch:
 
 @dataclass(frozen=True)
 class JoinedRows:
-    """A set of inputs, the sets that match it row for row (logits, vectors), and the name to display."""
+    """A set of inputs, the sets that match it row for row (logits, vectors), and the name to display.
+
+    :ivar further: the columns of a set of the user's own.
+    """
 
     inputs: ShardSet
     answers: tuple[ShardSet, ...]
     name: str
+    further: tuple[str, ...] = ()
 
     @classmethod
     def open(cls, folder: Path, outputs: Path | None = None) -> Self:
@@ -115,7 +120,7 @@ class JoinedRows:
         """
         pair = pair_of(folder)
         if pair is None or not _is_set(pair.inputs):
-            return cls(ShardSet.open(folder), (), folder.as_posix())
+            return cls._of_any(ShardSet.open(folder))
         # Outputs that were named explicitly must exist.
         beside = [outputs or pair.outputs, *_vectors_beside(pair.inputs)]
         folders = [f for f in beside if _is_set(f) or f in (folder, outputs)]
@@ -127,6 +132,18 @@ class JoinedRows:
             except PotstillError as error:
                 raise PotstillError(f"{shard_set.folder}: {error}") from error
         return cls(inputs, tuple(answers), pair.inputs.as_posix())
+
+    @classmethod
+    def _of_any(cls, shards: ShardSet) -> Self:
+        """Join a set whose path says nothing with the first set that its shards were made of, if one is there."""
+        sources, name = [shard.source for shard in shards.manifest.shards], shards.folder.as_posix()
+        for path in Layout().data.rglob("manifest.json") if any(sources) else ():
+            with suppress(PotstillError):
+                inputs = ShardSet.open(path.parent).manifest
+                if [shard.sha256 for shard in inputs.shards] == sources:
+                    further = tuple(column for column in shards.manifest.schema if column not in inputs.schema)
+                    return cls(ShardSet.open(path.parent), (shards,), name, further)
+        return cls(shards, (), name)
 
     def __len__(self) -> int:
         return self.inputs.manifest.rows
@@ -204,8 +221,8 @@ class JoinedRows:
 
     def _batch(self, opened: dict[Path, pa.Table], shard: int, start: int, rows: int, first: int) -> RowBatch:
         slices = {folder: table.slice(start, rows) for folder, table in opened.items()}
-        holders = {column: self.holder(column) for column in ANSWERS}
-        answers = {column: slices[h.folder] for column, h in holders.items() if h is not None}
+        columns = (*ANSWERS, *self.further)
+        answers = {column: slices[h.folder] for column in columns if (h := self.holder(column)) is not None}
         return RowBatch(shard, start, first + start, slices[self.inputs.folder], answers)
 
 

@@ -1,6 +1,7 @@
 """Methods and joint trainings of params.yaml: optimisers, objectives, the rows that combine them."""
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
@@ -70,13 +71,18 @@ BESIDE = ["patience", *RUNNING]
 """Terms that are added to the others, with weights of any size."""
 
 
-def register_objective(name: str, target: str, beside: bool = False) -> None:
+PARAMETERS: dict[str, tuple[str, ...]] = {}
+"""The parameters of registered terms."""
+
+
+def register_objective(name: str, target: str, beside: bool = False, parameters: Sequence[str] = ()) -> None:
     """Register another term of objectives.
 
     :param target: the column that it is compared with: ``labels``, or a teacher's output.
     :param beside: whether it is added to the others, see :data:`BESIDE`.
+    :param parameters: those that a row may give it.
     """
-    OBJECTIVES[name] = target
+    OBJECTIVES[name], PARAMETERS[name] = target, tuple(parameters)
     if beside and name not in BESIDE:
         BESIDE.append(name)
 
@@ -87,15 +93,21 @@ class Objective(Section):
     A null weight is the same as an absent term.  The weights of :data:`BESIDE`, like β in Sun et
     al. 2019, equation 8, are not part of that sum and may exceed 1.  The terms of :data:`RUNNING`
     can also be used alone: then layers are learned and no answers (Jiao et al. 2020, section 3.2).
+    ``parameters`` are those of registered terms, by the term's name.
     """
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Annotated[float, Field(ge=0)] | None]
 
     temperature: Annotated[float, Field(gt=0)] | None = None
+    parameters: Annotated[dict[str, dict[str, float]], Field(default_factory=dict)]
 
     @model_validator(mode="after")
     def _consistent(self) -> "Objective":
+        accepted = {f"{name}.{key}" for name in self.weights for key in PARAMETERS.get(name, ())}
+        named = {f"{name}.{key}" for name, values in self.parameters.items() for key in values}
+        if unknown := sorted(named - accepted):
+            raise ValueError(f"`parameters`: no {unknown[0]}; there are {', '.join(sorted(accepted)) or 'none'}")
         for name in self.__pydantic_extra__:
             if name not in OBJECTIVES:
                 raise ValueError(f"no term {name!r}; there are {', '.join(OBJECTIVES)}")

@@ -6,7 +6,9 @@ targets (``labels``, and the teacher's ``logits``, ``vectors`` and ``states``).
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from inspect import signature
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -53,12 +55,15 @@ def layers_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
     return (student.float() - teacher.float()).pow(2).mean((1, 2)).sum()
 
 
-Loss = Callable[[torch.Tensor, torch.Tensor, float | None], torch.Tensor]
+Loss = Callable[..., torch.Tensor]
 
 
 @dataclass(frozen=True)
 class Term:
-    """One term: the student's output, its target, and the loss of (output, target, the objective's temperature)."""
+    """One term: the student's output, its target, and the loss of (output, target, the objective's temperature).
+
+    What the loss takes by keyword alone are the term's parameters.
+    """
 
     output: str
     target: str
@@ -90,7 +95,8 @@ def register_term(name: str, term: Term, beside: bool = False) -> None:
 
     :param beside: whether that weight is added to the others, whatever they sum up to.
     """
-    register_objective(name, term.target, beside)
+    taken = signature(term.loss).parameters.values()
+    register_objective(name, term.target, beside, [each.name for each in taken if each.kind is each.KEYWORD_ONLY])
     TERMS[name] = term
 
 
@@ -100,15 +106,18 @@ def objective_loss(
     batch: Mapping[str, torch.Tensor],
     temperature: float | None = None,
     kind: str = Classes.name,
+    parameters: Mapping[str, Mapping[str, float]] | None = None,
 ) -> torch.Tensor:
     """Return the weighted sum of an objective's terms, a scalar.
 
     :param weights: of the terms, by name.
     :param outputs: the student's, by name; :param batch: the targets, by name, and optionally
         ``weights``, float (rows,), the rows' weights.
-    :param kind: what the logits are.
+    :param kind: what the logits are; :param parameters: of terms, by their names.
     """
     known = TERMS | _of_kind(KINDS[kind])
+    for name, given in (parameters or {}).items():
+        known[name] = replace(known[name], loss=partial(known[name].loss, **given))
     terms = [(known[name], weight) for name, weight in weights.items()]
     weighted = [weight * _loss(term, outputs[term.output], batch, temperature) for term, weight in terms]
     return torch.stack(weighted).sum()

@@ -1,11 +1,14 @@
 """The ``distill`` command: help, checks, results, and what it refuses."""
 
 import json
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from ruamel.yaml import YAML
 
 from pipeline_lib import cli
@@ -23,10 +26,16 @@ def shipped() -> dict[str, Any]:
 
 
 class TestHelp:
-    def test_every_command_has_an_example(self) -> None:
-        plain = ["init", "check", "results", "predict", "explain", "export", "verify", "index", "search"]
-        for command in (*plain, "shards ls", "shards show"):
-            assert f"Example: distill {command}" in distill(*command.split(), "--help")
+    def test_every_command_has_an_example_and_types_are_words_or_choices(self) -> None:
+        def helps(command: Any, *names: str) -> Iterator[str]:
+            yield distill(*names, "--help")
+            for name, nested in getattr(command, "commands", {}).items():
+                yield from helps(nested, *names, name)
+
+        pages = [*helps(typer.main.get_command(cli.app))]
+        assert [page for page in pages if "Example: " not in page and "COMMAND [ARGS]" not in page] == []
+        assert len(pages) > 25 and "small|speed|accuracy" in pages[1]
+        assert re.findall(r"<(?:bool|str|int|float|path|list).*|\[\[.*|\.\.\.}", "".join(pages)) == []
         assert distill("--version").startswith("potstill ")
 
 

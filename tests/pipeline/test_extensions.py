@@ -16,8 +16,8 @@ from .workspace import BLOCKS, TASK, Workspace
 PAGE = Path(__file__).parents[2] / "docs/extending.md"
 EXTENSION, PASS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)
 LOSSES = """
-def absolute(own, target, temperature):
-    return (own - target).abs().sum(-1).mean()
+def absolute(own, target, temperature, *, scale=1.0):
+    return scale * (own - target).abs().sum(-1).mean()
 """
 STUDENT = f"data/students/{TASK}/gru_kd/1"
 
@@ -79,6 +79,21 @@ def test_what_is_edited_outside_is_seen(extended: Workspace) -> None:
     assert len(extended.trained() - trained) == 2  # two seeds
 
 
+def test_a_term_has_parameters(extended: Workspace) -> None:
+    def give(**parameters: float) -> None:
+        objective = {"absolute": 1.0, "parameters": {"absolute": parameters}}
+        extended.params(lambda values: values["methods"]["gru_kd"].update(objective=objective))
+
+    trained = []
+    for scale in (1.0, 2.0):
+        give(scale=scale)
+        extended.stage("train").sound()
+        trained.append(extended.trained())
+    assert len(trained[1] - trained[0]) == 2  # two seeds, of this student alone
+    give(size=1.0)
+    assert "`parameters`: no absolute.size; there are absolute.scale" in extended.stage("train").error
+
+
 MINE = """
   mine:
     cmd: python lengths.py
@@ -94,6 +109,8 @@ def test_a_stage_of_ones_own_blocks_nothing(extended: Workspace) -> None:
     for computed, reused in ((BLOCKS, 0), (0, BLOCKS)):
         printed = extended.command("python", "lengths.py", fast=False).sound().text
         assert f"computed {computed} shards, reused {reused}" in printed
+    shown = extended.distill("shards", "show", "data/lengths", "--rows", "1").sound().text.splitlines()
+    assert "  key " in shown[0] and shown[2] == f"  length={len(shown[1]) - 2}"
     assert "\nmine " in extended.distill("plan").sound().text
     check_pipeline(extended.folder)
     pipeline.write_text(pipeline.read_text().replace("stages.prepare", "stages.other"))

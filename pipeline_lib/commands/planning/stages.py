@@ -171,8 +171,7 @@ class _Comparison:
     def _changed_params(self, old: Mapping[str, Any], keys: list[str]) -> Iterator[str]:
         now = {key: _value_at(self._values, key) for key in keys}
         known = {key: old.get(key) for key in keys}
-        for line in value_changes(known, now):
-            yield f"{PARAMS}: {line.strip()}"
+        yield from (f"{PARAMS}: {_readable(line)}" for line in value_changes(known, now))
 
     def _changed_input(self, path: str, digest: str | None) -> Iterator[str]:
         if _md5(self._texts[path]) == digest:
@@ -184,8 +183,7 @@ class _Comparison:
             modules = [name for name in {**old, **now} if old.get(name) != now.get(name)]
             yield f"code: {_listed(sorted(modules))}"
         else:
-            for line in value_changes(_named(old), _named(now)):
-                yield _readable(line)
+            yield from map(_readable, value_changes(_named(old), _named(now)))
 
     def _changed_names(self, folder: str) -> Iterator[str]:
         """Yield the rows that came to, or left, a folder of outputs."""
@@ -233,8 +231,10 @@ def _named(value: Any) -> Any:
 
 
 def _readable(line: str) -> str:
-    """Return a changed setting; of a file's digests just its name."""
+    """Return a changed setting; of a new row, and of a file's digests, just its name."""
     line = line.strip()
+    if line.startswith("+ "):
+        line = line.partition(": {")[0]
     if "files." not in line:
         return line
     return f"{line.partition('files.')[2].rpartition(': ')[0].removeprefix('+ ')}: edited"

@@ -17,12 +17,10 @@ SetName = Annotated[
 ]
 OneRule = Annotated[RuleName | None, typer.Option("--rule", help="Only rows changed by this rule.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
-ParamsFile = Annotated[Path, typer.Option("--params", help="Parameter file, for label names.")]
-PARAMS = Path("params.yaml")
 
 
-def class_names(rows: "JoinedRows", folder: Path, params: Path) -> list[str] | None:
-    """Return the names of a set's classes, those of the task in its path; None for a regression, or if unknown.
+def class_names(rows: "JoinedRows", params: Path) -> list[str] | None:
+    """Return the names of a set's classes, those of the task in its inputs' path; None for a regression, or if unknown.
 
     :param params: a file that need not exist, or be valid: what is stored can be read without it.
     """
@@ -34,5 +32,5 @@ def class_names(rows: "JoinedRows", folder: Path, params: Path) -> list[str] | N
     except PotstillError as error:
         say(f"classes are shown by number, since {error}")
         tasks = {}
-    task = next((name for name in reversed(folder.absolute().parts) if name in tasks), None)
+    task = next((name for name in reversed(rows.inputs.folder.absolute().parts) if name in tasks), None)
     return None if task is None or rows.is_scored else tasks[task].label_names

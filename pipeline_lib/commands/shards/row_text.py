@@ -54,8 +54,9 @@ def print_stored_row(console: Console, rows: JoinedRows, batch: RowBatch, names:
         print_text(console, _coloured(sentence))
         if rows.is_transfer:
             print_text(console, Text(f"  {in_words(sentence)}", "dim"))
-    if not sentences:
-        rest = [f"{n}={v!r:.60}" for n, v in record.items() if n not in ("key", "label")]
+    further = {n: batch.answers[n][n][0].as_py() for n in rows.further}
+    if values := further if sentences else record | further:
+        rest = [f"{n}={v!r:.60}" for n, v in values.items() if n not in ("key", "label")]
         print_text(console, Text("  " + "  ".join(rest)))
     if batch.logits is not None:
         teacher = answer(batch.logits, names, rows.kind)

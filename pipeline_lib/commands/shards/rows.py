@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from pipeline_lib.base.terminal import say
-from pipeline_lib.commands.options import RawCells
-from pipeline_lib.commands.shards.options import PARAMS, OneRule, ParamsFile, SetName, class_names
+from pipeline_lib.commands.options import PARAMS, ParamsFile, RawCells
+from pipeline_lib.commands.shards.options import OneRule, SetName, class_names
 
 SHOW_EXAMPLE = "Example: distill shards show data/transfer/movies/full --rule mask --uncertain"
 
@@ -40,7 +40,7 @@ def show(
 
     with set_at(name) as folder:
         joined = JoinedRows.open(folder)
-        names = class_names(joined, folder, params)
+        names = class_names(joined, params)
         chosen = Filter.of(joined, names, rule, None)
         if shard is not None:
             chosen = replace(chosen, shard=joined.shard_number(shard))
@@ -82,7 +82,7 @@ def export(
 
     with set_at(name) as folder:
         rows, answering = JoinedRows.open(folder), None
-        names = class_names(rows, folder, params)
+        names = class_names(rows, params)
         if student is not None:
             # It imports torch, which takes seconds.
             from pipeline_lib.commands.shards.running import running_student

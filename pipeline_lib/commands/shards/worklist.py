@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipeline_lib.base.terminal import say_json
-from pipeline_lib.commands.options import RawCells
-from pipeline_lib.commands.shards.options import PARAMS, AsJson
+from pipeline_lib.commands.options import PARAMS, ParamsFile, RawCells
+from pipeline_lib.commands.shards.options import AsJson
 from pipeline_lib.inspection.captions import LISTS, NEXT
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def worklist(
     to: To = None,
     raw_cells: RawCells = False,
     as_json: AsJson = False,
-    params: Annotated[Path, typer.Option("--params", help="The parameter file.")] = PARAMS,
+    params: ParamsFile = PARAMS,
     data: Annotated[Path, typer.Option("--data", help="The folder of all artifacts.")] = Path("data"),
 ) -> None:
     """List the rows of a task to review first, the most informative on top.

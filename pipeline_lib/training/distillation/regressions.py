@@ -131,7 +131,7 @@ class RegressionTraining(StudentTraining):
 
         def loss(rows: np.ndarray, answers: torch.Tensor) -> torch.Tensor:
             objective = plan.objective
-            options = objective.temperature, plan.kind
+            options = objective.temperature, plan.kind, objective.parameters
             chosen = {name: values[rows] for name, values in targets.items()}
             return objective_loss(objective.weights, {"logits": answers}, chosen, *options)
 

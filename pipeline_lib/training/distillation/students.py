@@ -131,7 +131,7 @@ class StudentTraining(EncodedTraining):
         def loss(trained: StudentNetwork | Imitation, batch: Batch) -> torch.Tensor:
             objective, outputs = plan.objective, trained.outputs(batch)
             targets = batch if teacher is None else {**batch, **teacher.targets(batch)}
-            options = objective.temperature, plan.kind
+            options = objective.temperature, plan.kind, objective.parameters
             return objective_loss(objective.weights, outputs, targets, *options)
 
         def evaluate(trained: StudentNetwork | Imitation) -> float | DevScore:

@@ -111,14 +111,14 @@ def take_language_model(params: Params, task: str, name: str, folder: Path) -> T
     prompt = layout.checkpoint(name, task) / "prompt.txt"
     splits = tuple(ShardSet.open(layout.split(task, split)).to_table() for split in ("train", "dev"))
     precision = resolve_precision(params.precompute.precision, device)
-    model = layout.model(row.model)
-    return take_scored(model, prompt, folder, row.tuning, params.task(task), splits, row.max_length, device, precision)
+    model, settings = layout.model(row.model), (row.tuning, params.task(task))
+    return take_scored(model, prompt, folder, *settings, splits, row.max_length, str(device), precision)
 
 
 def take_answers(params: Params, task: str, name: str, folder: Path) -> AnswersRecord:
     """Import a teacher's answers from its files into ``folder``."""
     from pipeline_lib.outputs.files.answers import Answers
-    from pipeline_lib.outputs.files.checks import describe_answers, task_sets, unrelated_warning
+    from pipeline_lib.outputs.files.checks import describe_answers, task_sets
     from pipeline_lib.outputs.files.gathering import gather
 
     layout, settings = Layout(), params.teachers[name].tuning
@@ -129,9 +129,6 @@ def take_answers(params: Params, task: str, name: str, folder: Path) -> AnswersR
     record.write(folder / "training.json")
     counts = ", ".join(f"{count:,} {what}" for what, count in answers.counts.items() if count)
     say(f"{task} {name}: {counts}")
-    correlation = record.predicted_from_words
-    if warning := unrelated_warning(f"{task} {name}", correlation):
-        say(warning)
     return record
 
 

@@ -57,7 +57,9 @@ def predict(
     form: Annotated[
         Literal["text", "jsonl"], Option("--format", help="text: label, probability, sentence. jsonl: everything.")
     ] = "text",
-    route: Annotated[float | None, Option(min=0, max=1, help="Share of sentences to pass on to the teacher.")] = None,
+    route: Annotated[
+        float | None, Option(min=0.01, max=0.999, help="Pass on to the teacher what would be like it less often.")
+    ] = None,
     threshold: Annotated[
         float | None, Option(min=0, max=1, help="Pass on sentences at or below this confidence.")
     ] = None,
@@ -77,9 +79,9 @@ def predict(
     Each line has the label and its probability, or every label that applies with its own, or a regression's score;
     --format jsonl and --out give the probability of every class. Only a few thousand rows are in memory at a time.
 
-    With --route, about this share of the sentences, those the student is least sure of, goes to
-    its teacher; the confidence threshold is taken from the task's dev split. --threshold sets it
-    directly. Each line then says which of the two answered.
+    With --route 0.95, the student answers alone where at least 95 % of its answers are its teacher's, with 95 %
+    confidence by the task's dev split; the teacher answers the sentences that it is less sure of. --threshold sets the
+    confidence directly. Each line then says which of the two answered.
 
     With an encoder, or --vectors, the sentence vector of each row is written to --out: as a table with the columns
     text and vector, or, to .npy, only the vectors, in float32. An empty line gets the vector of an unknown word, and
@@ -225,7 +227,10 @@ def _router(
     from pipeline_lib.models import serving
 
     if threshold is None:
-        threshold = serving.threshold_of(model, route, student.kind)
+        alone = serving.alone_of(model, route)
+        threshold = 1.0 if alone is None else alone.threshold
+        shown = "nothing, dev is too small or agrees too seldom" if alone is None else f"{alone.rows} rows of dev"
+        say(f"answered alone at {route:.1%}: {shown}", err=True)
     length = None
     if teacher is None:
         from pipeline_lib.params import load_params

@@ -111,8 +111,8 @@ def _settings(params: "Params", teacher: str | None) -> "AnswerFiles":
     from pipeline_lib.params import AnswerFiles
 
     if teacher is None:
-        usual = {"kind": "answers", "files": ["-"], "format": None, "classes": None, "provenance": {}}
-        return AnswerFiles.model_validate(usual | {"mask": "[MASK]", "smoothing": 0.1})
+        usual = {"kind": "answers", "files": ["-"], "classes": None, "provenance": {}}
+        return AnswerFiles.model_validate(usual | {"mask": "[MASK]"})
     row = params.teachers.get(teacher)
     if row is None or row.tuning.kind != "answers":
         named = [n for n, other in params.teachers.items() if other.tuning.kind == "answers"]

@@ -10,7 +10,7 @@ from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.kinds.calibration import best_temperature
 from pipeline_lib.base.kinds.probabilities import answered
 from pipeline_lib.evaluation.heldout import Heldout, System
-from pipeline_lib.evaluation.routing import Routed
+from pipeline_lib.evaluation.routing import Hits, Routed
 from pipeline_lib.params import Task
 from pipeline_lib.results.schema import Gain, MethodDetails, ParameterCounts, Routing, SeedScores, TeacherDetails
 from pipeline_lib.results.significance import Difference, compare_samples, holm
@@ -51,19 +51,24 @@ class DetailScorer:
     def routing(self, name: str, teacher: ParameterCounts | None) -> Routing | None:
         """Return how a method's students and their teacher do together.
 
-        None for a regression or several labels, if dev has no labels, and if the teacher is not run
-        here or left a labelled row without an answer.
+        None for a regression or several labels, and if the teacher is not run here or left a row of dev without an
+        answer.
         """
         system, outputs, kind = self.systems[name], self.outputs[name], KINDS[self.task.kind]
-        labels = {split: heldout.labels for split, heldout in self.heldout.items() if heldout.labels is not None}
-        answers = {split: self.heldout[split].teachers[system.teacher] for split in labels}
-        whole = all(answered(logits).all() for logits in answers.values())
-        if not kind.one_of or teacher is None or "dev" not in labels or not whole:
+        answers = {split: heldout.teachers[system.teacher] for split, heldout in self.heldout.items()}
+        answers = {split: kind.decide(logits) for split, logits in answers.items() if answered(logits).all()}
+        labels = {split: self.heldout[split].labels for split in answers if self.heldout[split].labels is not None}
+        if not kind.one_of or teacher is None or "dev" not in answers:
             return None
+
+        def hits(given: Mapping[str, np.ndarray]) -> Hits:
+            return {s: {n: kind.decide(each) == given[s] for n, each in outputs[s].items()} for s in given}
+
         routed = Routed(
             {s: {seed: kind.confidence(logits) for seed, logits in each.items()} for s, each in outputs.items()},
-            {s: {seed: kind.decide(logits) == labels[s] for seed, logits in outputs[s].items()} for s in labels},
-            {split: kind.decide(answers[split]) == labels[split] for split in labels},
+            hits(answers),
+            hits(labels),
+            {split: answers[split] == labels[split] for split in labels},
             system.parameters.without_embeddings / max(teacher.without_embeddings, 1),
         )
         return routed.routing()

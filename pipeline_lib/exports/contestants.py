@@ -22,6 +22,7 @@ from pipeline_lib.exports.opening import load_student as open_student
 from pipeline_lib.models.folders import Predict, require_model
 from pipeline_lib.models.serving import open_teacher
 from pipeline_lib.models.students.student import load_student
+from pipeline_lib.models.teacher import PROMPT
 from pipeline_lib.params import Params
 
 INT8 = "onnx-int8"
@@ -128,6 +129,8 @@ def add_onnx(teacher: System, pair: bool, out: Path) -> None:
     (in_torch,) = teacher.forms
     try:
         require_packages("onnx", "onnxruntime")
+        if (in_torch.folder / PROMPT).exists():
+            raise PotstillError("a language model, which is not exported")
         folders = export_teacher(in_torch.folder, [*in_torch.names], in_torch.max_length, pair, out)
     except Exception as error:  # torch's exporter raises anything for a model that it cannot write
         teacher.not_timed["onnx"] = reason_of(error)

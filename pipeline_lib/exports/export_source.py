@@ -10,7 +10,7 @@ import torch
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_record
 from pipeline_lib.base.kinds import kind_of_model
-from pipeline_lib.models.folders import ENCODER_TYPE, check_outputs, temperature_of
+from pipeline_lib.models.folders import ENCODER_TYPE, STRETCHES, check_outputs, stretches_of, temperature_of
 from pipeline_lib.models.networks.student import StudentNetwork
 from pipeline_lib.models.students.sentence_encoder import encode_sentences, load_encoder
 from pipeline_lib.models.students.student import load_student, predict_sentences
@@ -78,5 +78,6 @@ def read_subject(folder: Path) -> Subject:
         reader = Reader(encoder.tokenizer, reads, encoder.max_words, False)
         return Subject(folder, config, encoder.model, reader, None)
     student = load_student(folder)
+    config |= {STRETCHES: stretches_of(folder)}
     labels, temperature = student.label_names, temperature_of(folder)
     return Subject(folder, config, student.model, student.reader, labels, temperature)

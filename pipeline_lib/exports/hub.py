@@ -22,7 +22,7 @@ from pipeline_lib.exports.folders import (
     require_own_code,
     unknown_number,
 )
-from pipeline_lib.models.folders import ENCODER_TYPE, TEMPERATURE, temperature_of
+from pipeline_lib.models.folders import ENCODER_TYPE, STRETCHES, TEMPERATURE, stretches_of, temperature_of
 from pipeline_lib.models.students.student import Student, load_student
 from pipeline_lib.text.pieces import SEGMENTS, Pieces
 
@@ -63,6 +63,7 @@ def export_hub(folder: Path, out: Path) -> str:
         "auto_map": {auto: f"{MODULE}.{name}" for auto, name in classes.items()},
         "problem_type": KINDS[student.kind].problem_type,
         TEMPERATURE: temperature_of(folder),
+        STRETCHES: stretches_of(folder),
     }
     # Written last: without it, a half-written folder cannot be loaded.
     write_json(out / "config.json", config | additions | reading)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -48,27 +49,41 @@ MODEL_TYPE = "distillery_student"
 ENCODER_TYPE = "distillery_encoder"
 TEMPERATURE = "calibration_temperature"
 """The key in the config.json of a student exported for the hub; `temperature` is a generation setting there."""
+STRETCHES = "agreement_with_teacher"
+"""The key in the config.json of an exported student."""
 Predict = Callable[[Sequence[Text]], np.ndarray]
 """Maps texts or pairs to logits, float32 (texts, classes); for an encoder, texts to vectors."""
 
 
 def temperature_of(folder: Path) -> float:
-    """Return the temperature of a student's logits: 1 unless its row asks for one.
+    """Return the temperature of a student's logits: 1 unless its row asks for one."""
+    temperature = _scored(folder, TEMPERATURE, "details", "temperature")
+    return 1.0 if temperature is None else float(temperature)
 
-    It is kept with the task's scores, since it is chosen after training; a folder exported for the
-    hub has it in its own configuration.
+
+def stretches_of(folder: Path) -> list[dict[str, Any]]:
+    """Return how often a student agreed with its teacher on dev, as :class:`~pipeline_lib.base.promises.Stretch`.
+
+    Empty: it has not been evaluated, or has no teacher that runs.
+    """
+    return _scored(folder, STRETCHES, "routing", "stretches") or []
+
+
+def _scored(folder: Path, exported: str, *keys: str) -> Any:
+    """Return what the scores say of a student's row and seed, or if it was exported, its own configuration.
+
+    It is kept with the task's scores, since it is chosen after training.
     """
     location = student_place(folder)
     if location is None:
         config = folder / "config.json"
-        return float(read_record(config).get(TEMPERATURE, 1.0)) if config.exists() else 1.0
-    if not location.layout.scores(location.task).exists():
-        return 1.0
-    scores = read_record(location.layout.scores(location.task))
+        return read_record(config).get(exported) if config.exists() else None
+    path = location.layout.scores(location.task)
+    scores = read_record(path) if path.exists() else None
     # Read without validation: whatever else the file has or lacks is irrelevant here.
-    for key in ("methods", location.method, "details", "temperature", str(location.seed)):
+    for key in ("methods", location.method, *keys, str(location.seed)):
         scores = scores.get(key) if isinstance(scores, dict) else None
-    return 1.0 if scores is None else float(scores)
+    return scores
 
 
 def served(folder: Path, predict: Predict, temperature: float = 1.0) -> Predict:

@@ -10,21 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
 
 from pipeline_lib.base.devices import resolve_batch_tokens, resolve_device, resolve_precision
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.kinds import KINDS, Classes
-from pipeline_lib.base.kinds.probabilities import threshold_at
 from pipeline_lib.base.layout import StudentPlace, student_place
 from pipeline_lib.base.model_config import position_count
+from pipeline_lib.base.promises import Stretch, answers_alone
 from pipeline_lib.base.text import Text
-from pipeline_lib.models.folders import Predict, check_names, require_model, served, temperature_of
+from pipeline_lib.models.folders import Predict, check_names, require_model, served, stretches_of, temperature_of
 from pipeline_lib.models.students.tokenise import mask_sign
 from pipeline_lib.models.teacher import Teacher, load_teacher
 from pipeline_lib.params import Params
-from pipeline_lib.shards.columns import matrix
-from pipeline_lib.shards.shard_sets import read_shard
 from pipeline_lib.shards.training_records import tuned_length
 
 if TYPE_CHECKING:
@@ -57,22 +54,15 @@ def student_in_use(folder: Path, student: "Student") -> tuple[Predict, str]:
     return served(folder, student.logits, temperature_of(folder)), mask_sign(student.tokenizer)
 
 
-def threshold_of(folder: Path, share: float, kind: str = Classes.name) -> float:
-    """Return the confidence at or below which a share of the dev rows is routed; the student has been evaluated."""
-    location = student_place(folder)
-    path = None if location is None else location.layout.predictions(location.task)
-    if path is None or not path.exists():
+def alone_of(folder: Path, figure: float) -> Stretch | None:
+    """Return what a student may answer alone so that at least this share of its answers is its teacher's."""
+    measured = [Stretch(**each) for each in stretches_of(folder)]
+    if not measured:
         raise PotstillError(
-            f"{folder}: no answers on dev, which routing a share requires. Evaluate it with "
-            "`dvc repro`, or give the confidence itself with --threshold."
+            f"{folder}: it was not compared with its teacher on dev, which --route requires. Evaluate it with `dvc "
+            "repro`, or give the confidence with --threshold."
         )
-    table, column = read_shard(path), f"{location.method}-{location.seed}"
-    if column not in table.column_names:
-        raise PotstillError(
-            f"{path}: no answers of {column}. Run `dvc repro`, or give the confidence with --threshold."
-        )
-    logits = matrix(table.filter(pc.equal(table["split"], "dev"))[column])
-    return threshold_at(KINDS[kind].confidence(logits / temperature_of(folder)), share)
+    return answers_alone(measured, figure)
 
 
 def teacher_of(folder: Path, params: Params) -> tuple[Path, int] | None:

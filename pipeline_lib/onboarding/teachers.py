@@ -118,8 +118,8 @@ def tuning_of(
     if chosen.kind == "finished":
         return {"kind": "finished", "checkpoint": path} | ({"force": True} if chosen.force else {})
     if chosen.kind == "answers":
-        tuning = {"kind": "answers", "files": [path], "format": None, "classes": chosen.classes}
-        return tuning | {"mask": _SIGN, "smoothing": 0.1, "provenance": {}}
+        tuning = {"kind": "answers", "files": [path], "classes": chosen.classes}
+        return tuning | {"mask": _SIGN, "provenance": {}}
     if chosen.kind == "scored":
         settings = (chosen.path / "tokenizer_config.json").read_text(encoding="utf-8")
         has_template = (chosen.path / "chat_template.jinja").exists() or "chat_template" in settings

@@ -6,7 +6,6 @@ from pydantic import Field, model_validator
 
 from pipeline_lib.params.base import (
     Count,
-    Fraction,
     InPackage,
     Name,
     OnHub,
@@ -145,21 +144,18 @@ class Finished(Section):
 class AnswerFiles(Section):
     """A teacher whose answers are read from files below ``inputs``: those of an LLM, an ensemble, an API.
 
-    ``{task}`` in ``files`` is replaced by the task.  ``format`` null: by file extension.  ``mask`` is what the files'
-    texts write for a masked word.  ``provenance`` is copied into the manifests: model, prompt, licence or terms.
+    ``{task}`` in ``files`` is replaced by the task.  ``mask`` is what the files' texts write for a masked word.
+    ``provenance`` is copied into the manifests: model, prompt, licence or terms.
     ``reply`` is the path to the replies in a batch of a provider that is not known, such as ``response.body.text``.
-    ``classes`` gives the order of the classes in lists of numbers (null: the files say).  ``smoothing`` is the share of
-    a bare label that is spread over all classes (Szegedy et al. 2016, section 7).
+    ``classes`` gives the order of the classes in lists of numbers (null: the files say).
     """
 
     kind: Literal["answers"]
     files: Annotated[list[str], Field(min_length=1)]
-    format: Literal["parquet", "arrow", "csv", "tsv", "jsonl"] | None
     mask: Annotated[str, Field(min_length=1)]
     provenance: dict[str, str]
     reply: str | None = None
     classes: Annotated[list[str], Field(min_length=1)] | None
-    smoothing: Fraction
 
     def paths(self, task: str) -> list[str]:
         """Return one task's files, below ``inputs``."""

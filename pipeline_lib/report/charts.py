@@ -146,7 +146,7 @@ def routing_chart(name: str, routes: list[dict[str, Any]], split: str, cost: str
         plot.line([(p["cost"], p["accuracy"]) for p in route["curve"]], route["series"])
         hint = f"{system}: {_percent(best['accuracy'])} at cost {best['cost']:.2f}"
         plot.mark(best["cost"], best["accuracy"], route["series"], hint)
-        names = [f"{system} (smallest share)", *[system] * len(route["curve"])]
+        names = [f"{system} (as promised)", *[system] * len(route["curve"])]
         for label, p in zip(names, [best, *route["curve"]], strict=True):
             rows.append([label, _percent(p["routed"]), f"{p['cost']:.2f}", _percent(p["accuracy"])])
         described.append(f"{names[0]} {_percent(best['accuracy'])} % at {best['cost']:.2f}")
@@ -155,7 +155,7 @@ def routing_chart(name: str, routes: list[dict[str, Any]], split: str, cost: str
         plot.drawn(name, title, "; ".join(described)),
         ["Method", "Routed (%)", f"Cost ({cost})", "Accuracy (%)"],
         rows,
-        "Mark: the smallest share of dev that keeps the teacher's accuracy. Dashed: the teacher.",
+        "Mark: what the student may answer alone. Dashed: the teacher.",
         _legend(routes),
     )
 

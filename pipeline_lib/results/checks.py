@@ -82,13 +82,12 @@ def _gains(scores: TaskScores, split: str) -> Iterator[Check]:
 
 def _routes(scores: TaskScores, split: str) -> Iterator[Check]:
     for name, method in _best(scores).items():
-        accuracy = method.routing and method.routing.best.accuracy[split]
-        if not accuracy:
+        agreement = method.routing and method.routing.agreement[split]
+        if agreement is None:
             continue
-        teacher, loss = method.routing.teacher_accuracy[split], method.routing.max_loss
         yield _check(
-            f"{name}, routing to its teacher, keeps the teacher's accuracy on {split}",
-            f"{percent(accuracy.mean)} at {percent(method.routing.best.routed[split])} % routed",
-            f"at least {percent(teacher - loss)}",
-            accuracy.mean >= teacher - loss,
+            f"{name}, where it may answer alone, answers as its teacher on {split}",
+            f"{percent(agreement)} %, alone on {percent(1 - method.routing.best.routed[split])} %",
+            f"at least {percent(method.routing.figure)} %",
+            agreement >= method.routing.figure,
         )

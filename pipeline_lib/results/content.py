@@ -144,7 +144,8 @@ def _steps(scores: TaskScores) -> list[dict[str, Any]]:
 def _routing(result: TaskResult) -> dict[str, Any] | None:
     """Return every method's curve; cost is in time if speeds were measured, else in parameters."""
     split = result.scores.decisive_split
-    routed = {name: method for name, method in result.scores.methods.items() if method.routing}
+    methods = result.scores.methods.items()
+    routed = {name: method for name, method in methods if method.routing and method.routing.best.accuracy[split]}
     if not routed:
         return None
     rates = {

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from pipeline_lib.base.kinds import KINDS, TaskKind, kind_of
+from pipeline_lib.base.promises import Stretch
 from pipeline_lib.base.record_files import Record, RecordFile
 
 # + 0.0: a rounded -0.0 would be printed with its sign.
@@ -134,7 +135,7 @@ class MethodDetails(Record):
 class RoutingPoint(Record):
     """A student that answers confident rows, and routes the rest to its teacher.
 
-    :ivar share: of dev that the teacher should answer; :ivar thresholds: by seed, the confidence at
+    :ivar share: of dev that the teacher answers; :ivar thresholds: by seed, the confidence at
         or below which a row is routed to the teacher; not rounded, since rows can be tied.
     :ivar routed: the share of rows that were routed, mean over seeds, by split.
     :ivar accuracy: of the two together, by split; None if the labels are hidden.
@@ -152,12 +153,15 @@ class Routing(Record):
     """A student backed by its teacher, at increasing shares of rows routed to the teacher.
 
     :ivar teacher_accuracy: by split; hidden ones are left out.
-    :ivar best: the smallest share at which the two are, on dev and even one standard error lower,
-        at most ``max_loss`` below the teacher's accuracy.
+    :ivar best: what the student may answer alone so that the share ``figure`` of its answers is the teacher's; see
+        :mod:`pipeline_lib.base.promises`.  :ivar stretches: by seed, what that follows from.
+    :ivar agreement: the share that it is, of all seeds, by split; None if nothing is answered alone.
     """
 
     teacher_accuracy: dict[str, Rounded]
-    max_loss: Rounded
+    figure: float
+    stretches: dict[str, list[Stretch]]
+    agreement: dict[str, Rounded | None]
     best: RoutingPoint
     curve: list[RoutingPoint]
 

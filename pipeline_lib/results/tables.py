@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pipeline_lib.base.promises import LEVEL
 from pipeline_lib.params import Params
 from pipeline_lib.results.collect import TaskResult
 from pipeline_lib.results.schema import Changed, MethodScores, SeedScores, TaskScores, TeacherScores
@@ -207,9 +208,9 @@ def calibration(result: TaskResult, split: str | None = None) -> Table | None:
 
 
 def routing(result: TaskResult, timed: bool, split: str | None = None) -> Table | None:
-    """Return the smallest share that each method routes to its teacher, and the resulting accuracy.
+    """Return what each method may answer alone, how often it then agrees with its teacher, and the resulting accuracy.
 
-    The share is that of dev in any case.  Cost is in time if that may be shown and was measured.
+    The thresholds are dev's in any case.  Cost is in time if that may be shown and was measured.
     """
     on = split or result.scores.decisive_split
     routed = [
@@ -218,7 +219,7 @@ def routing(result: TaskResult, timed: bool, split: str | None = None) -> Table 
     if not routed:
         return None
     timed = timed and all(system.rate and system.slower for system in routed)
-    other = on != "dev"
+    other, is_scored = on != "dev", on in routed[0].scored.routing.teacher_accuracy
 
     def best(show: Callable[[Any], str]) -> Callable[[System], str]:
         return lambda system: show(system.scored.routing.best)
@@ -227,17 +228,17 @@ def routing(result: TaskResult, timed: bool, split: str | None = None) -> Table 
         return f"{system.slower / system.rate + system.scored.routing.best.routed[on]:.2f}"
 
     columns = [
-        Column("Routed\n(dev)", best(lambda point: percent(point.routed["dev"]))),
-        Column("Dev", best(lambda point: percent(point.accuracy["dev"].mean))),
-        Column(f"Routed\n({on})", best(lambda point: percent(point.routed[on])), when=other),
-        Column(on.capitalize(), best(lambda point: spread(point.accuracy[on])), when=other),
-        Column("Teacher", lambda system: percent(system.scored.routing.teacher_accuracy[on])),
+        Column("Alone\n(dev)", best(lambda point: percent(1 - point.routed["dev"]))),
+        Column(f"Alone\n({on})", best(lambda point: percent(1 - point.routed[on])), when=other),
+        Column(f"As teacher\n({on})", lambda system: percent(system.scored.routing.agreement[on])),
+        Column(on.capitalize(), best(lambda point: spread(point.accuracy[on])), when=is_scored),
+        Column("Teacher", lambda system: percent(system.scored.routing.teacher_accuracy[on]), when=is_scored),
         Column("Cost\n(time)", in_time, when=timed),
         Column("Cost\n(parameters)", best(lambda point: f"{point.cost[on]:.2f}"), when=not timed),
     ]
     title = f"{result.task}: routing" + f" on {on}" * (split is not None)
-    max_loss = routed[0].scored.routing.max_loss
-    caption = captioned("routing", max_loss, "seconds" if timed else "parameters") if split is None else []
+    figure = routed[0].scored.routing.figure
+    caption = captioned("routing", figure, LEVEL, "seconds" if timed else "parameters") if split is None else []
     return Table.of(title, [system.name for system in routed], routed, columns, caption)
 
 

@@ -216,8 +216,6 @@ class AnswersRecord(LabelsRecord):
     """A teacher whose answers are in files.
 
     :ivar best_dev, training_agreement: over the labelled rows that have an answer; None: there are none.
-    :ivar predicted_from_words: how well the words of the training texts predict the answers; None:
-        there are too few texts.
     """
 
     metric: str
@@ -225,7 +223,6 @@ class AnswersRecord(LabelsRecord):
     dev_rows: int
     training_agreement: float | None
     training_rows: int
-    predicted_from_words: float | None
     selection: str
     provenance: dict[str, str]
     counts: dict[str, int]

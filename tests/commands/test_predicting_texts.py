@@ -100,7 +100,7 @@ def test_what_cannot_be_routed_is_refused(monkeypatch: pytest.MonkeyPatch, fails
     for options, message in (
         (["--teacher", "x"], "--teacher: no rows are passed on to it"),
         (["--route", "0.3", "--threshold", "0.5"], "give one of them"),
-        (["--route", "0.3"], "student: no answers on dev, which routing a share requires"),
+        (["--route", "0.3"], "student: it was not compared with its teacher on dev"),
         (["--threshold", "0.5"], "Name it with --teacher"),
         (["--threshold", "0.5", "--teacher", "absent"], "absent: no model here"),
     ):
@@ -126,8 +126,8 @@ def test_explaining_shows_a_number_per_word_and_model(teacher: Path) -> None:
 
 def test_a_teacher_without_a_model_is_left_out(fails: Fails) -> None:
     teachers = YAML(typ="safe").load(PARAMS.read_text())["teachers"]
-    answers = {"kind": "answers", "files": ["a.csv"], "format": None, "classes": None}
-    answers |= {"mask": "[MASK]", "smoothing": 0.1, "provenance": {}}
+    answers = {"kind": "answers", "files": ["a.csv"], "classes": None}
+    answers |= {"mask": "[MASK]", "provenance": {}}
     llm = {"model": None, "max_length": None, "tasks": None, "data": None, "tuning": answers}
     found = {"llm": llm, **teachers}
     methods = YAML(typ="safe").load(PARAMS.read_text())["methods"]

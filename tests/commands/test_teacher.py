@@ -10,8 +10,8 @@ from .running import PARAMS, Fails, distill, write_params
 
 LLM = {
     "kind": "answers",
-    **{"files": ["{task}.jsonl"], "format": None, "classes": None, "mask": "[MASK]"},
-    **{"smoothing": 0.1, "provenance": {"model": "m-1"}},
+    **{"files": ["{task}.jsonl"], "classes": None, "mask": "[MASK]"},
+    **{"provenance": {"model": "m-1"}},
 }
 
 

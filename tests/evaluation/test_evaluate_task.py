@@ -220,8 +220,10 @@ def test_routing_and_temperature_are_chosen_on_dev(params: Params, data: Path) -
     routing = raw.routing
     assert routing.teacher_accuracy == {"dev": 0.9, "test": 0.9}
     assert (routing.curve[0].accuracy["dev"].mean, routing.curve[0].routed["dev"]) == (0.875, 0.0)
+    # Dev has too few to promise anything.
+    assert [(each.rows, each.right) for each in routing.stretches["1"]] == 9 * [(0, 0)] + [(40, 33)]
     assert (routing.best.accuracy["test"].mean, routing.best.routed["test"]) == (0.9, 1.0)
-    assert routing.best.cost["test"] == 2.0
+    assert routing.best.cost["test"] == 2.0 and routing.agreement == {"dev": None, "test": None}
 
 
 def test_further_splits_are_scored_and_decide_nothing(params: Params, data: Path) -> None:
@@ -292,8 +294,8 @@ def test_a_hidden_test_split_gets_no_score(params: Params, data: Path) -> None:
 
 
 def llm(params: Params) -> Params:
-    own = {"kind": "answers", "files": ["a.csv"], "format": None, "classes": None, "mask": "_"}
-    own |= {"smoothing": 0.1, "provenance": {}}
+    own = {"kind": "answers", "files": ["a.csv"], "classes": None, "mask": "_"}
+    own |= {"provenance": {}}
     row = {"model": None, "max_length": None, "tasks": None, "data": None, "tuning": own}
     return params.model_copy(update={"teachers": {"minilm": Teacher.model_validate(row)}})
 

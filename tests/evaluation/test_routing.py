@@ -1,13 +1,13 @@
-"""Routing on rows worked out by hand, and on many made up."""
+"""Routing on rows worked out by hand, and promises on many made up."""
 
-from typing import Any
+import math
 
 import numpy as np
 import pytest
 
 from pipeline_lib.base.kinds.probabilities import threshold_at
-from pipeline_lib.evaluation.routing import MAX_LOSS, SHARES, Routed
-from pipeline_lib.results.schema import RoutingPoint
+from pipeline_lib.base.promises import LEVEL, answers_alone, chance, stretches
+from pipeline_lib.evaluation.routing import SHARES, Routed
 
 CONFIDENCES = np.array([0.9, 0.5, 0.7, 0.6, 0.8])
 
@@ -19,78 +19,64 @@ def test_the_threshold_takes_the_least_sure_share(share: float, threshold: float
     assert threshold_at(np.full(4, 0.75), 0.5) == 0.75  # equally sure rows go on together
 
 
-def routed(student: list[bool], teacher: list[bool], test: list[bool] | None = None) -> Routed:
-    """One student whose dev rows are given by rising confidence; on test it is always unsure."""
-    rising = np.linspace(0.5, 0.9, len(student))
-    hits = {"dev": {1: np.array(student)}}
-    teachers = {"dev": np.array(teacher)}
-    if test is not None:
-        hits["test"] = {1: np.zeros(len(test), bool)}
-        teachers["test"] = np.array(test)
-    return Routed({"dev": {1: rising}, "test": {1: np.full(4, 0.5)}}, hits, teachers, 0.1)
+def test_chance_is_the_binomial_tail() -> None:
+    for rows, right, share in ((5, 3, 0.5), (20, 19, 0.9), (3, 0, 0.2), (0, 0, 0.9)):
+        ways = (math.comb(rows, n) * share**n * (1 - share) ** (rows - n) for n in range(right, rows + 1))
+        assert chance(rows, right, share) == pytest.approx(sum(ways))
 
 
-def test_the_least_share_that_keeps_the_teachers_accuracy() -> None:
-    # The student errs in its two least sure rows; there, the teacher is right.
-    found = routed([False, False, True, True, True], [True] * 5, [True] * 4).routing()
-    assert found.best.share == found.best.routed["dev"] == 0.4
-    assert found.best.accuracy["dev"].mean == 1.0
-    # On test every row is as unsure as the least sure of dev.
-    assert found.best.routed["test"] == found.best.accuracy["test"].mean == 1.0
-    assert found.best.cost == {"dev": 0.5, "test": 1.1}
-    assert found.teacher_accuracy == {"dev": 1.0, "test": 1.0}
-    # Hidden splits have shares and no accuracy.
-    best = routed([False, True], [True, True]).routing().best
-    assert best.accuracy["test"] is None and best.routed["test"] == 1.0
+def test_as_many_tenths_are_answered_alone_as_keep_the_promise() -> None:
+    rising = np.linspace(0.5, 0.9, 1000)
+    right = np.ones(1000, bool)
+    right[:400] = False
+    alone = answers_alone(stretches(rising, right), 0.95)
+    assert (alone.rows, alone.right) == (600, 600) and (rising > alone.threshold).sum() == 600
+    assert answers_alone(stretches(rising, right), 0.8).rows == 700
+    # Too few rows, or rows that cannot be told apart, promise nothing.
+    assert answers_alone(stretches(rising[-58:], right[-58:]), 0.95) is None
+    assert answers_alone(stretches(rising[-59:], right[-59:]), 0.95).rows == 59
+    assert answers_alone(stretches(np.full(1000, 0.7), right), 0.95) is None
+    assert answers_alone(stretches(np.full(1000, 0.7), ~np.zeros(1000, bool)), 0.95).rows == 1000
 
 
-def test_a_student_as_good_as_its_teacher_needs_none_and_a_useless_one_always() -> None:
-    assert routed([True] * 4, [True] * 4).least_share() == 0.0
-    assert routed([False] * 4, [True] * 4).least_share() == 1.0
-    # It is right where the teacher errs, in its surest row: routing that, too, would cost.
-    assert routed([False, True], [True, False]).routing().best.accuracy["dev"].mean == 1.0
+def test_a_promise_is_broken_at_most_as_often_as_its_level_says() -> None:
+    # Each answer is right with the probability that a student states, or that it overstates by 0.03.
+    for bias in (0.0, 0.03):
+        broken = []
+        for number in range(400):
+            rng = np.random.default_rng(number)
+            sure = rng.uniform(0.6, 1.0, 600)
+            alone = answers_alone(stretches(sure, rng.random(600) < sure - bias), 0.85)
+            if alone is not None:
+                broken.append((alone.threshold + 1) / 2 - bias < 0.85)
+        assert len(broken) > 100 and sum(broken) / 400 <= 1 - LEVEL
 
 
-def test_the_curve_runs_from_the_student_to_the_teacher() -> None:
-    rng = np.random.default_rng(1)
-    sure = {seed: rng.uniform(0.5, 1.0, 400) for seed in (1, 2)}
-    hits = {seed: rng.random(400) < own for seed, own in sure.items()}
-    teacher = rng.random(400) < 0.95
-    found = Routed({"dev": sure}, {"dev": hits}, {"dev": teacher}, 0.05).routing()
-    assert tuple(point.share for point in found.curve) == SHARES
-    accuracies = [point.accuracy["dev"].by_seed for point in found.curve]
-    assert accuracies[0] == {str(seed): own.mean() for seed, own in hits.items()}
-    assert accuracies[-1] == dict.fromkeys(("1", "2"), teacher.mean())
-    for point in found.curve:
-        assert point.routed["dev"] == point.share
-        assert point.cost["dev"] == pytest.approx(0.05 + point.share)
-    # No smaller share will do: not one row less, on the average over seeds, less an error.
-    routing = Routed({"dev": sure}, {"dev": hits}, {"dev": teacher}, 0.05)
-    least, before = (
-        _least_accuracy(routing.point(share), sure, hits, teacher)
-        for share in (found.best.share, found.best.share - 1 / 400)
+def routed(student: list[bool], teacher: list[bool], labelled: tuple[str, ...] = ("dev", "test")) -> Routed:
+    """One student of 500 rows a split, by rising confidence on dev; on test it is always unsure."""
+    rising = {"dev": np.linspace(0.5, 0.9, 500), "test": np.full(500, 0.5)}
+    student_hits, teacher_hits = (np.repeat(hits, 100) for hits in (student, teacher))
+    return Routed(
+        {split: {1: values} for split, values in rising.items()},
+        {split: {1: student_hits == teacher_hits} for split in rising},
+        {split: {1: student_hits} for split in labelled},
+        {split: teacher_hits for split in labelled},
+        0.1,
     )
-    assert before < teacher.mean() - MAX_LOSS <= least + 1e-9
 
 
-def _least_accuracy(point: RoutingPoint, sure: Any, hits: Any, teacher: np.ndarray) -> float:
-    differences = []
-    for seed, confidences in sure.items():
-        routed = confidences <= point.thresholds[str(seed)]
-        differences.append(np.where(routed, 0.0, hits[seed] * 1.0 - teacher))
-    error = np.sqrt(np.mean([own.var() for own in differences]) / len(teacher))
-    return point.accuracy["dev"].mean - error
-
-
-def test_the_share_that_is_chosen_keeps_its_word_on_other_rows() -> None:
-    # The student errs as it says, the teacher is right in 95 %; dev has 500 rows, test many.
-    kept = []
-    for number in range(40):
-        rng = np.random.default_rng(number)
-        sure = {s: {1: rng.uniform(0.5, 1.0, n)} for s, n in (("dev", 500), ("test", 20_000))}
-        hits = {s: {1: rng.random(len(own[1])) < own[1]} for s, own in sure.items()}
-        teacher = {s: rng.random(len(own[1])) < 0.95 for s, own in sure.items()}
-        found = Routed(sure, hits, teacher, 0.05).routing()
-        kept.append(found.best.accuracy["test"].mean >= found.teacher_accuracy["test"] - MAX_LOSS)
-    # The smallest share that will do on dev keeps it in half of the cases.
-    assert np.mean(kept) >= 0.75
+def test_student_and_teacher_together() -> None:
+    # The student errs in its two least sure fifths; there, the teacher is right.
+    found = routed([False, False, True, True, True], [True] * 5).routing()
+    assert found.best.share == found.best.routed["dev"] == 0.4 and found.best.accuracy["dev"].mean == 1.0
+    # On test every row is as unsure as the least sure of dev: nothing is answered alone.
+    assert found.best.routed["test"] == found.best.accuracy["test"].mean == 1.0
+    assert found.best.cost == {"dev": 0.5, "test": 1.1} and found.agreement == {"dev": 1.0, "test": None}
+    assert found.teacher_accuracy == {"dev": 1.0, "test": 1.0}
+    assert tuple(point.share for point in found.curve) == SHARES
+    assert [found.curve[end].accuracy["dev"].mean for end in (0, -1)] == [0.6, 1.0]
+    # Without labels there is agreement, and no accuracy.
+    hidden = routed([False, False, True, True, True], [True] * 5, ()).routing()
+    assert hidden.best.routed == found.best.routed and hidden.agreement == found.agreement
+    assert hidden.best.accuracy == {"dev": None, "test": None} and hidden.teacher_accuracy == {}
+    assert routed([False] * 5, [True] * 5).routing().best.thresholds == {"1": 1.0}

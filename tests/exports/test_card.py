@@ -129,8 +129,8 @@ def test_what_is_on_the_hub_is_named_for_it(workspace: Path) -> None:
 
 def test_who_made_a_teachers_answers_is_told(workspace: Path) -> None:
     given = shipped()
-    answers = {"kind": "answers", "files": ["{task}.csv"], "format": None, "classes": None}
-    answers |= {"mask": "[MASK]", "smoothing": 0.1}
+    answers = {"kind": "answers", "files": ["{task}.csv"], "classes": None}
+    answers |= {"mask": "[MASK]"}
     answers |= {"provenance": {"model": "some_llm", "terms": "no | competitors"}}
     row = {"model": None, "max_length": None, "tasks": None, "data": None}
     given["teachers"]["llm"] = row | {"tuning": answers}

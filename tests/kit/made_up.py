@@ -98,7 +98,9 @@ def made_up_method(mean: float, gain: Any = None) -> dict[str, Any]:
         "details": _details(gain),
         "routing": {
             "teacher_accuracy": dict.fromkeys(SPLITS, 0.91),
-            "max_loss": 0.005,
+            "figure": 0.95,
+            "stretches": {seed: [{"threshold": 0.7, "rows": 90, "right": 88}] for seed in ("1", "2")},
+            "agreement": dict.fromkeys(SPLITS, 0.96),
             "best": _route(0.25, 0.906),
             "curve": [_route(0.0, mean), _route(1.0, 0.91)],
         },

@@ -4,17 +4,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout, StudentPlace, student_place
-from pipeline_lib.models.folders import served, temperature_of
-from pipeline_lib.models.serving import Router, baseline_of, teacher_of, threshold_of
+from pipeline_lib.models.folders import STRETCHES, served, stretches_of, temperature_of
+from pipeline_lib.models.serving import Router, alone_of, baseline_of, teacher_of
 from pipeline_lib.params import load_params
-from pipeline_lib.shards.columns import list_column
-from pipeline_lib.shards.shard_sets import write_shard
 from tests.tour import TOUR
 
 PARAMS = load_params(TOUR)
@@ -26,9 +23,9 @@ def student(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder where a student would lie, which was evaluated with a temperature of 2."""
     monkeypatch.chdir(tmp_path)
     layout = Layout()
-    write_json(layout.scores("movies"), {"methods": {"bilstm_kd": {"details": {"temperature": {"1": 2.0, "2": 1.5}}}}})
-    table = pa.table({"split": ["dev"] * 4, "bilstm_kd-1": list_column(LOGITS)})
-    write_shard(layout.predictions("movies"), table, None)
+    stretches = [{"threshold": 0.9, "rows": 60, "right": 60}, {"threshold": 0.8, "rows": 80, "right": 72}]
+    kept = {"details": {"temperature": {"1": 2.0, "2": 1.5}}, "routing": {"stretches": {"1": stretches}}}
+    write_json(layout.scores("movies"), {"methods": {"bilstm_kd": kept}})
     return layout.student("movies", "bilstm_kd", 1)
 
 
@@ -40,14 +37,16 @@ def test_temperatures_and_shares_of_the_seed(student: Path) -> None:
         assert temperature_of(other) == 1.0
     halved = served(student, lambda texts: LOGITS[: len(texts)], temperature_of(student))(["a", "b"])
     np.testing.assert_array_equal(halved, LOGITS[:2] / 2)
-    # A share becomes the confidence that takes it on dev.
-    cut = threshold_of(student, 0.5)
-    # Between margins of 1 and of 2, at the temperature 2.
-    assert 1 / (1 + np.exp(-0.5)) < cut < 1 / (1 + np.exp(-1.0))
-    with pytest.raises(PotstillError, match="no answers of bilstm_kd-2"):
-        threshold_of(student.with_name("2"), 0.5)
-    with pytest.raises(PotstillError, match="give the confidence itself with --threshold"):
-        threshold_of(Path("moved"), 0.5)
+    # A promise becomes the confidence above which dev keeps it, of a student in its place or an exported one.
+    exported = Path("exported")
+    write_json(exported / "config.json", {STRETCHES: stretches_of(student)})
+    for folder in (student, exported):
+        assert [each and each.threshold for each in (alone_of(folder, figure) for figure in (0.95, 0.8, 0.99))] == [
+            *(0.9, 0.8, None)
+        ]
+    for folder in (student.with_name("2"), Path("moved")):
+        with pytest.raises(PotstillError, match="was not compared with its teacher on dev"):
+            alone_of(folder, 0.5)
     # A folder says whose student lies there.
     found = student_place(student)
     assert found == StudentPlace(Layout(), "movies", "bilstm_kd", 1)

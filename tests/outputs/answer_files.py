@@ -14,8 +14,8 @@ from pipeline_lib.shards.shard_sets import ShardSet
 from tests.kit.made_up import made_up_task
 from tests.kit.shard_files import write_set
 
-SETTINGS = {"kind": "answers", "files": ["-"], "format": None, "classes": None}
-SETTINGS |= {"mask": "[MASK]", "smoothing": 0.1, "provenance": {}}
+SETTINGS = {"kind": "answers", "files": ["-"], "classes": None}
+SETTINGS |= {"mask": "[MASK]", "provenance": {}}
 TASK = made_up_task()
 """Its classes are no and yes."""
 Lines = list[dict[str, Any]]

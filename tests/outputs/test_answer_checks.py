@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.kinds.probabilities import softmax
-from pipeline_lib.outputs.files.checks import check_order, check_related, describe_answers, unrelated_warning
+from pipeline_lib.outputs.files.checks import check_order, check_related, describe_answers
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, Origins
 from pipeline_lib.params import Task
 from pipeline_lib.shards.training_records import AnswersRecord
@@ -129,35 +128,3 @@ def test_noisy_sorted_and_one_sided_answers_are_not_called_shifted() -> None:
         ordered(labels, np.where(np.arange(5000) < 2500, labels, (labels + 1) % classes))
     scores = np.sort(draw.exponential(size=5000))
     ordered(scores, scores + 3.0 + draw.normal(size=5000), score_task())
-
-
-def test_without_labels_the_words_tell_that_answers_are_shifted(tmp_path: Path) -> None:
-    draw = np.random.default_rng(1)
-    signs = draw.integers(2, size=400)
-    texts = [f"the {('dull', 'good')[sign]} film {number}" for number, sign in enumerate(signs)]
-    logits = np.stack([-signs, signs], axis=1) + 0.5 * draw.normal(size=(400, 2))
-    answers = [{"yes": float(yes), "no": float(no)} for no, yes in softmax(logits)]
-    # The rows of the task are in another order than those of the file.
-    order = draw.permutation(400)
-    splits = {
-        "train": write_rows(tmp_path / "in", [texts[row] for row in order], [None] * 400),
-        "dev": write_rows(tmp_path / "dev", ["a film"], [None]),
-    }
-
-    def described(texts_of: list[str], probabilities: Lines) -> AnswersRecord:
-        rows = [{"text": text, "probs": probs} for text, probs in zip(texts_of, probabilities, strict=True)]
-        path = lines(tmp_path / "a.jsonl", rows)
-        return describe_answers(gather_answers([path], settings(), TASK), TASK, splits)
-
-    sound = described(texts, answers)
-    assert sound.predicted_from_words > 0.5 and unrelated_warning("llm", 0.5) is None
-    for step, place in ((1, "up"), (-1, "down")):
-        shifted = [answers[(row + step) % 400] for row in range(400)]
-        with pytest.raises(PotstillError, match=rf"a.jsonl: .* one row {place} .* are shifted"):
-            described(texts, shifted)
-    # Mixed up otherwise, they may be a bad teacher's.
-    mixed = described(texts, [answers[row] for row in draw.permutation(400)])
-    assert abs(mixed.predicted_from_words) < 0.2
-    assert "llm: the words" in unrelated_warning("llm", 0.05)
-    # Of fewer texts nothing can be said.
-    assert described(texts[:199], answers[:199]).predicted_from_words is None

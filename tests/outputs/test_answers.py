@@ -50,7 +50,7 @@ def one(path: Path, row: dict[str, Any], **changes: Any) -> list[float]:
         ({"logits": [0.0, math.log(3)]}, {"classes": ["no", "yes"]}, [0.25, 0.75]),
         ({"logits": {"yes": math.log(3), "no": 0.0}}, {}, [0.25, 0.75]),
         ({"label": "yes"}, {}, [0.05, 0.95]),
-        ({"label": 0}, {"classes": ["yes", "no"], "smoothing": 0.0}, [0.0, 1.0]),
+        ({"label": 0}, {"classes": ["yes", "no"]}, [0.05, 0.95]),
         # Tokens that are no class have a tenth: of all classes that are named, nothing is left.
         ({"probs": {"yes": 0.6, "no": 0.3}}, {}, [0.333, 0.667]),
     ],

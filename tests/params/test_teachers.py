@@ -49,8 +49,8 @@ def test_faulty_teachers_name_their_key(changes: dict[str, Any], message: str) -
     assert message in error_of(changed(SOUND | changes))
 
 
-FILES = {"kind": "answers", "files": ["{task}.csv"], "format": None, "classes": None}
-FILES |= {"mask": "[MASK]", "smoothing": 0.1, "provenance": {}}
+FILES = {"kind": "answers", "files": ["{task}.csv"], "classes": None}
+FILES |= {"mask": "[MASK]", "provenance": {}}
 LLM = {"model": None, "max_length": None, "tasks": ["movies"], "data": None, "tuning": FILES}
 THREE = SOUND | {"teachers": TWO | {"llm": LLM}}
 
@@ -68,7 +68,6 @@ def test_answers_in_files_are_a_teacher() -> None:
     [
         ({"teachers": TWO | {"llm": LLM | {"max_length": 9}}}, "`max_length` is how much a model"),
         ({"teachers": TWO | {"a": OWN | {"max_length": None}}}, "`max_length` is how much a model"),
-        ({"teachers.llm.tuning.format": "openai-batch"}, "teachers.llm.tuning.format: Input should be 'parquet', "),
         ({"tasks.movies.label": None}, "teachers.minilm.tasks: movies has no labels (`label`) in"),
         ({"tasks.movies.label": {"dev": "mean"}}, "`label` by split may name only splits of the source"),
     ],

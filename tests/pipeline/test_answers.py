@@ -55,8 +55,8 @@ def edit(values: Any) -> None:
     task |= {"label": None, "labels": {"negative": [], "positive": []}}
     task["source"]["files"]["unlabelled"] = "more.tsv"
     values["transfer"]["full"]["unlabelled"] = True
-    own = {"kind": "answers", "files": ["answers.parquet"], "format": None, "classes": None}
-    own |= {"mask": "[MASK]", "smoothing": 0.0}
+    own = {"kind": "answers", "files": ["answers.parquet"], "classes": None}
+    own |= {"mask": "[MASK]"}
     row = {"model": None, "max_length": None, "tasks": None, "data": None}
     values["teachers"] = {"llm": row | {"tuning": own | {"provenance": {"terms": "free"}}}}
     values["methods"] = {ROW: values["methods"][ROW] | {"baseline": None}}

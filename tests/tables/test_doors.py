@@ -58,7 +58,7 @@ def by_index_and_search(path: Path) -> list[tuple[str, int | None]]:
 
 
 def by_teacher(path: Path) -> list[tuple[str, int | None]]:
-    _, rows = read_answers(path, None, ["neg", "pos"])
+    _, rows = read_answers(path, ["neg", "pos"])
     return [(row.texts[0], number) for number, row in rows]
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.file_formats import Format
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.kinds.kind import finite_number
 from pipeline_lib.base.kinds.label_lists import bracketed
@@ -38,7 +37,7 @@ Numbers = list[float] | dict[str, float]
 
 
 def read_answers(
-    path: Path, format: Format | None, names: Sequence[str] = (), reply: str | None = None
+    path: Path, names: Sequence[str] = (), reply: str | None = None
 ) -> tuple[Described, Iterator[tuple[int, Given]]]:
     """Read a file's metadata, and its rows one by one, with their line numbers in an editor.
 
@@ -49,12 +48,12 @@ def read_answers(
         is_row = any(is_ours(name) and name.partition(".")[0] in ANSWERS for name in row) or not is_line(row, reply)
         return _given(row, where) if is_row else _replied(row, names, reply, where)
 
-    return described(path, format), read_rows(path, format, parse)
+    return described(path), read_rows(path, parse)
 
 
 def named_classes(path: Path) -> list[str]:
     """Return the classes that a file of answers names; none if it has but numbers, or lists of them."""
-    described, rows = read_answers(path, None, [])
+    described, rows = read_answers(path)
     names: dict[str, None] = {}
     for _, row in rows:
         if isinstance(row.value, dict):

@@ -23,6 +23,8 @@ from pipeline_lib.params import AnswerFiles, Task
 
 NAMED = 10
 """Classes that a message names."""
+SMOOTHING = 0.1
+"""The share of a bare label that is spread over all classes (Szegedy et al. 2016, section 7)."""
 FLOOR = 1e-4
 """The smallest probability of a class: one of 0 would have an infinite logit."""
 EXCESS = 0.01
@@ -49,7 +51,7 @@ class Answers:
         settings = self.settings
         # Several labels are a list: none is a whole reply.
         names = self.task.label_names if KINDS[self.task.kind].one_of else []
-        described, rows = read_answers(path, settings.format, names, settings.reply)
+        described, rows = read_answers(path, names, settings.reply)
         classes = settings.classes or described.classes
         order = None if classes is None or self.task.score_range else _class_order(classes, self.task, str(path))
 
@@ -76,10 +78,10 @@ class Answers:
         if row.kind == "label" and several:
             marks = np.zeros(len(task.label_names))
             marks[_named_labels(row.value, task, where)] = 1.0
-            return _clipped_logits((1.0 - self.settings.smoothing) * marks + self.settings.smoothing / 2)
+            return _clipped_logits((1.0 - SMOOTHING) * marks + SMOOTHING / 2)
         if row.kind == "label":
             number = _class_number(row.value, classes, task, where)
-            return _logits_of(_smoothed(number, len(task.label_names), self.settings))
+            return _logits_of(_smoothed(number, len(task.label_names)))
         values, named = _in_order(row.value, order, task, where)
         lacking = ", ".join(np.array(task.label_names)[~named])
         if several and lacking:
@@ -128,11 +130,11 @@ class Answers:
         if not KINDS[self.task.kind].one_of:
             return []
         classes = len(self.task.label_names)
-        bare = _logits_of(_smoothed(0, classes, self.settings))
+        bare = _logits_of(_smoothed(0, classes))
         count = int((table[:].max(axis=1) == bare[0]).sum())
         share = softmax(bare[None])[0, 0]
         note = f"bare labels, without probabilities: each counts as {share:.3f} for its class"
-        return [f"{count:,} {note} (`smoothing`)"] if count else []
+        return [f"{count:,} {note}"] if count else []
 
 
 def _class_order(classes: Sequence[str], task: Task, where: str) -> np.ndarray:
@@ -211,10 +213,9 @@ def _check_shares(values: np.ndarray, is_excessive: np.ndarray | bool, rule: str
         )
 
 
-def _smoothed(number: int, classes: int, settings: AnswerFiles) -> np.ndarray:
+def _smoothed(number: int, classes: int) -> np.ndarray:
     """Return a bare label's smoothed distribution (Szegedy et al. 2016, section 7), (classes,)."""
-    share = settings.smoothing
-    return (1.0 - share) * np.eye(classes)[number] + share / classes
+    return (1.0 - SMOOTHING) * np.eye(classes)[number] + SMOOTHING / classes
 
 
 def _logits_of(probs: np.ndarray) -> np.ndarray:

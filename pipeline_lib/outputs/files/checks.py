@@ -1,21 +1,15 @@
-"""Whether a teacher's answers belong to their texts, by a task's labels or the texts' words.
-
-A text's words hardly predict its teacher's answer if rows were shifted.
-"""
+"""Whether a teacher's answers belong to their texts, by a task's labels."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.hashing import string_keys
 from pipeline_lib.base.kinds import KINDS, Classes, label_array, score
-from pipeline_lib.base.words import split_words
 from pipeline_lib.outputs.files.gathering import check_weights
-from pipeline_lib.outputs.files.keyed_table import KeyedTable, content_keys, read_texts, row_keys
+from pipeline_lib.outputs.files.keyed_table import KeyedTable, row_keys
 from pipeline_lib.outputs.health import MIN_LABELS
 from pipeline_lib.params import Task
 from pipeline_lib.shards.shard_sets import ShardSet, shard_sets
@@ -26,14 +20,6 @@ STRETCH = 500
 LEAD = 6.0
 """Standard errors by which answers must fit the neighbours' labels better than their own.  Even
 answers given without reading the texts exceed it in only one stretch of a billion."""
-MIN_ROWS, MAX_ROWS = 200, 2000
-"""Answered training rows needed for a prediction from words, and the maximum used."""
-WIDTH, RIDGE = 1024, 10.0
-"""The number of buckets that words are hashed to, and the ridge penalty."""
-MIN_CORRELATION = 0.1
-"""Shuffled answers give 0 ± 0.07 with 200 rows; tasks that depend on words, 0.3 and more."""
-WORDS_LEAD = 2.0
-"""Standard errors by which words must predict a neighbour's output better than their own."""
 
 
 def describe_answers(answers: KeyedTable, task: Task, splits: Mapping[str, ShardSet]) -> AnswersRecord:
@@ -60,7 +46,6 @@ def describe_answers(answers: KeyedTable, task: Task, splits: Mapping[str, Shard
         dev_rows=len(dev_labels),
         training_agreement=agreed,
         training_rows=len(labels),
-        predicted_from_words=check_words(answers, splits["train"].to_table(), where),
         selection="answers out of files",
         provenance=answers.provenance,
         counts=answers.counts,
@@ -162,71 +147,3 @@ def _fits_others(predictions: np.ndarray, labels: np.ndarray, others: np.ndarray
         return False
     outputs = np.eye(int(max(predictions.max(), others.max())) + 1)[predictions]
     return (predictions == others).mean() > Classes().chance_agreement(others.astype(np.int64), outputs)
-
-
-def check_words(table: KeyedTable, rows: pa.Table, where: str) -> float | None:
-    """Check, without labels, that words do not predict the answers one row up or down better.
-
-    :param rows: of texts, of which the first in the files are used.
-    :return: how well words predict the answers, see :func:`_predicted_from_words`; None: there are too few texts.
-    """
-    sides = read_texts(rows, table.mask)
-    indices = table.find(content_keys(sides))
-    answered = np.flatnonzero(indices >= 0)
-    order = answered[np.argsort(table.places[indices[answered]], kind="stable")[:MAX_ROWS]]
-    if len(order) < MIN_ROWS:
-        return None
-    texts = [" ".join(side[row] for side in sides) for row in order]
-    outputs = table[indices[order]].astype(np.float64)
-    correlation = _predicted_from_words(texts, outputs)
-    for direction, step in (("up", 1), ("down", -1)):
-        shifted = _predicted_from_words(texts, np.roll(outputs, step, axis=0))
-        lead = WORDS_LEAD / math.sqrt(len(texts))
-        if correlation is not None and shifted > max(correlation, MIN_CORRELATION) + lead:
-            raise PotstillError(
-                f"{where}: the words of {len(texts):,} texts predict the answers one row "
-                f"{direction} (correlation {shifted:.2f}) better than their own "
-                f"({correlation:.2f}): the answers are shifted. Put each in the row of its own text."
-            )
-    return correlation
-
-
-def unrelated_warning(where: str, correlation: float | None) -> str | None:
-    """Return the warning for answers that nothing in their texts predicts; None: they fit."""
-    if correlation is None or correlation >= MIN_CORRELATION:
-        return None
-    return (
-        f"warning: {where}: the words of its texts do not predict its answers (correlation {correlation:.2f}), as if "
-        "the answers were shifted or mixed up. Check some rows: `distill shards show`."
-    )
-
-
-def _predicted_from_words(texts: Sequence[str], outputs: np.ndarray) -> float | None:
-    """Return how well a text's words predict its answer: Pearson's r on held-out rows.
-
-    A ridge regression on hashed words, fitted to each half and tested on the other, predicts the
-    output with the highest variance; None if this never varies.
-
-    :param outputs: float64 (rows, width).
-    """
-    target = outputs[:, outputs.var(axis=0).argmax()]
-    if np.ptp(target) == 0:
-        return None
-    features = _hashed_words(texts)
-    predictions = np.empty(len(texts))
-    for half in (0, 1):
-        other = np.arange(len(texts)) % 2 != half
-        mean, inputs = target[other].mean(), features[other]
-        squares = inputs.T @ inputs + RIDGE * np.eye(WIDTH)
-        weights = np.linalg.solve(squares, inputs.T @ (target[other] - mean))
-        predictions[~other] = mean + features[~other] @ weights
-    return round(score("pearson", target, predictions[:, None]), 6)
-
-
-def _hashed_words(texts: Sequence[str]) -> np.ndarray:
-    """Return each text's hashed bag of words, 0 or 1, float64 (rows, WIDTH)."""
-    features = np.zeros((len(texts), WIDTH))
-    for row, text in enumerate(texts):
-        words = sorted(set(split_words(text.lower())[0]))
-        features[row, string_keys(words) % np.uint64(WIDTH)] = 1.0
-    return features

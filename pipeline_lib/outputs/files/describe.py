@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.outputs.files.answers import Answers
-from pipeline_lib.outputs.files.checks import check_answered, describe_answers, task_sets, unrelated_warning
+from pipeline_lib.outputs.files.checks import check_answered, describe_answers, task_sets
 from pipeline_lib.outputs.files.gathering import frequent, gather
 from pipeline_lib.outputs.files.keyed_table import KeyedTable, content_keys, read_texts
 from pipeline_lib.outputs.files.requests import Texts
@@ -67,5 +67,4 @@ def _answered(answers: KeyedTable, task: Task, name: str, texts: Texts | None) -
     for split, rows, agreed in (training, ("dev", record.dev_rows, record.best_dev)):
         if agreed is not None:
             lines.append(f"agreement with {rows:,} {split} labels: {agreed:.4f}")
-    warning = unrelated_warning(answers.origins.names, record.predicted_from_words)
-    return lines + [warning] * (warning is not None)
+    return lines

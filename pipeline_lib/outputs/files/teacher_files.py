@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.base.file_formats import FORMATS, Format, format_of
+from pipeline_lib.base.file_formats import FORMATS, format_of
 from pipeline_lib.base.text import printable
 from pipeline_lib.outputs.files.keyed_table import content_keys
 from pipeline_lib.tables.reader import ArrowFile, InputFile, JsonFile, ReadOptions, RowBatch, open_input
@@ -80,13 +80,11 @@ class GivenRows:
     errors: Counter[str]
 
 
-def described(path: Path, format: Format | None) -> Described:
+def described(path: Path) -> Described:
     """Return a file's metadata."""
-    if format is None and format_of(path) is None and path.is_file():
-        raise PotstillError(
-            f"{path}: no format has this suffix; there are {', '.join(FORMATS)}. Rename the file, or give its `format`."
-        )
-    with open_input(path, ReadOptions(format=format)) as source:
+    if format_of(path) is None and path.is_file():
+        raise PotstillError(f"{path}: no format has this suffix; there are {', '.join(FORMATS)}. Rename the file.")
+    with open_input(path, ReadOptions()) as source:
         if isinstance(source, ArrowFile):
             return _of_schema(path, source.table.schema)
         if isinstance(source, JsonFile):
@@ -121,14 +119,12 @@ def _description(path: Path, metadata: Any) -> Described:
     return Described(classes, {str(name): str(value) for name, value in provenance.items()})
 
 
-def read_rows(
-    path: Path, format: Format | None, parse: Callable[[dict[str, Any], str], Given]
-) -> Iterator[tuple[int, Given]]:
+def read_rows(path: Path, parse: Callable[[dict[str, Any], str], Given]) -> Iterator[tuple[int, Given]]:
     """Yield a file's rows with their numbers.
 
     :param parse: returns what a row gives; its second argument names the row.
     """
-    with open_input(path, ReadOptions(format=format)) as source:
+    with open_input(path, ReadOptions()) as source:
         if not isinstance(source, JsonFile):
             _check_columns(path, source.columns)
         for number, row in _rows_in(source):

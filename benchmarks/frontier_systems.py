@@ -117,7 +117,7 @@ def _export_teacher(folder: Path, form: str, out: Path, pairs: bool) -> None:
     import onnx
 
     from pipeline_lib.exports.onnx.exporter import quantise
-    from pipeline_lib.models.teacher import load_teacher
+    from pipeline_lib.models.opening import load_teacher
 
     reads_segments = pairs and load_pieces(folder, "sequence").segments
     model = load_teacher(folder, "cpu", "float32").model.eval()

@@ -10,7 +10,7 @@
 # each part, and summary.json, which says what each part took and whether it succeeded.  A part that fails,
 # or whose time ends, does not keep the others from running.
 #
-# Also: PROFILE (gpu), DEVICE (cuda), INPUT (a folder copied to data/input), MODEL (an encoder's folder, by
+# Also: LANGUAGE_MODEL (a causal one's folder: it is asked as a teacher) with LABELS, PROFILE (gpu), DEVICE (cuda), INPUT (a folder copied to data/input), MODEL (an encoder's folder, by
 # default the pipeline's), TEXTS, GRID_TEXTS, SHARD_ROWS, STEPS, PAIRS, REPEATS: sizes of the benchmarks; SIZES
 # (benchmarks/mtl.yaml): the parameters of what is trained; PATIENCE (1): how many times 13 minutes there are.
 . "$(dirname "$0")/on_card.sh" "$@"
@@ -40,4 +40,6 @@ part teacher_pass 150 python "$code/benchmarks/teacher_pass.py" --device "$devic
 part training_rates 120 python "$code/benchmarks/training_rates.py" --device "$device" --task "$task" \
     --model "$model" --pairs "${PAIRS:-12800}" --steps "${STEPS:-50}" --teacher-steps "${STEPS:-50}" \
     --repeats "${REPEATS:-2}" --params-file "${SIZES:-$code/benchmarks/mtl.yaml}" --out "$out"
+[ -z "${LANGUAGE_MODEL:-}" ] || part scored_pass 60 python "$code/benchmarks/scored_pass.py" "$LANGUAGE_MODEL" texts.txt \
+    "${LABELS:-positive;negative}" --rows 2000 --device "$device" --out "$out"
 exit $failed

@@ -14,10 +14,10 @@ from harness import mean_encoder, write_classifier
 from pipeline_lib.base.devices import DTYPES, resolve_batch_tokens, resolve_precision
 from pipeline_lib.base.words import split_words
 from pipeline_lib.models.networks.layers import inside, model_inputs
+from pipeline_lib.models.opening import load_teacher
 from pipeline_lib.models.students.sentence_encoder import SentenceEncoder
 from pipeline_lib.models.students.student import Student
 from pipeline_lib.models.students.vocabulary import build_tokenizer
-from pipeline_lib.models.teacher import load_teacher
 from pipeline_lib.models.vector_model import VectorModel, load_vector_model
 from pipeline_lib.params import student_settings
 from pipeline_lib.retrieval.scoring import CANDIDATE_ROWS, QUERY_ROWS, CosineScorer, PairScorer, Scorer, best

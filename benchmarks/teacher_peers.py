@@ -94,7 +94,7 @@ def _openvino(setup: Setup) -> Iterator[tuple[str, Run]]:
     """OpenVINO with our tokens and our batches, as many at a time as there are cores."""
     import openvino
 
-    from pipeline_lib.models.teacher import load_teacher
+    from pipeline_lib.models.opening import load_teacher
 
     setup.require_cpu()
     ours = load_teacher(setup.teacher, setup.device, "float32")

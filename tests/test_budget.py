@@ -12,15 +12,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "pipeline_lib"
 MOST = {
-    "lines of code of pipeline_lib": 24_590,
+    "lines of code of pipeline_lib": 24_570,
     "lines of pipeline_lib": 41_945,
     "lines of tests": 30_910,
-    "parameters": 259,
-    "leaves of the default": 119,
+    "parameters": 258,
+    "leaves of the default": 116,
     "top-level commands": 15,
     "files that tell kinds of tasks apart": 4,
     "words of docs and README": 16_935,
-    "words of benchmarks' pages": 11_440,
+    "words of benchmarks' pages": 11_437,
     "lines of README": 116,
 }
 KIND = re.compile(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline_lib.base.errors import PotstillError, reason_of
-from pipeline_lib.base.files import check_no_pointer, read_json
+from pipeline_lib.base.files import check_no_pointer, read_json, write_json
 from pipeline_lib.base.kinds import KINDS
 
 COUNTS = (
@@ -112,6 +112,20 @@ def output_names(config: dict[str, Any], origin: Path | str) -> list[str]:
             f"from 0 to {len(names) - 1}. Correct it, or remove it to have them by number."
         )
     return [str(names[number]) for number in numbers]
+
+
+def name_outputs(folder: Path, labels: list[str]) -> None:
+    """Rename a model folder's outputs to the task's names, by class number, in its config.json.
+
+    The file is replaced, never modified in place: it may share its bytes with the user's.
+    """
+    config = read_config(folder, folder)
+    if config.get("id2label") == {str(number): name for number, name in enumerate(labels)}:
+        return
+    config["id2label"] = {str(number): name for number, name in enumerate(labels)}
+    config["label2id"] = {name: number for number, name in enumerate(labels)}
+    config.pop("num_labels", None)  # counted from the names
+    write_json(folder / "config.json", config)
 
 
 def is_classifier(config: Mapping[str, Any]) -> bool:

@@ -27,10 +27,7 @@ class Stretch(Record):
 
 
 def stretches(confidences: np.ndarray, right: np.ndarray) -> list[Stretch]:
-    """Return the surest tenth of the rows, the surest two tenths, and so on, up to all.
-
-    :param confidences: float (rows,); :param right: bool (rows,).
-    """
+    """Return the surest tenth of the rows, the surest two tenths, and so on, from (rows,) of float and of bool."""
     thresholds = [threshold_at(confidences, 1 - number / TENTHS) for number in range(1, TENTHS + 1)]
     alone = [confidences > threshold for threshold in thresholds]
     return [

@@ -187,7 +187,7 @@ def _try_teacher(teacher: "Chosen", task: "Task", findings: "Findings") -> None:
     from pipeline_lib.base.errors import faults_of
     from pipeline_lib.base.kinds import label_array
     from pipeline_lib.base.model_config import position_count, read_config
-    from pipeline_lib.models.teacher import load_teacher
+    from pipeline_lib.models.opening import load_teacher
     from pipeline_lib.shards.columns import texts
 
     rows, length = findings.labelled, min(TRIED_PIECES, position_count(read_config(teacher.path)) or TRIED_PIECES)

@@ -17,17 +17,19 @@ if TYPE_CHECKING:
     from pipeline_lib.params import AnswerFiles, Params
 
 app = typer.Typer(
-    no_args_is_help=True, help="Answers of external teachers, such as an LLM, in files (docs/teacher-files.md)."
+    no_args_is_help=True, help="A language model as the teacher, or answers of one in files (docs/teacher-files.md)."
 )
 
 
+SHOWN = 10
+"""Texts that a language model is asked about."""
 RequestFormat = Literal["jsonl", "openai-batch", "anthropic-batch", "gemini-batch"]
 Model = Annotated[str | None, Option("--model", help="The batch's model; by default the one in `provenance`.")]
 
 
 @app.command("check", epilog="Example: distill teacher check answers.jsonl --task reviews")
 def check(
-    file: Annotated[Path, Argument(help="A file of answers.")],
+    file: Annotated[Path | None, Argument(help="A file of answers; without one, a language model is asked.")] = None,
     task: Annotated[str | None, Option(help="A task of params.yaml; by default the only one.")] = None,
     teacher: Annotated[str | None, Option(help="The row of `teachers` with the settings.")] = None,
     params: ParamsFile = PARAMS,
@@ -36,6 +38,8 @@ def check(
 
     Shows what the file contains, how well it agrees with the task's labels, and what share of the task's sets it
     answers, or of its own files while there are no sets. If the file is invalid, names the row and exits with status 1.
+
+    Without a file, shows the prompt of a language model as it reads it, and its answers to ten texts of dev.
     """
     from pipeline_lib.corpora.tasks.fetching import source_texts
     from pipeline_lib.outputs.files.answers import Answers
@@ -46,6 +50,9 @@ def check(
     name = task or (next(iter(loaded.tasks)) if len(loaded.tasks) == 1 else None)
     if name is None:
         raise PotstillError(f"--task: missing, and there are {', '.join(loaded.tasks)}. Name one.")
+    if file is None:
+        _show_prompt(loaded, name, teacher)
+        return
     kind = Answers(_settings(loaded, teacher), loaded.task(name))
     lines = answer_lines([file], kind, name, source_texts(loaded, name))
     say(f"{file}: answers for task {name}")
@@ -95,6 +102,24 @@ def requests(
     say(f"{out}: {count:,} rows of {inputs.manifest.rows:,} need an answer{note}")
     if request is not None and spec.score_range and prompt is None:
         say("The prompt gives the range of the scores but not their meaning: say it with --prompt.")
+
+
+def _show_prompt(params: "Params", task: str, teacher: str | None) -> None:
+    from pipeline_lib.base.kinds import KINDS
+    from pipeline_lib.models.serving import open_teacher
+    from pipeline_lib.shards.columns import texts
+    from pipeline_lib.shards.shard_sets import ShardSet
+
+    scored = [name for name, row in params.teachers_of(task).items() if row.tuning.kind == "scored"]
+    name = teacher or next(iter(scored), None)
+    if name not in scored:
+        raise PotstillError(f"--teacher: {name} is no language model; there are {', '.join(scored) or 'none'}.")
+    opened, predict = open_teacher(Layout().teacher(task, name), None, params.teachers[name].max_length)
+    shown = texts(ShardSet.open(Layout().split(task, "dev")).to_table().slice(0, SHOWN))
+    say(f"{opened.prompt.filled(shown[0])}\n")
+    for text, shares in zip(shown, KINDS[opened.kind].probabilities(predict(shown)), strict=True):
+        answers = ", ".join(f"{label} {share:.2f}" for label, share in zip(opened.label_names, shares, strict=True))
+        say(f"{answers}\t{text if isinstance(text, str) else ' | '.join(text)}")
 
 
 def _asked(model: str | None, provenance: "Mapping[str, str]", section: str) -> str:

@@ -61,8 +61,8 @@ class DetailScorer:
         if not kind.one_of or teacher is None or "dev" not in answers:
             return None
 
-        def hits(given: Mapping[str, np.ndarray]) -> Hits:
-            return {s: {n: kind.decide(each) == given[s] for n, each in outputs[s].items()} for s in given}
+        def hits(right: Mapping[str, np.ndarray]) -> Hits:
+            return {s: {n: kind.decide(each) == right[s] for n, each in outputs[s].items()} for s in right}
 
         routed = Routed(
             {s: {seed: kind.confidence(logits) for seed, logits in each.items()} for s, each in outputs.items()},

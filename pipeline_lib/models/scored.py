@@ -95,9 +95,9 @@ class ScoredTeacher(Teacher):
         """Return the tokens of each text's prompt; a text, or both of a pair together, has ``max_length`` at most."""
         with TOKENISING:
             prompts = [self.prompt.filled(text) for text in self._truncated(texts, max_length)]
-            ids = [row[: len(row) - self._options[1]] for row in self._ids(prompts)]
+            ids = [row[: len(row) - self.options[1]] for row in self._ids(prompts)]
         positions = position_count(self.model.config.to_dict())
-        longest = max(map(len, ids), default=0) + max(len(option.ids) for option in self.options)
+        longest = max(map(len, ids), default=0) + max(len(option.ids) for option in self.options[0])
         if positions is not None and longest > positions:
             raise PotstillError(
                 f"a prompt has {longest:,} tokens, and the model {positions:,} positions. Lower the teacher's "
@@ -110,13 +110,8 @@ class ScoredTeacher(Teacher):
         return self._logits(batch["ids"], batch["lengths"]) - self._empty
 
     @cached_property
-    def options(self) -> list[Option]:
-        """The answers that are scored, in the order of the labels; of several labels, each one's yes and no."""
-        return self._options[0]
-
-    @cached_property
-    def _options(self) -> tuple[list[Option], int]:
-        """The options, and how many tokens at a prompt's end depend on the answer, which are theirs."""
+    def options(self) -> tuple[list[Option], int]:
+        """The answers in the order of the labels, and how many tokens at a prompt's end are theirs."""
         nothing = self._nothing
         [context] = self._ids([self.prompt.filled(nothing)])
         pairs = [self._ids(prompts) for prompts in self.prompt.continued(nothing)]
@@ -126,14 +121,12 @@ class ScoredTeacher(Teacher):
 
     @property
     def _nothing(self) -> Text:
-        """The empty text, or pair."""
         return ("", "") if SECOND in self.prompt.row else ""
 
     @cached_property
     def _context(self) -> list[int]:
-        """The prompt of the empty text."""
         [context] = self._ids([self.prompt.filled(self._nothing)])
-        return context[: len(context) - self._options[1]]
+        return context[: len(context) - self.options[1]]
 
     @cached_property
     def _empty(self) -> torch.Tensor:
@@ -167,13 +160,13 @@ class ScoredTeacher(Teacher):
         # Padded at the start: all rows end in the last column.
         width = int(lengths.max()) - shared
         columns = torch.arange(width, device=ids.device) - (width - (lengths[:, None] - shared))
-        places = (columns + shared).clamp(min=0)
+        numbers = (columns + shared).clamp(min=0)
         mask = torch.cat([torch.ones(rows, shared, device=ids.device), columns >= 0], 1).long()
         keep = {"past_key_values": cache, "use_cache": True}
-        inputs = {"input_ids": ids.gather(1, places), "attention_mask": mask, "position_ids": places}
+        inputs = {"input_ids": ids.gather(1, numbers), "attention_mask": mask, "position_ids": numbers}
         first = self.model(**inputs, **keep, logits_to_keep=1).logits[:, -1:].float().log_softmax(-1)
         scores = []
-        for option in self.options:
+        for option in self.options[0]:
             tokens, logs = torch.tensor(option.ids, device=ids.device), first
             if len(tokens) > 1:
                 steps = torch.arange(len(tokens) - 1, device=ids.device)

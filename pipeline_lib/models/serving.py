@@ -19,8 +19,9 @@ from pipeline_lib.base.model_config import position_count
 from pipeline_lib.base.promises import Stretch, answers_alone
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.folders import Predict, check_names, require_model, served, stretches_of, temperature_of
+from pipeline_lib.models.opening import load_teacher
 from pipeline_lib.models.students.tokenise import mask_sign
-from pipeline_lib.models.teacher import Teacher, load_teacher
+from pipeline_lib.models.teacher import Teacher
 from pipeline_lib.params import Params
 from pipeline_lib.shards.training_records import tuned_length
 

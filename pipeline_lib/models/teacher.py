@@ -179,15 +179,6 @@ class Teacher(Transformer):
         return self.run(batch).logits
 
 
-def load_teacher(folder: Path, device: torch.device | str, precision: str) -> Teacher:
-    """Load a teacher from a transformers model folder; safetensors only."""
-    if (folder / PROMPT).exists():
-        from pipeline_lib.models.scored import ScoredTeacher
-
-        return ScoredTeacher.read(folder, device, precision)
-    return Teacher.of(folder, *load_classifier(folder), device, precision)
-
-
 def keep_head_exact(model: Any) -> Any:
     """Make everything above the model's encoder compute in float32, and return the model.
 

@@ -16,7 +16,8 @@ from pipeline_lib.base.kinds import kind_of_labels, label_array
 from pipeline_lib.base.processor import computed_on
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.networks.layers import model_inputs
-from pipeline_lib.models.teacher import Teacher, Transformer, digest_model, load_teacher
+from pipeline_lib.models.opening import load_teacher
+from pipeline_lib.models.teacher import Teacher, Transformer, digest_model
 from pipeline_lib.outputs.health import check_agreement, check_outputs
 from pipeline_lib.params import Params, States
 from pipeline_lib.shards.columns import FIRST, list_column, matrix

@@ -83,9 +83,9 @@ def _cell(cell: str) -> str:
     return escape(cell) if any(map(str.isalpha, cell.replace(" p ", ""))) else one_line(cell)
 
 
-def percent(value: float) -> str:
+def percent(value: float | None) -> str:
     """Return a share in percent."""
-    return f"{100 * value:.1f}"
+    return NONE if value is None else f"{100 * value:.1f}"
 
 
 def signed(value: float, factor: float = 100, digits: int = 1) -> str:

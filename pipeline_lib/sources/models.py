@@ -8,9 +8,9 @@ import tempfile
 from pathlib import Path
 
 from pipeline_lib.base.errors import PotstillError, reason_of
-from pipeline_lib.base.files import copy_file, fresh_folder, write_json
+from pipeline_lib.base.files import copy_file, fresh_folder
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.base.model_config import read_config
+from pipeline_lib.base.model_config import name_outputs
 from pipeline_lib.params import AnswerFiles, Finished, HubModel, ModelSource, PackageModel, PackageParts, Params, Scored
 from pipeline_lib.params.preflight import check_classifier, check_layers, check_length, check_model, require_folder
 from pipeline_lib.params.sources import model_folder
@@ -119,20 +119,6 @@ def _origin(source: ModelSource, inputs: Path) -> Path | str:
     if isinstance(source, PackageParts):
         return f"{source.parts[0].requirement} and its other parts: {source.folder}"
     return model_folder(source, Path(inputs)) or source.model
-
-
-def name_outputs(folder: Path, labels: list[str]) -> None:
-    """Rename a model folder's outputs to the task's names, by class number, in its config.json.
-
-    The file is replaced, never modified in place: it may share its bytes with the user's.
-    """
-    config = read_config(folder, folder)
-    if config.get("id2label") == {str(number): name for number, name in enumerate(labels)}:
-        return
-    config["id2label"] = {str(number): name for number, name in enumerate(labels)}
-    config["label2id"] = {name: number for number, name in enumerate(labels)}
-    config.pop("num_labels", None)  # counted from the names
-    write_json(folder / "config.json", config)
 
 
 def _copy_model(folder: Path, target: Path, where: str) -> None:

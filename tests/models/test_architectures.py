@@ -8,7 +8,8 @@ import torch
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 from pipeline_lib.base.errors import PotstillError
-from pipeline_lib.models.teacher import load_classifier, load_teacher
+from pipeline_lib.models.opening import load_teacher
+from pipeline_lib.models.teacher import load_classifier
 from tests.kit.hub_folders import change_json, write_classifier
 
 FAMILIES = ["albert", "bert", "deberta-v2", "distilbert", "gpt2", "modernbert", "roberta"]

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from pipeline_lib.models.networks import attention, packing
-from pipeline_lib.models.teacher import Teacher, length_sorted_batches, load_classifier, load_teacher
+from pipeline_lib.models.opening import load_teacher
+from pipeline_lib.models.teacher import Teacher, length_sorted_batches, load_classifier
 from pipeline_lib.models.vector_model import VectorModel, load_vector_model
 from tests.kit.pretrained import write_model
 

@@ -11,11 +11,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import write_json
+from pipeline_lib.base.model_config import name_outputs
 from pipeline_lib.base.text import Text
+from pipeline_lib.models.opening import load_teacher
 from pipeline_lib.models.scored import Prompt
-from pipeline_lib.models.teacher import PROMPT, digest_model, load_teacher
+from pipeline_lib.models.teacher import PROMPT, digest_model
 from pipeline_lib.params import Scored
-from pipeline_lib.sources.models import name_outputs
 from pipeline_lib.training.teachers.scoring import prompt_of, read_template
 from tests.kit.causal import FAMILIES, write_causal
 from tests.kit.made_up import made_up_task, task_of_labels
@@ -24,21 +25,18 @@ ONE = "Which of these is it: {labels}?\n\nText: {text}\nAnswer:"
 PAIR = "Do they mean the same?\n\nFirst: {text}\nSecond: {text_pair}\nAnswer:\n"
 SEVERAL = "Read the ticket.\n\nTicket: {text}\nAbout {label}? Answer:"
 SENTENCES = ["a good film", "the plot is thin, and {text} is no sign", "not", "☃ dull " * 4]
-TEXTS: dict[str, list[Text]] = {
-    ONE: [*SENTENCES],
-    PAIR: [*zip(SENTENCES, SENTENCES[1:] + SENTENCES[:1], strict=True)],
-    SEVERAL: [*SENTENCES],
-}
+PAIRS = [*zip(SENTENCES, SENTENCES[1:] + SENTENCES[:1], strict=True)]
+TEXTS: dict[str, list[Text]] = {ONE: [*SENTENCES], PAIR: [*PAIRS], SEVERAL: [*SENTENCES]}
+TASKS = {ONE: made_up_task(), SEVERAL: task_of_labels(), PAIR: made_up_task(text=["a", "b"])}
 TRAIN = pa.table({"text": ["good", "dull", "thin plot", "the best"], "label": pa.array([1, 0, 0, 1], pa.int32())})
 
 
 def written(folder: Path, family: str, template: str, train: pa.Table = TRAIN, **settings: object) -> Prompt:
     write_causal(folder, family)
-    task = {ONE: made_up_task, SEVERAL: task_of_labels, PAIR: lambda: made_up_task(text=["a", "b"])}[template]()
     (folder / "asked.txt").write_text(template)
     scored = Scored(kind="scored", prompt="asked.txt", **settings)
-    prompt = prompt_of(folder / "asked.txt", scored, task, train, folder)
-    name_outputs(folder, task.label_names)
+    prompt = prompt_of(folder / "asked.txt", scored, TASKS[template], train, folder)
+    name_outputs(folder, TASKS[template].label_names)
     write_json(folder / PROMPT, asdict(prompt))
     return prompt
 
@@ -48,17 +46,14 @@ def plain(folder: Path, prompt: Prompt, text: Text) -> np.ndarray:
     model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     scores = []
     for before, whole in prompt.continued(text):
-        begun, ids = (
-            tokenizer(part, add_special_tokens=not prompt.chat, return_tensors="pt").input_ids
-            for part in (before, whole)
-        )
+        how = {"add_special_tokens": not prompt.chat, "return_tensors": "pt"}
+        begun, ids = (tokenizer(part, **how).input_ids for part in (before, whole))
         assert torch.equal(ids[:, : begun.shape[1]], begun)
         with torch.inference_mode():
             logs = model(input_ids=ids).logits[0, :-1].log_softmax(-1)
         of_tokens = logs.gather(1, ids[0, 1:, None])[begun.shape[1] - 1 :, 0]
         scores.append(float(of_tokens.mean()))
-    found = np.array(scores)
-    return found[0::2] - found[1::2] if prompt.several else found
+    return np.subtract(scores[0::2], scores[1::2]) if prompt.several else np.array(scores)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -70,7 +65,7 @@ def test_logits_are_those_of_a_plain_loop(tmp_path: Path, family: str, template:
     logits = teacher.predict(TEXTS[template], 128, 4096)
     expected = np.stack([plain(tmp_path, prompt, text) for text in TEXTS[template]]) - plain(tmp_path, prompt, nothing)
     assert np.allclose(logits, expected, atol=1e-5) and np.ptp(expected, axis=0).min() > 0.01
-    # A batch of each text, and one of texts that begin with nothing in common, change nothing.
+
     alone = np.concatenate([teacher.predict([text], 128, 4096) for text in TEXTS[template]])
     assert np.allclose(alone, logits, atol=1e-5)
     assert np.abs(teacher.predict([nothing], 128, 64)).max() < 1e-5
@@ -107,7 +102,6 @@ def test_examples_are_of_train_by_turns_and_belong_to_the_key(tmp_path: Path) ->
 
 @pytest.mark.parametrize(("template", "changed"), [(ONE, "Text:"), (PAIR, "{text}"), (SEVERAL, "{label} of {text}")])
 def test_a_prompt_without_its_places_is_refused(tmp_path: Path, template: str, changed: str) -> None:
-    task = {ONE: made_up_task, SEVERAL: task_of_labels, PAIR: lambda: made_up_task(text=["a", "b"])}[template]()
     (tmp_path / "asked.txt").write_text(changed)
     with pytest.raises(PotstillError, match=r"asked.txt: a prompt for this task has \{text\}"):
-        read_template(tmp_path / "asked.txt", task)
+        read_template(tmp_path / "asked.txt", TASKS[template])

@@ -16,8 +16,9 @@ from safetensors.torch import load_file, save_file
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.model_config import is_classifier
 from pipeline_lib.exports.contents import Content, content_of
+from pipeline_lib.models.opening import load_teacher
 from pipeline_lib.models.pooled import HEAD
-from pipeline_lib.models.teacher import digest_model, keep_head_exact, load_classifier, load_teacher
+from pipeline_lib.models.teacher import digest_model, keep_head_exact, load_classifier
 from pipeline_lib.models.vector_model import load_vector_model
 from pipeline_lib.outputs.teacher_pass import StateTeacher
 from pipeline_lib.shards.columns import KEPT, MASKED

@@ -11,7 +11,7 @@ import torch
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_json, write_json
 from pipeline_lib.evaluation.evaluate import teacher_parameters
-from pipeline_lib.models.teacher import load_teacher
+from pipeline_lib.models.opening import load_teacher
 from pipeline_lib.params import Params, Task, Teacher, load_params
 from pipeline_lib.results.schema import ParameterCounts
 from pipeline_lib.shards.training_records import TeacherRecord

@@ -12,8 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline_lib.base.kinds.probabilities import softmax
-from pipeline_lib.shards.columns import matrix
+from pipeline_lib.models.opening import load_teacher
+from pipeline_lib.shards.columns import matrix, texts
 from pipeline_lib.shards.shard_sets import ShardSet, read_shard
+from tests.kit.causal import write_causal
 
 from .corpus import sentences
 from .workspace import OUTPUTS, TASK, TEACHER, TRANSFER, Workspace
@@ -63,11 +65,45 @@ def edit(values: Any) -> None:
     values["seeds"] = [1]
 
 
-def test_labels_are_nowhere(workspace: Workspace) -> None:
-    write_file(workspace)
+def unlabel(workspace: Workspace) -> None:
     for split, rows in sentences().items():
         lines = ["sentence", *(text for _, text in rows)]
         (workspace / f"data/input/{split}.tsv").write_text("\n".join(lines) + "\n")
+
+
+def test_a_language_model_is_asked(workspace: Workspace) -> None:
+    def ask(values: Any) -> None:
+        values["tasks"][TASK] |= {"label": None, "labels": {"negative": [], "positive": []}}
+        values["models"]["lm"] = {"kind": "path", "path": "lm"}
+        row = {"model": "lm", "max_length": 64, "tuning": {"kind": "scored", "prompt": "asked.txt"}}
+        values["teachers"] = {"lm": row}
+        values["methods"] = {ROW: values["methods"][ROW] | {"baseline": None}}
+        values["seeds"] = [1]
+
+    write_causal(workspace / "data/input/lm", "gpt2")
+    (workspace / "data/input/asked.txt").write_text("One of {labels}.\n\nText: {text}\nAnswer:\n")
+    unlabel(workspace)
+    workspace.params(ask)
+    workspace.distill("check").sound()
+    printed = {name: workspace.stage(name).sound().text for name in STAGES}
+    assert "no score on dev" in printed["finetune_teacher"] and "rows recomputed" in printed["precompute"]
+    teacher = load_teacher(workspace / f"data/teachers/{TASK}/lm", "cpu", "float32")
+    assert teacher.prompt.begin == "One of negative, positive.\n\n"
+    dev = ShardSet.open(workspace / f"data/tasks/{TASK}/dev").to_table()
+    stored = ShardSet.open(workspace / f"data/outputs/{TASK}/heldout/lm/dev").to_table()["logits"]
+    np.testing.assert_allclose(matrix(stored), teacher.predict(texts(dev), 64, 4096), atol=1e-3)
+    method = workspace.scores(TASK).methods[ROW]
+    assert method.agreement["test"] > 0.5 and len(method.routing.stretches["1"]) == 10
+    assert "language model" in (workspace / f"data/speed/{TASK}.json").read_text()
+    shown = workspace.distill("teacher", "check").sound().text
+    assert shown.startswith("One of negative, positive.\n\nText: ") and shown.count("\tthe ") <= 10 < shown.count("\n")
+    routed = workspace.distill("predict", f"data/students/{TASK}/{ROW}/1", "good", "--route", "0.99").sound().text
+    assert "answered alone at 99.0%" in routed
+
+
+def test_labels_are_nowhere(workspace: Workspace) -> None:
+    write_file(workspace)
+    unlabel(workspace)
     workspace.params(edit)
     workspace.distill("check").sound()
     printed = {name: workspace.stage(name).sound().text for name in STAGES}
@@ -80,7 +116,7 @@ def test_labels_are_nowhere(workspace: Workspace) -> None:
     vocabulary = workspace / f"data/vocabularies/{TASK}/tokenizer.json"
     assert "anew" in json.loads(vocabulary.read_text())["model"]["vocab"]
     assert f"{LEFT_OUT} errors" in printed["finetune_teacher"]
-    assert "no answers to score on dev" in printed["finetune_teacher"]
+    assert "no score on dev" in printed["finetune_teacher"]
     outputs = workspace / f"data/outputs/{TASK}/llm/full"
     listed = (outputs / "unanswered.jsonl").read_text().splitlines()
     assert f"{len(listed)} without an answer" in printed["precompute"]

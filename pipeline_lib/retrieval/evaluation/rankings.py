@@ -7,9 +7,9 @@ import numpy as np
 
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.folders import require_model
+from pipeline_lib.models.opening import load_teacher
 from pipeline_lib.models.students.sentence_encoder import load_encoder
 from pipeline_lib.models.students.student import load_student
-from pipeline_lib.models.teacher import load_teacher
 from pipeline_lib.params import EncoderSystem, Params, RankingSystem, StudentSystem, TeacherOrder
 from pipeline_lib.retrieval.embedders import Encode, computing, model_encoder
 from pipeline_lib.retrieval.evaluation.collection import Collection, read_collection

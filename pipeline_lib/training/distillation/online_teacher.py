@@ -12,7 +12,8 @@ from pipeline_lib.models.networks.imitation import Imitation, reader_of, token_s
 from pipeline_lib.models.networks.layers import model_inputs
 from pipeline_lib.models.networks.student import StudentNetwork
 from pipeline_lib.models.networks.transformer import TransformerReader
-from pipeline_lib.models.teacher import load_pretrained, load_teacher
+from pipeline_lib.models.opening import load_teacher
+from pipeline_lib.models.teacher import load_pretrained
 from pipeline_lib.text.batches import LengthSorted
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences, to_device

@@ -24,7 +24,8 @@ from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.networks.attention import use_training_attention
 from pipeline_lib.models.networks.layers import replace_dropout
-from pipeline_lib.models.teacher import Teacher, digest_model, load_classifier, load_teacher
+from pipeline_lib.models.opening import load_teacher
+from pipeline_lib.models.teacher import Teacher, digest_model, load_classifier
 from pipeline_lib.models.vector_model import VectorModel
 from pipeline_lib.models.weights import parameter_counts
 from pipeline_lib.params import Params, Probe, Select, Task, Tuning

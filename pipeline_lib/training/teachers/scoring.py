@@ -13,6 +13,7 @@ import pyarrow as pa
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import link_or_copy, write_json
 from pipeline_lib.base.kinds import KINDS, label_array, score
+from pipeline_lib.base.model_config import name_outputs
 from pipeline_lib.base.processor import computed_on
 from pipeline_lib.models.scored import FIRST, LABEL, SECOND, Prompt, ScoredTeacher
 from pipeline_lib.models.teacher import PROMPT
@@ -20,13 +21,11 @@ from pipeline_lib.models.weights import parameter_counts
 from pipeline_lib.params import Scored, Task
 from pipeline_lib.shards.columns import texts
 from pipeline_lib.shards.training_records import TeacherRecord
-from pipeline_lib.sources.models import name_outputs
 from pipeline_lib.text.pieces import load_fast_tokenizer
 from pipeline_lib.training.teachers.finetuning import AGREEMENT_ROWS, EVALUATION_TOKENS
 
-LABELS = "{labels}"
-_ROW = "\0"
-"""Stands for the row while the chat template is laid around the prompt."""
+LABELS, _ROW = "{labels}", "\0"
+"""Where the labels are listed; what stands for the row while the chat template is laid around the prompt."""
 
 
 def take_scored(
@@ -36,23 +35,22 @@ def take_scored(
     """Link a language model into ``folder``, write its prompt beside it, and score it where there are labels.
 
     :param file: the prompt, with placeholders, if the settings name one; :param splits: the tables of train and dev.
-    :return: its record; without labels it has neither a score nor an agreement.
     """
     for path in sorted(model.iterdir()):
         link_or_copy(path, folder / path.name)
     name_outputs(folder, task.label_names)
     train, dev = (table.filter(table["label"].is_valid()) for table in splits)
     write_json(folder / PROMPT, asdict(prompt_of(file, settings, task, train, folder)))
-    teacher = ScoredTeacher.read(folder, device, precision)
-    kind, outputs = KINDS[task.kind], [
-        teacher.predict(texts(rows), max_length, EVALUATION_TOKENS) for rows in (train[:AGREEMENT_ROWS], dev)
-    ]  # fmt: skip
-    labels = [label_array(rows["label"]) if rows.num_rows else None for rows in (train[:AGREEMENT_ROWS], dev)]
+    teacher, measured = ScoredTeacher.read(folder, device, precision), []
+    for rows in (train[:AGREEMENT_ROWS], dev):
+        outputs = teacher.predict(texts(rows), max_length, EVALUATION_TOKENS)
+        measured.append((label_array(rows["label"]), outputs) if rows.num_rows else None)
+    on_train, on_dev = measured
     record = TeacherRecord(
         metric=task.metrics[0],
-        best_dev=None if labels[1] is None else score(task.metrics[0], labels[1], outputs[1], task.positive_class),
+        best_dev=on_dev and score(task.metrics[0], *on_dev, task.positive_class),
         selection=f"a language model as it is, with {settings.examples} examples",
-        training_agreement=None if labels[0] is None else kind.agreement(labels[0], outputs[0]),
+        training_agreement=on_train and KINDS[task.kind].agreement(*on_train),
         parameters=parameter_counts(teacher),
         computed_on=computed_on(device),
         max_length=max_length,
@@ -94,8 +92,8 @@ def read_template(file: Path, task: Task) -> str:
     text = file.read_text(encoding="utf-8").rstrip()
     several = KINDS[task.kind].has_several
     needed = [FIRST, *[SECOND] * task.is_pair, *[LABEL] * several]
-    places = [text.find(sign) for sign in needed]
-    if -1 in places or (several and places[-1] < max(places)):
+    starts = [text.find(sign) for sign in needed]
+    if -1 in starts or (several and starts[-1] < max(starts)):
         raise PotstillError(
             f"{file}: a prompt for this task has {' and then '.join(needed)}, where each text is put. Write "
             f"them, such as 'Text: {{text}}' and below it 'Answer:'."

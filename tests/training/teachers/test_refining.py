@@ -18,7 +18,8 @@ from pipeline_lib.base.files import read_json
 from pipeline_lib.base.kinds import KINDS, score
 from pipeline_lib.base.kinds.calibration import log_losses
 from pipeline_lib.base.processor import computed_on
-from pipeline_lib.models.teacher import digest_model, load_teacher
+from pipeline_lib.models.opening import load_teacher
+from pipeline_lib.models.teacher import digest_model
 from pipeline_lib.params import FineTuning, Probe, Refining, Task
 from pipeline_lib.shards.engine.local import LocalEngine
 from pipeline_lib.shards.shard_sets import SetReference

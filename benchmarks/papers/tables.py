@@ -79,10 +79,8 @@ def verdict(printed: float, ours: dict[str, Any]) -> str:
         return "not shown"
     gain, low, high = (100 * ours[name] for name in ("gain", "low", "high"))
     if gain * printed < 0:
-        return "opposite"
-    if low <= printed <= high:
-        return "agrees"
-    return "smaller" if abs(gain) < abs(printed) else "larger"
+        return "contrary"
+    return "smaller" if max(abs(low), abs(high)) < abs(printed) else "reproduced"
 
 
 def _gain(ours: dict[str, Any]) -> str:

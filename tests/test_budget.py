@@ -15,7 +15,7 @@ MOST = {
     "lines of code of pipeline_lib": 24_570,
     "lines of pipeline_lib": 41_945,
     "lines of tests": 30_910,
-    "parameters": 258,
+    "parameters": 259,
     "leaves of the default": 116,
     "top-level commands": 15,
     "files that tell kinds of tasks apart": 4,

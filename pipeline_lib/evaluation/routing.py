@@ -14,7 +14,6 @@ from pipeline_lib.results.schema import Routing, RoutingPoint, SeedScores
 
 SHARES = tuple(number / 20 for number in range(21))
 Hits = Mapping[str, Mapping[int, np.ndarray]]
-"""By split and seed, bool (rows,)."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +21,8 @@ class Routed:
     """One method's students by seed, backed by their teacher.
 
     :ivar confidences: of the students, by split and seed, float (rows,).
-    :ivar agrees: whether their answers are the teacher's; splits that it did not answer whole left out.
-    :ivar student_hits: whether they are right; splits with hidden labels left out.
-    :ivar teacher_hits: whether the teacher is, by split.
+    :ivar agrees: likewise, bool (rows,): whether their answers are the teacher's, of splits that it answered whole.
+    :ivar student_hits, teacher_hits: whether they are right, of splits with labels; the teacher's are by split.
     :ivar student_cost: a student's parameters relative to the teacher's, without embeddings.
     """
 

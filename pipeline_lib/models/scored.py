@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
-from transformers import DynamicCache
 
 from pipeline_lib.base.devices import DTYPES
 from pipeline_lib.base.errors import PotstillError
@@ -24,6 +23,9 @@ from pipeline_lib.base.text import Text
 from pipeline_lib.models.teacher import CAUSAL, PROMPT, TOKENISING, Teacher, digest_model, load_pretrained
 from pipeline_lib.text.pieces import Pieces
 from pipeline_lib.text.ragged import Sentences
+
+if TYPE_CHECKING:
+    from transformers import DynamicCache
 
 MASK = "[MASK]"
 """What a model without a mask token reads for a masked word."""
@@ -134,8 +136,10 @@ class ScoredTeacher(Teacher):
         return self._logits(ids, torch.tensor([ids.shape[1]]))
 
     @cached_property
-    def _begun(self) -> DynamicCache:
+    def _begun(self) -> "DynamicCache":
         """The keys and values of what the prompt of the empty text begins with."""
+        from transformers import DynamicCache
+
         cache = DynamicCache()
         ids = torch.tensor([self._context[:-1]], device=self.device)
         if ids.shape[1]:
@@ -151,12 +155,10 @@ class ScoredTeacher(Teacher):
         context = torch.tensor(self._context[:-1], device=ids.device)[: int(lengths.min()) - 1]
         same = (ids[:, : len(context)] == context).all(0)
         shared = int(same.long().cumprod(0).sum())
-        cache = copy.deepcopy(self._begun)
+        cache = copy.deepcopy(self._begun) if shared else type(self._begun)()
         if shared:
             cache.crop(shared - cache.get_seq_length())
             cache.batch_repeat_interleave(rows)
-        else:
-            cache = DynamicCache()
         # Padded at the start: all rows end in the last column.
         width = int(lengths.max()) - shared
         columns = torch.arange(width, device=ids.device) - (width - (lengths[:, None] - shared))

@@ -132,7 +132,7 @@ class RegressionStudent(StudentSettings):
     dropout: Literal[0.0] = 0.0
     mean: bool = True
     ngrams: Count
-    buckets: ClassVar[int] = 2**15
+    buckets: Positive = 2**15
 
     @model_validator(mode="after")
     def _consistent(self) -> "RegressionStudent":

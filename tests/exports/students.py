@@ -32,7 +32,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "static-open": COMMON | {"architecture": "static", "embeddings": "trained"},
     "cnn": COMMON | {"architecture": "cnn", "widths": [1, 2, 4], "filters": 3, "embeddings": "static"},
     "static": COMMON | {"architecture": "static", "embeddings": "trained"},
-    "regression": {"architecture": "regression", "ngrams": 3, "max_words": MAX_WORDS},
+    "regression": {"architecture": "regression", "ngrams": 3, "buckets": 97, "max_words": MAX_WORDS},
     "biattentive": COMMON
     | TWO_LSTMS
     | ONLY_WORDS

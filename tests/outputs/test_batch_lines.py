@@ -26,7 +26,7 @@ LABEL = '{"label": "billing"}'
 
 
 def read(path: Path, line: Line, reply: str | None = None) -> Given:
-    [(_, row)] = read_rows(lines(path, [line]), None, CLASSES, reply)[1]
+    [(_, row)] = read_rows(lines(path, [line]), CLASSES, reply)[1]
     return row
 
 

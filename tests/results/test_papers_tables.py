@@ -56,12 +56,12 @@ def test_the_page_is_what_the_data_say() -> None:
 @pytest.mark.parametrize(
     ("printed", "changes", "expected"),
     [
-        (4.0, {}, "agrees"),
+        (4.0, {}, "reproduced"),
         (4.0, {"p": 0.06}, "not shown"),
         (4.0, {"p": None}, "not shown"),
-        (-4.0, {}, "opposite"),
+        (-4.0, {}, "contrary"),
         (9.0, {}, "smaller"),
-        (0.5, {}, "larger"),
+        (0.5, {}, "reproduced"),
     ],
 )
 def test_gains_are_compared(printed: float, changes: dict[str, Any], expected: str) -> None:

@@ -26,7 +26,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "bilstm_sra": {"hidden": 4, "width": 9, "classifier": 11, "embeddings": "static"},
     "cnn": {"widths": [1, 2], "filters": 3, "classifier": 8, "embeddings": "multichannel"},
     "static": {"classifier": 6, "embeddings": "trained"},
-    "regression": {"ngrams": 2, "dropout": 0.0},  # no ReLU layer
+    "regression": {"ngrams": 2, "buckets": 50, "dropout": 0.0},  # no ReLU layer
 }
 LABELS = {1: ["score"], 2: ["no", "yes"], 3: ["no", "maybe", "yes"]}
 FIRST = ["a good film", "film", "a dull plot a", "plot plot"]

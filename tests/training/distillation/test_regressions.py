@@ -61,7 +61,7 @@ def fit(params: Params, folder: Path, pair: bool) -> Searched[Any]:
     [
         pytest.param({"ngrams": 2}, {}, 0.95, id="words and n-grams"),
         pytest.param({"ngrams": 0}, {}, 0.7, id="words"),
-        pytest.param({"ngrams": 3, "mean": False}, {}, 0.9, id="n-grams"),
+        pytest.param({"ngrams": 3, "mean": False, "buckets": 1024}, {}, 0.9, id="n-grams"),
         pytest.param({"ngrams": 0}, SCORES, 0.4, id="pairs with scores"),
     ],
 )

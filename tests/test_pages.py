@@ -42,7 +42,7 @@ def test_one_range_of_speed_stands_everywhere() -> None:
             if student := systems.get("bilstm_kd_ts, onnx int8"):
                 ratio = student["rates_1"]["median"] / systems["teacher, torch"]["rates_1"]["median"]
                 measured.add(round(ratio, -1))
-    said = f"{min(measured):.0f} to {max(measured):.0f} times faster"
+    phrase = f"{min(measured):.0f} to {max(measured):.0f} times faster"
     pages = ("README.md", "docs/results.md", "pyproject.toml", "CITATION.cff", "pipeline_lib/cli.py")
     for text in ((ROOT / page).read_text("utf-8") for page in pages):
-        assert said in text and not re.sub(said, "", text).count("times faster")
+        assert phrase in text and not re.sub(phrase, "", text).count("times faster")

@@ -65,16 +65,16 @@ def routed(student: list[bool], teacher: list[bool], labelled: tuple[str, ...] =
 
 def test_student_and_teacher_together() -> None:
     # The student errs in its two least sure fifths; there, the teacher is right.
-    found = routed([False, False, True, True, True], [True] * 5).routing()
-    assert found.best.share == found.best.routed["dev"] == 0.4 and found.best.accuracy["dev"].mean == 1.0
+    together = routed([False, False, True, True, True], [True] * 5).routing()
+    assert together.best.share == together.best.routed["dev"] == 0.4 and together.best.accuracy["dev"].mean == 1.0
     # On test every row is as unsure as the least sure of dev: nothing is answered alone.
-    assert found.best.routed["test"] == found.best.accuracy["test"].mean == 1.0
-    assert found.best.cost == {"dev": 0.5, "test": 1.1} and found.agreement == {"dev": 1.0, "test": None}
-    assert found.teacher_accuracy == {"dev": 1.0, "test": 1.0}
-    assert tuple(point.share for point in found.curve) == SHARES
-    assert [found.curve[end].accuracy["dev"].mean for end in (0, -1)] == [0.6, 1.0]
+    assert together.best.routed["test"] == together.best.accuracy["test"].mean == 1.0
+    assert together.best.cost == {"dev": 0.5, "test": 1.1} and together.agreement == {"dev": 1.0, "test": None}
+    assert together.teacher_accuracy == {"dev": 1.0, "test": 1.0}
+    assert tuple(point.share for point in together.curve) == SHARES
+    assert [together.curve[end].accuracy["dev"].mean for end in (0, -1)] == [0.6, 1.0]
     # Without labels there is agreement, and no accuracy.
     hidden = routed([False, False, True, True, True], [True] * 5, ()).routing()
-    assert hidden.best.routed == found.best.routed and hidden.agreement == found.agreement
+    assert hidden.best.routed == together.best.routed and hidden.agreement == together.agreement
     assert hidden.best.accuracy == {"dev": None, "test": None} and hidden.teacher_accuracy == {}
     assert routed([False] * 5, [True] * 5).routing().best.thresholds == {"1": 1.0}

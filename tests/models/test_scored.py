@@ -47,7 +47,7 @@ def plain(folder: Path, prompt: Prompt, text: Text) -> np.ndarray:
     scores = []
     for before, whole in prompt.continued(text):
         how = {"add_special_tokens": not prompt.chat, "return_tensors": "pt"}
-        begun, ids = (tokenizer(part, **how).input_ids for part in (before, whole))
+        begun, ids = (tokenizer(prompt_text, **how).input_ids for prompt_text in (before, whole))
         assert torch.equal(ids[:, : begun.shape[1]], begun)
         with torch.inference_mode():
             logs = model(input_ids=ids).logits[0, :-1].log_softmax(-1)

@@ -24,8 +24,8 @@ def student(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     layout = Layout()
     stretches = [{"threshold": 0.9, "rows": 60, "right": 60}, {"threshold": 0.8, "rows": 80, "right": 72}]
-    kept = {"details": {"temperature": {"1": 2.0, "2": 1.5}}, "routing": {"stretches": {"1": stretches}}}
-    write_json(layout.scores("movies"), {"methods": {"bilstm_kd": kept}})
+    method = {"details": {"temperature": {"1": 2.0, "2": 1.5}}, "routing": {"stretches": {"1": stretches}}}
+    write_json(layout.scores("movies"), {"methods": {"bilstm_kd": method}})
     return layout.student("movies", "bilstm_kd", 1)
 
 

@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True, help="A language model as the teacher, or answers of one in files (docs/teacher-files.md)."
 )
-
-
 SHOWN = 10
-"""Texts that a language model is asked about."""
 RequestFormat = Literal["jsonl", "openai-batch", "anthropic-batch", "gemini-batch"]
 Model = Annotated[str | None, Option("--model", help="The batch's model; by default the one in `provenance`.")]
 
@@ -39,7 +36,7 @@ def check(
     Shows what the file contains, how well it agrees with the task's labels, and what share of the task's sets it
     answers, or of its own files while there are no sets. If the file is invalid, names the row and exits with status 1.
 
-    Without a file, shows the prompt of a language model as it reads it, and its answers to ten texts of dev.
+    Without a file, shows the prompt of a language model as it reads it, and its answers to some texts of dev.
     """
     from pipeline_lib.corpora.tasks.fetching import source_texts
     from pipeline_lib.outputs.files.answers import Answers

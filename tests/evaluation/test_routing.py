@@ -32,7 +32,6 @@ def test_as_many_tenths_are_answered_alone_as_keep_the_promise() -> None:
     alone = answers_alone(stretches(rising, right), 0.95)
     assert (alone.rows, alone.right) == (600, 600) and (rising > alone.threshold).sum() == 600
     assert answers_alone(stretches(rising, right), 0.8).rows == 700
-    # Too few rows, or rows that cannot be told apart, promise nothing.
     assert answers_alone(stretches(rising[-58:], right[-58:]), 0.95) is None
     assert answers_alone(stretches(rising[-59:], right[-59:]), 0.95).rows == 59
     assert answers_alone(stretches(np.full(1000, 0.7), right), 0.95) is None
@@ -67,13 +66,11 @@ def test_student_and_teacher_together() -> None:
     # The student errs in its two least sure fifths; there, the teacher is right.
     together = routed([False, False, True, True, True], [True] * 5).routing()
     assert together.best.share == together.best.routed["dev"] == 0.4 and together.best.accuracy["dev"].mean == 1.0
-    # On test every row is as unsure as the least sure of dev: nothing is answered alone.
     assert together.best.routed["test"] == together.best.accuracy["test"].mean == 1.0
     assert together.best.cost == {"dev": 0.5, "test": 1.1} and together.agreement == {"dev": 1.0, "test": None}
     assert together.teacher_accuracy == {"dev": 1.0, "test": 1.0}
     assert tuple(point.share for point in together.curve) == SHARES
     assert [together.curve[end].accuracy["dev"].mean for end in (0, -1)] == [0.6, 1.0]
-    # Without labels there is agreement, and no accuracy.
     hidden = routed([False, False, True, True, True], [True] * 5, ()).routing()
     assert hidden.best.routed == together.best.routed and hidden.agreement == together.agreement
     assert hidden.best.accuracy == {"dev": None, "test": None} and hidden.teacher_accuracy == {}

@@ -105,3 +105,6 @@ def test_a_prompt_without_its_places_is_refused(tmp_path: Path, template: str, c
     (tmp_path / "asked.txt").write_text(changed)
     with pytest.raises(PotstillError, match=r"asked.txt: a prompt for this task has \{text\}"):
         read_template(tmp_path / "asked.txt", TASKS[template])
+    (tmp_path / "asked.txt").write_bytes(b"\xff{text}")
+    with pytest.raises(PotstillError, match=r"asked.txt: not UTF-8"):
+        read_template(tmp_path / "asked.txt", TASKS[template])

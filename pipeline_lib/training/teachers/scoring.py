@@ -89,7 +89,10 @@ def default_template(task: Task) -> str:
 
 def read_template(file: Path, task: Task) -> str:
     """Return the text of a prompt's file, after checking that it asks about the texts of a task."""
-    text = file.read_text(encoding="utf-8").rstrip()
+    try:
+        text = file.read_text(encoding="utf-8").rstrip()
+    except UnicodeDecodeError as error:
+        raise PotstillError(f"{file}: not UTF-8 (byte {error.start:,}). Save the prompt as UTF-8.") from error
     several = KINDS[task.kind].has_several
     needed = [FIRST, *[SECOND] * task.is_pair, *[LABEL] * several]
     starts = [text.find(sign) for sign in needed]

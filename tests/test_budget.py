@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "pipeline_lib"
 MOST = {
-    "lines of code of pipeline_lib": 24_570,
+    "lines of code of pipeline_lib": 24_565,
     "lines of pipeline_lib": 41_945,
     "lines of tests": 30_910,
     "parameters": 259,

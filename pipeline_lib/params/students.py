@@ -1,6 +1,6 @@
 """Students of params.yaml: one class of settings per architecture.
 
-The networks are built in :mod:`pipeline_lib.models.networks.encoders`; this module needs no torch.
+The networks are built in :mod:`pipeline_lib.models.networks.architectures`; this module needs no torch.
 :func:`~pipeline_lib.models.students.student.register_student` adds an architecture.
 """
 

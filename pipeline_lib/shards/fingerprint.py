@@ -37,7 +37,9 @@ EXEMPT = {
     "base.layout": "where files are",
 }
 """Modules, or whole packages, that affect no byte of a result, and why."""
-EXTENDED = {f"{PACKAGE}.{name}" for name in ("models.networks.encoders", "training.objectives")}
+ARCHITECTURES = f"{PACKAGE}.models.networks.architectures"
+"""The registry of students' encoders: a training's key has the code of its own student's encoder."""
+EXTENDED = {ARCHITECTURES, f"{PACKAGE}.training.objectives"}
 """Modules with registries of students and terms: the stages that import one depend on extensions."""
 DECIDED_BY = {"train": "training.distillation.plans"}
 """Stages that an exempt module tells what to make."""
@@ -48,14 +50,15 @@ TRAINING_LIBRARIES = ("torch", "transformers", "tokenizers")
 
 
 @cache
-def code_fingerprint(*modules: str) -> str:
+def code_fingerprint(*modules: str, without: str | None = None) -> str:
     """Return the SHA-256 of the code of ``modules`` and of all that they import from the library.
 
     :param modules: full names, as ``__name__`` gives them.
+    :param without: a module to leave out, with what only it imports.
     """
     total = hashlib.sha256()
     modules = tuple(map(_imported_name, modules))
-    for name in sorted({*modules} | producing_modules(*(path_of(name) for name in modules))):
+    for name in sorted({*modules} | producing_modules(*(path_of(name) for name in modules), without=without)):
         total.update(f"{name}\n{module_code(path_of(name)).code}\n".encode())
     return total.hexdigest()
 
@@ -95,7 +98,7 @@ def _files_named(file: Path) -> list[Path]:
     return [path for path in others if path.name in module_code(file).texts]
 
 
-def producing_modules(*files: Path) -> set[str]:
+def producing_modules(*files: Path, without: str | None = None) -> set[str]:
     """Return the modules that these files import, directly or not: the library's, without the exempt, and local ones.
 
     Local are those that a file outside the library imports from its own package, or from no installed one.
@@ -104,7 +107,7 @@ def producing_modules(*files: Path) -> set[str]:
     left = [name for file in files for name in imports(file)]
     while left:
         name = left.pop()
-        if name not in modules and not is_exempt(name):
+        if name not in modules and name != without and not is_exempt(name):
             modules.add(name)
             left += imports(path_of(name))
     return modules
@@ -235,12 +238,13 @@ def deciding(versions: Mapping[str, str]) -> dict[str, str]:
     return {name: ".".join(full.split(".")[:2]) for name, full in versions.items()}
 
 
-def training_code(module: str) -> list[object]:
-    """Return the code part of a training's key: its module's code, and the libraries' versions."""
-    return [code_fingerprint(module), deciding(library_versions(*TRAINING_LIBRARIES))]
+def training_code(module: str, without: str | None = None) -> list[object]:
+    """Return the code part of a key: its module's code, as :func:`code_fingerprint`, and the libraries' versions."""
+    return [code_fingerprint(module, without=without), deciding(library_versions(*TRAINING_LIBRARIES))]
 
 
-def code_outside(*objects: Any) -> list[str]:
-    """Return the fingerprints of the modules outside the library that define these objects."""
+def code_of(*objects: Any) -> list[str]:
+    """Return the fingerprints of the modules that define these objects, the library's or others."""
     modules = {each.__module__ for each in objects}
-    return sorted(code_fingerprint(name) for name in modules if name.split(".")[0] != PACKAGE)
+    pruned = {name: ARCHITECTURES if name.startswith(f"{PACKAGE}.") else None for name in modules}
+    return sorted(code_fingerprint(name, without=without) for name, without in pruned.items())

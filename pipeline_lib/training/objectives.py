@@ -1,7 +1,6 @@
 """Objectives: weighted sums of terms, each a function of a student's output and a target.
 
-A network returns named outputs (``logits``, ``vector``, ``states``); the training set has named
-targets (``labels``, and the teacher's ``logits``, ``vectors`` and ``states``).
+A network returns named outputs (``logits``, ``vector``); a set has named targets (``labels``, a teacher's ``logits``).
 :func:`register_term` adds a term, which any row's ``objective`` in params.yaml can then name.
 """
 
@@ -56,6 +55,7 @@ def layers_loss(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
 
 
 Loss = Callable[..., torch.Tensor]
+Tensors = Mapping[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ def register_term(name: str, term: Term, beside: bool = False) -> None:
 
 def objective_loss(
     weights: Mapping[str, float],
-    outputs: Mapping[str, torch.Tensor],
-    batch: Mapping[str, torch.Tensor],
+    outputs: Tensors,
+    batch: Tensors,
     temperature: float | None = None,
     kind: str = Classes.name,
     parameters: Mapping[str, Mapping[str, float]] | None = None,
@@ -115,19 +115,16 @@ def objective_loss(
         ``weights``, float (rows,), the rows' weights.
     :param kind: what the logits are; :param parameters: of terms, by their names.
     """
-    known = TERMS | _of_kind(KINDS[kind])
-    for name, given in (parameters or {}).items():
-        known[name] = replace(known[name], loss=partial(known[name].loss, **given))
-    terms = [(known[name], weight) for name, weight in weights.items()]
-    weighted = [weight * _loss(term, outputs[term.output], batch, temperature) for term, weight in terms]
-    return torch.stack(weighted).sum()
+    terms = TERMS | _of_kind(KINDS[kind])
+    for name, arguments in (parameters or {}).items():
+        terms[name] = replace(terms[name], loss=partial(terms[name].loss, **arguments))
+    losses = [weight * _loss(terms[name], outputs, batch, temperature) for name, weight in weights.items()]
+    return torch.stack(losses).sum()
 
 
-def _loss(
-    term: Term, output: torch.Tensor, batch: Mapping[str, torch.Tensor], temperature: float | None
-) -> torch.Tensor:
+def _loss(term: Term, outputs: Tensors, batch: Tensors, temperature: float | None) -> torch.Tensor:
     """Return a term's loss, a scalar; if rows have ``weights``, their weighted mean."""
-    target, rows = batch[term.target], batch.get("weights")
+    output, target, rows = outputs[term.output], batch[term.target], batch.get("weights")
     if rows is None:
         return term.loss(output, target, temperature)
 

@@ -20,7 +20,7 @@ from pipeline_lib.base.layout import check_state_folder
 from pipeline_lib.base.processor import computed_on
 from pipeline_lib.params import Fitting, Optimiser, StudentSettings, Tuning
 from pipeline_lib.shards.engine.protocol import Engine
-from pipeline_lib.shards.fingerprint import training_code
+from pipeline_lib.shards.fingerprint import ARCHITECTURES, training_code
 from pipeline_lib.shards.trained import Trained
 from pipeline_lib.shards.training_records import Settings, TrainingRecord
 from pipeline_lib.training.checkpoint import Progress
@@ -108,7 +108,7 @@ class TrainingSpec(ABC):
     def result(self) -> Trained:
         """Where the trained model is kept."""
         parts = [self.made_from, asdict(self.settings), self.device.split(":")[0]]
-        return Trained(self.kind, sha256_json([*parts, training_code(type(self).__module__)]))
+        return Trained(self.kind, sha256_json([*parts, training_code(type(self).__module__, ARCHITECTURES)]))
 
 
 Spec = TypeVar("Spec", bound=TrainingSpec)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from pipeline_lib.models.networks.encoders import build_encoder
+from pipeline_lib.models.networks.architectures import build_encoder
 from pipeline_lib.models.networks.student import StudentConfig
 from pipeline_lib.models.students.sentence_encoder import save_encoder
 from pipeline_lib.models.students.student import build_student, save_student

@@ -12,7 +12,7 @@ import torch
 from pipeline_lib.base.files import write_json
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.exports.onnx.exporter import export_onnx
-from pipeline_lib.models.networks.encoders import build_encoder
+from pipeline_lib.models.networks.architectures import build_encoder
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.models.students.sentence_encoder import save_encoder
 from pipeline_lib.models.students.student import save_student

@@ -138,15 +138,6 @@ def test_lost_outputs_come_back_from_the_cache_or_are_made_again(workspace: Work
     assert {f"evaluate@{TASK}", f"train@{TASK}"} <= planned(workspace)[1]
 
 
-@pytest.mark.slow
-def test_changed_code_is_named(workspace: Workspace) -> None:
-    edited = workspace.with_own_code()
-    path = edited / "pipeline_lib/evaluation/scores.py"
-    path.write_text(path.read_text() + "\nEXTRA = 1\n")
-    text = edited.distill("plan").sound().text
-    assert "code: pipeline_lib/evaluation/scores.py" in text
-
-
 def test_what_the_data_hold_is_offered_to_an_empty_store(workspace: Workspace) -> None:
     workspace.params(setting("tasks", TASK, "augment", "n_iter", value=N_ITER + 1))
     assert "store import" not in planned(workspace)[0]
@@ -158,11 +149,12 @@ def test_what_the_data_hold_is_offered_to_an_empty_store(workspace: Workspace) -
 
 
 @pytest.mark.slow
-def test_answers_of_former_code_are_offered(workspace: Workspace) -> None:
+def test_changed_code_is_named_and_answers_of_former_code_are_offered(workspace: Workspace) -> None:
     edited = workspace.with_own_code()
     path = edited / "pipeline_lib/outputs/health.py"
     path.write_text(path.read_text() + "\nEXTRA = 1\n")
     text = edited.distill("plan").sound().text
+    assert "code: pipeline_lib/outputs/health.py" in text
     [line] = [line for line in text.splitlines() if "store import" in line]
     command = "distill store import --adopt"
     assert line == f"data/ has outputs of other code or libraries: {command} checks and takes them."

@@ -23,16 +23,6 @@ from tests.pipeline.workspace import flip_byte
 from .made_up import ENGINE, TEXTS, made, write_encoder
 
 
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_encoder(tmp_path_factory.mktemp("encoders") / "one")
-
-
-@pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def all_vectors(index: Index) -> np.ndarray:
     return np.concatenate([vectors for _, vectors in index.blocks(5)])
 

@@ -17,19 +17,9 @@ from pipeline_lib.retrieval.index import Index
 from pipeline_lib.retrieval.search import Hit, Search, cross_encoder, pair_scorer
 from tests.pipeline.workspace import flip_byte
 
-from .made_up import TEXTS, by_cosine, cosine_order, made, stand_in, write_encoder, write_student
+from .made_up import TEXTS, by_cosine, cosine_order, made, stand_in, write_student
 
 QUERIES = ["word3 word4", "word10", "unknown words"]
-
-
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_encoder(tmp_path_factory.mktemp("encoders") / "one")
-
-
-@pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def rows_of(hits: list[list[Hit]]) -> list[list[int]]:

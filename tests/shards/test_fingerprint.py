@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 from pipeline_lib.base.files import read_json
 from pipeline_lib.shards import fingerprint
 from pipeline_lib.shards.fingerprint import (
+    ARCHITECTURES,
     DECIDED_BY,
     EXEMPT,
     code_fingerprint,
@@ -35,11 +36,11 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return copy
 
 
-def digests(modules: list[str]) -> dict[str, str]:
+def digests(modules: list[str], without: str | None = None) -> dict[str, str]:
     """Return the fingerprints as a new process would."""
     for cached in (imports, module_code):
         cached.cache_clear()
-    return {name: code_fingerprint.__wrapped__(f"pipeline_lib.{name}") for name in modules}
+    return {name: code_fingerprint.__wrapped__(f"pipeline_lib.{name}", without=without) for name in modules}
 
 
 def edit(file: Path, old: str, new: str) -> None:
@@ -164,3 +165,13 @@ def _reworded(text: str) -> str:
         for line in text.split("\n")
     ]
     return "# A comment.\n" + "\n".join(lines)
+
+
+def test_another_architecture_retrains_no_student_of_the_library(library: Path) -> None:
+    trainings = [STUDENTS, ENCODERS, *(f"training.distillation.{name}" for name in ("general", "joint", "regressions"))]
+    before = digests(trainings, ARCHITECTURES)
+    (library / "models/networks/gru.py").write_text("class GRUEncoder:\n    width = 1\n")
+    edit(library / "models/networks/architectures.py", "from torch", "from .gru import GRUEncoder\nfrom torch")
+    assert digests(trainings, ARCHITECTURES) == before
+    edit(library / "models/networks/layers.py", "class Dropout", "ADDED = 1\nclass Dropout")
+    assert not digests(trainings, ARCHITECTURES).items() & before.items()

@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -111,11 +111,6 @@ class LabelMap(Meaning):
             else:
                 values |= dict.fromkeys(map(composed, meaning), number)
         return cls(list(labels), values, ranges)
-
-    def with_names(self) -> "LabelMap":
-        """Return a map in which a class's name means it too, unless a label claims that value."""
-        free = {n: c for c, n in enumerate(self.names) if self.classify(n) is None}
-        return replace(self, values=free | self.values)
 
     def classify(self, raw: str) -> int | None:
         """Return the class number of a raw value, or None if no label claims it."""

@@ -63,10 +63,6 @@ class Meaning(ABC):
         """Return the cells that are not understood."""
         return [raw]
 
-    def with_names(self) -> "Meaning":
-        """Return a meaning in which a class's name means it too, unless a label claims that value."""
-        return self
-
 
 class TaskKind(ABC):
     """A kind of task: what its labels and a model's outputs are, and all that follows from it.

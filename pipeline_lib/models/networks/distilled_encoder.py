@@ -17,8 +17,9 @@ from tokenizers import Tokenizer
 from torch import nn
 
 # Some releases of transformers copy only the files that this one names, not those that they name.
+from .architectures import build_encoder
 from .biattentive import BiAttentiveReader  # noqa: F401
-from .encoders import build_encoder
+from .encoders import BiLSTMEncoder  # noqa: F401
 from .layers import (
     Dropout,  # noqa: F401
     WordEmbeddings,  # noqa: F401

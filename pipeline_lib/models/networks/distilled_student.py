@@ -16,8 +16,9 @@ from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerF
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 # Some releases of transformers copy only the files that this one names, not those that they name.
+from .architectures import build_encoder  # noqa: F401
 from .biattentive import BiAttentiveReader  # noqa: F401
-from .encoders import build_encoder  # noqa: F401
+from .encoders import BiLSTMEncoder  # noqa: F401
 from .layers import (
     Dropout,  # noqa: F401
     WordEmbeddings,  # noqa: F401

@@ -1,15 +1,9 @@
-"""Encoders from the word ids of one sentence to one vector, and the registry of all by name."""
-
-from collections.abc import Mapping
-from typing import Any
+"""Encoders from the word ids of one sentence to one vector."""
 
 import torch
 from torch import nn
 
-from .biattentive import BiAttentiveReader
 from .layers import Dropout, Settings, WordEmbeddings, inside, mean, reverse
-from .siamese import SiameseTransformerEncoder
-from .transformer import TransformerReader
 
 
 class BiLSTMEncoder(nn.Module):
@@ -138,27 +132,3 @@ class RegressionEncoder(nn.Module):
 
 MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)
 """An odd number with its bits well spread (Knuth's multiplicative hashing), as int64."""
-
-
-ENCODERS: dict[str, type[nn.Module]] = {
-    "bilstm": BiLSTMEncoder,
-    "bilstm_sra": SentenceBiLSTMEncoder,
-    "cnn": CNNEncoder,
-    "static": StaticEncoder,
-    "regression": RegressionEncoder,
-    "biattentive": BiAttentiveReader,
-    "transformer": TransformerReader,
-    "dse": SiameseTransformerEncoder,
-    "bert": TransformerReader,
-}
-"""Architecture name, as in params.yaml, to its encoder or joint reader of sentence pairs."""
-
-
-def build_encoder(settings: Settings, words: int, width: int, pretrained: Mapping[str, Any] | None = None) -> nn.Module:
-    """Return an untrained encoder, or joint reader of pairs.
-
-    :param words: the vocabulary size; :param width: values per word vector.
-    :param pretrained: its configuration, if it is a transformers model.
-    """
-    extra = () if pretrained is None else (pretrained,)
-    return ENCODERS[settings.architecture](words, width, settings, *extra)

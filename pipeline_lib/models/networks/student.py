@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from .encoders import build_encoder
+from .architectures import build_encoder
 from .layers import Settings, stack
 
 ENCODED = ("encoded", "encoded_2")

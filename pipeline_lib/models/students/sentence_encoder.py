@@ -14,7 +14,7 @@ from torch import nn
 
 from pipeline_lib.base.files import atomic_path, read_record, write_json
 from pipeline_lib.models.folders import ENCODER_TYPE, MODEL_TYPE
-from pipeline_lib.models.networks.encoders import build_encoder
+from pipeline_lib.models.networks.architectures import build_encoder
 from pipeline_lib.models.networks.student import ENCODED, StudentNetwork
 from pipeline_lib.models.students.student import attend_quickly, load_student, opening, quick_batch, quick_threads
 from pipeline_lib.models.students.tokenise import numbering, read_tokenizer, write_tokenizer

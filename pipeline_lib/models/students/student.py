@@ -20,7 +20,7 @@ from pipeline_lib.base.kinds import kind_of_model, stated_kind
 from pipeline_lib.base.seals import check_sealed
 from pipeline_lib.base.text import Text
 from pipeline_lib.models.folders import MODEL_TYPE, is_of_library
-from pipeline_lib.models.networks.encoders import ENCODERS
+from pipeline_lib.models.networks.architectures import ENCODERS
 from pipeline_lib.models.networks.layers import replace_dropout
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.models.networks.transformer import PretrainedLayers
@@ -35,8 +35,7 @@ DEFINED_IN = "defined_in"
 """The key in a student's config.json that names the module of an encoder from outside the library."""
 PREDICT_BATCH = 256
 PRETRAINED_BATCH = 32
-"""Batch size of a pretrained model on a CPU, small enough for the cache: MiniLM read 140 of MNLI's
-premises per second on one core, and 93 with batches of 256."""
+"""Batch size of a pretrained model on a CPU, small enough for the cache."""
 
 
 @dataclass

@@ -22,6 +22,7 @@ from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.base.text import MASK
 from pipeline_lib.base.words import split_words
+from pipeline_lib.models.networks.architectures import ENCODERS
 from pipeline_lib.models.students.sentence_encoder import Targets, encode_sentences, save_encoder
 from pipeline_lib.models.students.student import attend_quickly
 from pipeline_lib.models.students.vocabulary import (
@@ -32,6 +33,7 @@ from pipeline_lib.models.students.vocabulary import (
     vector_source,
 )
 from pipeline_lib.params import Encoder, Optimiser, Params, StudentSettings
+from pipeline_lib.shards.fingerprint import code_of
 from pipeline_lib.shards.shard_sets import ShardSet
 from pipeline_lib.shards.training_records import SEED, EncoderRecord, VectorEncoderRecord
 from pipeline_lib.shards.training_texts import training_texts
@@ -94,6 +96,7 @@ class EncoderTraining(TrainingSpec):
             *self._start_digests,
             self.train.digest,
             self.validation.digest,
+            *code_of(ENCODERS[self.student.name()]),
             # The encoder's record says whose vectors it learned: for files, no model's.
             *(["given"] if self._targets(None).pooling is None else []),
         ]

@@ -14,10 +14,11 @@ import torch
 from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.fitting import check_beside, check_fits
-from pipeline_lib.models.networks.encoders import build_encoder
+from pipeline_lib.models.networks.architectures import ENCODERS, build_encoder
 from pipeline_lib.models.networks.imitation import Imitation
 from pipeline_lib.models.students.student import attend_quickly
 from pipeline_lib.params import GeneralEncoder, Params
+from pipeline_lib.shards.fingerprint import code_of
 from pipeline_lib.shards.shard_sets import SetReference
 from pipeline_lib.shards.training_records import SEED, EncoderRecord
 from pipeline_lib.text.batches import LengthSorted
@@ -45,7 +46,7 @@ class GeneralTraining(EncoderTraining):
         row = self.row.model_dump(exclude={"student", "optimiser", "wikipedia"})
         student = self.student.model_dump(exclude={"model"})
         sets = [self._sentences("train").digest, self.rows, self._sentences("validation").digest]
-        return [row, student, sha256_folder(self.model), *sets]
+        return [row, student, sha256_folder(self.model), *sets, code_of(ENCODERS[self.student.name()])]
 
     @cached_property
     def rows(self) -> int:

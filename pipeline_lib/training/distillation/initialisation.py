@@ -13,7 +13,7 @@ from torch import nn
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import read_record
 from pipeline_lib.base.seals import check_sealed
-from pipeline_lib.models.networks.encoders import build_encoder
+from pipeline_lib.models.networks.architectures import build_encoder
 from pipeline_lib.models.networks.student import StudentConfig, StudentNetwork
 from pipeline_lib.models.networks.transformer import bert_configuration, cut
 from pipeline_lib.models.students.sentence_encoder import encoder_weights, encoder_words

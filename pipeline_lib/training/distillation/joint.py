@@ -16,12 +16,12 @@ from pipeline_lib.base.files import sha256_folder
 from pipeline_lib.base.kinds import KINDS
 from pipeline_lib.base.layout import Layout
 from pipeline_lib.models.fitting import check_fits
-from pipeline_lib.models.networks.encoders import ENCODERS
+from pipeline_lib.models.networks.architectures import ENCODERS
 from pipeline_lib.models.networks.imitation import JointNetwork
 from pipeline_lib.models.students.student import attend_quickly, predict_sentences, save_student
 from pipeline_lib.models.students.vocabulary import vector_source, write_vocabulary
 from pipeline_lib.params import JOINT_OBJECTIVE, Joint, Optimiser, Params, StudentSettings, Task
-from pipeline_lib.shards.fingerprint import code_outside
+from pipeline_lib.shards.fingerprint import code_of
 from pipeline_lib.shards.shard_sets import SetReference, check_answers, read_manifest
 from pipeline_lib.shards.training_records import JointRecord, StudentRecord, TasksRecord
 from pipeline_lib.shards.training_texts import training_texts
@@ -96,7 +96,7 @@ class JointTraining(EncodedTraining):
         by_task = [data.made_from for data in self.parts.values()]
         losses = [TERMS[name].loss for name in JOINT_OBJECTIVE]
         kinds = [type(KINDS[data.task.kind]) for data in self.parts.values()]
-        code = code_outside(ENCODERS[self.student.name()], *losses, *kinds)
+        code = code_of(ENCODERS[self.student.name()], *losses, *kinds)
         student = self.student.model_dump(exclude={"model"})
         return [row, by_task, student, sha256_folder(self.words), code]
 

@@ -12,13 +12,13 @@ import torch
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.files import link_or_copy, sha256_folder
 from pipeline_lib.base.kinds import KINDS, score
-from pipeline_lib.models.networks.encoders import ENCODERS
+from pipeline_lib.models.networks.architectures import ENCODERS
 from pipeline_lib.models.networks.imitation import Imitation
 from pipeline_lib.models.networks.student import StudentNetwork
 from pipeline_lib.models.students.sentence_encoder import with_vectors
 from pipeline_lib.models.students.student import attend_quickly, load_student, predict_sentences, save_student
 from pipeline_lib.params import Optimiser, StudentSettings
-from pipeline_lib.shards.fingerprint import code_outside
+from pipeline_lib.shards.fingerprint import code_of
 from pipeline_lib.shards.shard_sets import SetReference, read_manifest
 from pipeline_lib.shards.training_records import StudentRecord
 from pipeline_lib.text.batches import LengthSorted
@@ -78,7 +78,7 @@ class StudentTraining(EncodedTraining):
             settings |= {"start": "student", "from": self.plan.student_start(self.seed).digest}
         words = None if self.started_from else sha256_folder(self.vocabulary)
         losses = [TERMS[name].loss for name in self.plan.objective.weights]
-        code = code_outside(ENCODERS[self.plan.student.name()], *losses, type(KINDS[self.plan.kind]))
+        code = code_of(ENCODERS[self.plan.student.name()], *losses, type(KINDS[self.plan.kind]))
         return [settings, words, self.dev.digest, code]
 
     @cached_property

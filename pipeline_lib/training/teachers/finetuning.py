@@ -30,7 +30,7 @@ from pipeline_lib.models.vector_model import VectorModel
 from pipeline_lib.models.weights import parameter_counts
 from pipeline_lib.params import Params, Probe, Select, Task, Tuning
 from pipeline_lib.shards.columns import texts
-from pipeline_lib.shards.fingerprint import code_outside
+from pipeline_lib.shards.fingerprint import code_of
 from pipeline_lib.shards.shard_sets import SetReference, ShardSet
 from pipeline_lib.shards.training_records import FITTED, Settings, TeacherRecord, TrainingRecord, TunedTeacherRecord
 from pipeline_lib.text.batches import LengthSorted
@@ -85,7 +85,7 @@ class TeacherTask(NamedTuple):
         """The rows, classes and metric, without names and folders."""
         digests = [self.train.digest, self.dev.digest]
         task = [self.task.metrics[0], self.task.positive_class, self.task.label_names]
-        return [*digests, *task, self.answer, code_outside(type(KINDS[self.task.kind]))]
+        return [*digests, *task, self.answer, code_of(type(KINDS[self.task.kind]))]
 
 
 @dataclass(frozen=True)

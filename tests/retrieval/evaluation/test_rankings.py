@@ -8,7 +8,7 @@ import torch
 
 from pipeline_lib.base.errors import PotstillError
 from pipeline_lib.base.layout import Layout
-from pipeline_lib.models.networks.encoders import build_encoder
+from pipeline_lib.models.networks.architectures import build_encoder
 from pipeline_lib.models.networks.student import StudentConfig
 from pipeline_lib.models.students.sentence_encoder import load_encoder, save_encoder
 from pipeline_lib.models.students.student import build_student, load_student, save_student

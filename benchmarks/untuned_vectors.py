@@ -26,7 +26,7 @@ from pipeline_lib.shards.shard_sets import ShardSet
 
 def main(
     task: Annotated[str, typer.Option(help="Classification to learn.")] = "sst2",
-    encoder: Annotated[list[str] | None, typer.Option(help="Encoders; by default sra.")] = None,
+    encoder: Annotated[list[str] | None, typer.Option(help="Encoders to compare with it.")] = None,
     name: Name = "untuned_vectors",
     out: Out = RESULTS,
 ) -> None:
@@ -38,7 +38,7 @@ def main(
         f"{settings.model}, {pooling}": model_encoder(params, layout, settings.model, pooling, settings.max_length)
         for pooling in ("mean", "cls")
     }
-    for encoder_name in encoder or ["sra"]:
+    for encoder_name in encoder or []:
         systems[encoder_name] = load_encoder(layout.encoder(encoder_name)).encode
     train, test = (_rows(layout, task, split) for split in ("train", "test"))
     accuracies = {system: round(regression(encode, train, test), 6) for system, encode in systems.items()}

@@ -168,7 +168,7 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise PotstillError(f"{path}: not found. Run `dvc repro` to make it.") from error
+        raise PotstillError(f"{path}: not found. Run `distill run` to make it.") from error
     except OSError as error:
         raise unreadable(path, error) from error
     # Integers of thousands of digits raise a ValueError too.
@@ -184,7 +184,7 @@ def read_record(path: Path, *keys: str) -> dict[str, Any]:
     elif lacking := [key for key in keys if key not in record]:
         fault = f"no key {lacking[0]!r}"
     if fault:
-        raise PotstillError(f"{path}: {fault}. Delete it and run `dvc repro` to make it again.")
+        raise PotstillError(f"{path}: {fault}. Delete it and run `distill run` to make it again.")
     return record
 
 

@@ -39,5 +39,5 @@ class RecordFile(Record):
             first = error.errors()[0]
             key = ".".join(map(str, first["loc"])) or "the file"
             raise PotstillError(
-                f"{path}: {key}: {first['msg']}. Delete it and run `dvc repro` to make it again."
+                f"{path}: {key}: {first['msg']}. Delete it and run `distill run` to make it again."
             ) from error

@@ -43,7 +43,7 @@ def check_sealed(path: Path) -> None:
     above = [path, *path.parents[: DEPTH + 1]]
     for record in (folder / name for folder in above for name in RECORDS):
         if is_seal(record) and (faults := faults_of(record, path)):
-            raise PotstillError(f"{faults[0]}. Delete {record.parent} and run `dvc repro` to make it again.")
+            raise PotstillError(f"{faults[0]}. Delete {record.parent} and run `distill run` to make it again.")
 
 
 def faults_of(record: Path, only: Path | None = None) -> list[str]:

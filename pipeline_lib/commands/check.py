@@ -110,7 +110,7 @@ def unfair_comparisons(params: "Params") -> list[str]:
 
     The method is the objective, the transfer set and the start; with a different student or
     different learning rates, a gain is not due to the method alone.  A different training length
-    is fair if each row gets the one that suits it best, so it is only noted.
+    is fair: each row has the one that suits it best.
     """
     warnings = []
     for name, row in params.methods.items():
@@ -124,11 +124,6 @@ def unfair_comparisons(params: "Params") -> list[str]:
             warnings.append(
                 f"warning: methods.{name} differs from its baseline {row.baseline} in more than "
                 f"the method: {', '.join(differences)}."
-            )
-        elif lengths := _different(*optimisers):
-            warnings.append(
-                f"note: methods.{name} and its baseline {row.baseline} train for different "
-                f"lengths: {', '.join(lengths)}. Give each the length that suits it best."
             )
         if row.start in params.joint and row.optimiser and base.start not in params.joint:
             warnings.append(

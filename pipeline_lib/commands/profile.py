@@ -51,7 +51,7 @@ def use(
     if not force:
         keep_own_changes(target)
     write_params(path, target)
-    say(f"{target}: {path.stem}. Run `dvc repro`; back: distill profile use default")
+    say(f"{target}: {path.stem}. Run `distill run`; back: distill profile use default")
 
 
 def keep_own_changes(target: Path) -> None:

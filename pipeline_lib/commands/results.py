@@ -65,7 +65,7 @@ def results(
         print_table(console, table)
     waiting = [task for task in loaded.tasks if task not in {result.task for result in finished}]
     if waiting:
-        waits = f"Not evaluated yet: {', '.join(waiting)}. Run `dvc repro`."
+        waits = f"Not evaluated yet: {', '.join(waiting)}. Run `distill run`."
         console.print(waits, markup=False)
     for result in finished:
         if result.speed and result.speed.exported:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: distill verify data/students data/outputs"
 REMEDY = (
-    "Delete the folders named and run `dvc repro`, or, for an index of other sentences, the same `distill index`: "
+    "Delete the folders named and run `distill run`, or, for an index of other sentences, the same `distill index`: "
     "what the store has whole is not made again."
 )
 

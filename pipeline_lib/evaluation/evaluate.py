@@ -216,11 +216,11 @@ def _check_answers(folder: Path, split: str, logits: np.ndarray, shape: tuple[in
     if logits.shape != shape:
         raise PotstillError(
             f"{folder}: logits of shape {logits.shape} for the {split} split, {shape} expected. "
-            "Train it again: delete the folder and run `dvc repro`."
+            "Train it again: delete the folder and run `distill run`."
         )
     if not np.isfinite(logits).all():
         row = int(np.flatnonzero(~np.isfinite(logits).all(axis=1))[0])
         raise PotstillError(
             f"{folder}: not a number in the logits of row {row} of {split}. Its training diverged: "
-            "lower the learning rate or set `clip_norm`, and run `dvc repro`."
+            "lower the learning rate or set `clip_norm`, and run `distill run`."
         )

@@ -43,7 +43,7 @@ def read_heldout(layout: Layout, task: str, teachers: Iterable[str], labelled: b
     if labelled and heldout["dev"].labels is None:
         raise PotstillError(
             f"{layout.split(task, 'dev')}: no labelled dev split, so nothing to score. Name a "
-            "labelled dev file in params.yaml, or let `split` draw one, and run `dvc repro`."
+            "labelled dev file in params.yaml, or let `split` draw one, and run `distill run`."
         )
     return heldout
 

@@ -32,7 +32,7 @@ _REMEDIES = {
     **dict.fromkeys(STUDENTS, _PREDICT),
     **dict.fromkeys(ENCODERS, _ENCODE),
     Content.teacher: "Open it with `load_teacher`.",
-    Content.model: "Teachers are fine-tuned from it: `dvc repro` does so.",
+    Content.model: "Teachers are fine-tuned from it: `distill run` does so.",
     Content.sentence_transformer: "Open it with `SentenceTransformer`.",
     Content.shards: "Open it with `open_shards` or `distill shards`.",
 }
@@ -61,7 +61,7 @@ def require_content(folder: Path, *accepted: Content) -> Content:
     if (folder / "adapter_config.json").is_file():
         check_is_model(folder)
     reason = f"not {accepted[0]}" if folder.is_dir() else "no such folder"
-    raise PotstillError(f"{folder}: {reason}. Run `dvc repro`, or give {_PLACES[accepted[0]]}.")
+    raise PotstillError(f"{folder}: {reason}. Run `distill run`, or give {_PLACES[accepted[0]]}.")
 
 
 def content_of(folder: Path) -> Content | None:

@@ -63,9 +63,9 @@ class StoredAnswers:
         start = pc.index(table["split"], pa.scalar(split)).as_py()
         answers = table.slice(max(start, 0), rows)
         if len(answers) != rows or pc.any(pc.not_equal(answers["split"], split)).as_py():
-            raise PotstillError(f"{path}: its rows of {split} are not the {rows} of the split. Run `dvc repro`.")
+            raise PotstillError(f"{path}: its rows of {split} are not the {rows} of the split. Run `distill run`.")
         if student.name not in answers.column_names:
-            raise PotstillError(f"{path}: no answers of {student.name}. Run `dvc repro`.")
+            raise PotstillError(f"{path}: no answers of {student.name}. Run `distill run`.")
         self._table, self._student = answers, student
         names = [name.rpartition("-") for name in answers.column_names]
         self._seeds = [int(seed) for method, _, seed in names if method == student.method and seed.isdecimal()]

@@ -53,12 +53,12 @@ class Originals:
         if number is None:
             name = self._set.inputs.manifest.shards[shard].name
             raise PotstillError(
-                f"{self._set.name}: {name}: the shard of its originals is not in the set. Run `dvc repro`."
+                f"{self._set.name}: {name}: the shard of its originals is not in the set. Run `distill run`."
             )
         return number
 
     def _lost(self, batch: RowBatch, key: pa.Scalar) -> PotstillError:
         return PotstillError(
             f"{self._set.name}: {self._set.place(batch.shard, batch.start)}: its original "
-            f"{key.as_py():016x} is not in the set. Run `dvc repro`."
+            f"{key.as_py():016x} is not in the set. Run `distill run`."
         )

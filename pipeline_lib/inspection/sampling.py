@@ -53,7 +53,7 @@ def leading(rows: JoinedRows, size: int, chosen: Filter, uncertain: bool) -> lis
     if uncertain and rows.classes is None:
         raise PotstillError(
             f"{rows.name}: --uncertain needs the teacher's outputs for this set; there are none. "
-            "Run `dvc repro`, or name a transfer set that has them (`distill shards ls`)."
+            "Run `distill run`, or name a transfer set that has them (`distill shards ls`)."
         )
     if uncertain and rows.is_scored:
         raise PotstillError(

@@ -16,7 +16,7 @@ from pipeline_lib.models import networks
 def require_model(folder: Path) -> None:
     """Check that there is a model in ``folder``."""
     if not (folder / "config.json").exists():
-        raise PotstillError(f"{folder}: no model here. Run `dvc repro` to train it.")
+        raise PotstillError(f"{folder}: no model here. Run `distill run` to train it.")
 
 
 def check_outputs(folder: Path | str, outputs: np.ndarray) -> np.ndarray:

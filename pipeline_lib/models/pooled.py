@@ -89,6 +89,6 @@ def load_head(folder: Path, model: PooledClassifier) -> None:
     except (SafetensorError, OSError, RuntimeError) as error:
         raise PotstillError(
             f"{folder}: {HEAD} is not the linear layer that config.json describes ({reason_of(error)}). Put both "
-            "there as they were saved; `dvc repro` does that for a folder below data/."
+            "there as they were saved; `distill run` does that for a folder below data/."
         ) from error
     check_finite(folder, weights)

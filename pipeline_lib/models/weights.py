@@ -69,7 +69,7 @@ def check_finite(folder: Path, weights: Mapping[str, Any]) -> None:
     if broken:
         raise PotstillError(
             f"{folder}: its weights have NaN or infinite values, in {_some(broken)}. Put an intact "
-            "model.safetensors there; `dvc repro` does that for one below data/."
+            "model.safetensors there; `distill run` does that for one below data/."
         )
 
 

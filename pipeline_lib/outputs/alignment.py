@@ -243,4 +243,4 @@ def _agreement(
 
 def _remedy(outputs: ShardSet) -> str:
     kind = outputs.manifest.kind
-    return f"Delete this folder and {state_folder()}/store/{kind}, then run `dvc repro`."
+    return f"Delete this folder and {state_folder()}/store/{kind}, then run `distill run`."

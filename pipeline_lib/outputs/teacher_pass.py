@@ -122,7 +122,7 @@ class TeacherPass(ShardPass):
         """What to do if the outputs cannot be right."""
         return (
             f"Nothing of this shard was stored. Check the model in {self.folder}, set `precompute.precision` in "
-            "params.yaml to float32, or tune the teacher at a lower learning rate, and run `dvc repro`."
+            "params.yaml to float32, or tune the teacher at a lower learning rate, and run `distill run`."
         )
 
 

@@ -29,7 +29,7 @@ def read_finished(layout: Layout, tasks: list[str]) -> list[TaskResult]:
     finished = [task for task in tasks if layout.scores(task).exists()]
     if not finished:
         raise PotstillError(
-            f"{layout.results(tasks[0])}: no results yet for {', '.join(tasks)}. Run `dvc repro` first."
+            f"{layout.results(tasks[0])}: no results yet for {', '.join(tasks)}. Run `distill run` first."
         )
     return [TaskResult(task, TaskScores.read(layout.scores(task)), read_speed(layout, task)) for task in finished]
 

@@ -143,7 +143,7 @@ def not_run(result: TaskResult, params: Params) -> list[str]:
     methods = result.scores.methods
     absent = [name for name in params.scored_methods_of(result.task) if name not in methods]
     stale = [name for name in methods if name not in params.methods]
-    lines = [f"Not run yet: {', '.join(absent)} (`dvc repro`)."] if absent else []
+    lines = [f"Not run yet: {', '.join(absent)} (`distill run`)."] if absent else []
     return lines + ([f"No longer in params.yaml: {', '.join(stale)}."] if stale else [])
 
 

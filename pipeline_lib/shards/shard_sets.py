@@ -105,10 +105,10 @@ def read_shard(path: Path) -> pa.Table:
     try:
         return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
     except FileNotFoundError as error:
-        raise PotstillError(f"{path}: shard not found. Run `dvc repro` to make it.") from error
+        raise PotstillError(f"{path}: shard not found. Run `distill run` to make it.") from error
     except (pa.ArrowInvalid, OSError) as error:
         raise PotstillError(
-            f"{path}: truncated or not an Arrow file ({error}). Delete its folder and run `dvc repro`: "
+            f"{path}: truncated or not an Arrow file ({error}). Delete its folder and run `distill run`: "
             "only the damaged shard is computed again."
         ) from error
 
@@ -119,7 +119,7 @@ def read_checked(path: Path, sha256: str) -> pa.Table:
     if sha256_file(path) != sha256:
         raise PotstillError(
             f"{path}: altered since it was written (its SHA-256 is not the manifest's). Delete its "
-            "folder and run `dvc repro`."
+            "folder and run `distill run`."
         )
     return table
 
@@ -133,18 +133,18 @@ def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a finished shard set."""
     path = Path(folder) / MANIFEST
     if not path.exists():
-        raise PotstillError(f"{folder}: no manifest.json, so not a finished shard set. Run `dvc repro`.")
+        raise PotstillError(f"{folder}: no manifest.json, so not a finished shard set. Run `distill run`.")
     raw = read_json(path)
     if not isinstance(raw, dict):
-        raise PotstillError(f"{path}: not a manifest (not a JSON object). Run `dvc repro` again.")
+        raise PotstillError(f"{path}: not a manifest (not a JSON object). Run `distill run` again.")
     if raw.get("format") != FORMAT:
-        raise PotstillError(f"{path}: format {raw.get('format')}, this version reads {FORMAT}. Run `dvc repro` again.")
+        raise PotstillError(f"{path}: format {raw.get('format')}, this version reads {FORMAT}. Run `distill run`.")
     try:
         return _MANIFEST_TYPE.validate_python(raw, extra="forbid")
     except ValidationError as error:
         fault = error.errors()[0]
         key = ".".join(map(str, fault["loc"]))
-        raise PotstillError(f"{path}: not a manifest ({key}: {fault['msg']}). Run `dvc repro` again.") from error
+        raise PotstillError(f"{path}: not a manifest ({key}: {fault['msg']}). Run `distill run` again.") from error
 
 
 def schema_of(table: pa.Table) -> dict[str, str]:
@@ -174,7 +174,7 @@ class ShardSet:
         if table.num_rows != shard.rows:
             raise PotstillError(
                 f"{self.path(shard)}: {table.num_rows} rows, the manifest says {shard.rows}. "
-                "Delete the folder and run `dvc repro`."
+                "Delete the folder and run `distill run`."
             )
         return table
 
@@ -230,7 +230,7 @@ def shard_sets(folder: Path) -> list[Path]:
     """Return every folder with a manifest at or below ``folder``, sorted."""
     folders = sorted(path.parent for path in Path(folder).rglob(MANIFEST))
     if not folders:
-        raise PotstillError(f"{folder}: no shard sets here. Run `dvc repro` to make them.")
+        raise PotstillError(f"{folder}: no shard sets here. Run `distill run` to make them.")
     return folders
 
 
@@ -238,13 +238,13 @@ def check_answers(inputs: Manifest, outputs: Manifest) -> None:
     """Check that output shard k carries input shard k's digest and has as many rows."""
     if len(inputs.shards) != len(outputs.shards):
         raise PotstillError(
-            f"{len(outputs.shards)} output shards for {len(inputs.shards)} input shards. Run `dvc repro`."
+            f"{len(outputs.shards)} output shards for {len(inputs.shards)} input shards. Run `distill run`."
         )
     for shard, answer in zip(inputs.shards, outputs.shards, strict=True):
         if answer.source != shard.sha256 or answer.rows != shard.rows:
             raise PotstillError(
                 f"{answer.name}: does not belong to input shard {shard.name} "
-                f"({shard.sha256[:12]}). The outputs are those of another input; run `dvc repro`."
+                f"({shard.sha256[:12]}). The outputs are those of another input; run `distill run`."
             )
 
 
@@ -273,11 +273,11 @@ class SetReference(BaseModel):
         folder = Path(self.folder)
         shards = ShardSet(folder, read_manifest(folder).upto(self.iterations))
         if shards.manifest.digest != self.digest:
-            raise PotstillError(f"{self.folder}: it was changed since it was looked up. Run `dvc repro` again.")
+            raise PotstillError(f"{self.folder}: it was changed since it was looked up. Run `distill run` again.")
         faults = shards.verify()
         if faults:
             raise PotstillError(
                 f"{faults[0]} ({len(faults)} of {len(shards.manifest.shards)} shards damaged). "
-                f"Delete {self.folder} and run `dvc repro`: only what is damaged is computed again."
+                f"Delete {self.folder} and run `distill run`: only what is damaged is computed again."
             )
         return shards

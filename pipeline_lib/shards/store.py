@@ -134,7 +134,7 @@ def read_entry(record: Path) -> Shard:
         return Shard(**unsealed_record(read_record(record)))
     except (TypeError, ValueError) as error:
         raise PotstillError(
-            f"{record}: no record of an entry ({error}). Delete it and run `dvc repro` to make it again."
+            f"{record}: no record of an entry ({error}). Delete it and run `distill run` to make it again."
         ) from error
 
 

@@ -206,7 +206,7 @@ def test_altered_and_lost_files_are_missed(folder: Path) -> None:
     write_seal(folder)
     check_sealed(folder)
     flip(folder / "model.safetensors")
-    remedy = f"Delete {folder} and run `dvc repro`"
+    remedy = f"Delete {folder} and run `distill run`"
     with pytest.raises(PotstillError, match=rf"model\.safetensors: altered .*{remedy}"):
         check_sealed(folder)
     write_seal(folder)

@@ -157,7 +157,7 @@ class TestResults:
         for content in ("{}", "[]", '{"selection": "dev"}'):
             path.write_text(content)
             found = fails("results")
-            assert found.startswith(f"error: {path}: ") and "dvc repro" in found
+            assert found.startswith(f"error: {path}: ") and "distill run" in found
 
     def test_what_a_student_is_worth_comes_first_and_where_it_is_last(self, fails: Fails) -> None:
         scores = made_up_scores({"bilstm": made_up_method(0.8)})

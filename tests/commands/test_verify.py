@@ -13,7 +13,7 @@ from tests.retrieval.made_up import TEXTS, write_encoder
 from .conftest import OUTPUTS, TRANSFER, transfer_table
 from .running import Fails, distill
 
-REMADE = "Delete the folders named and run `dvc repro`"
+REMADE = "Delete the folders named and run `distill run`"
 REBUILT = "the same `distill index`"
 
 

@@ -366,7 +366,7 @@ def swap_texts(data: Path) -> None:
     ("damage", "patch", "message"),
     [
         (lambda data: save_split(data, "dev", [None] * 40), {}, "no labelled dev split"),
-        (lambda data: (data / "students/movies/plain/2/config.json").unlink(), {}, r"plain/2: no model here. Run `dvc"),
+        (lambda data: (data / "students/movies/plain/2/config.json").unlink(), {}, r"plain/2: no model here. Run `"),
         (lambda data: None, {"label_names": ["positive", "negative"]}, "its classes are positive, negative"),
         (lambda data: None, {"logits": lambda _, t: np.full((len(t), 2), np.nan)}, r"row 0 of dev.*diverged"),
         (swap_texts, {}, r"heldout/minilm/dev: .*does not belong"),

@@ -175,13 +175,13 @@ def test_what_is_not_a_text_or_a_pair_is_named(exported: Path, name: str, texts:
 @pytest.mark.parametrize(
     ("open_", "name", "message"),
     [
-        (load_student, "absent", "no such folder. Run `dvc repro`, or give a folder below data/stu"),
+        (load_student, "absent", "no such folder. Run `distill run`, or give a folder below data/stu"),
         (load_student, "data/encoders/sra", "a sentence encoder, not a student.*`load_encoder`"),
         (load_student, "data/teachers/movies/minilm", "a teacher, not a student.*`load_teacher`"),
         (load_student, "data/transfer/movies/full", "a shard set, not a student.*`open_shards`"),
         (load_student, "data/students/movies/bilstm_kd_ts", "contains 1. Give one of these"),
         (load_teacher, "exported", "an exported student, not a teacher.*`load_student`"),
-        (load_teacher, "data", "not a teacher. Run `dvc repro`"),
+        (load_teacher, "data", "not a teacher. Run `distill run`"),
         (load_encoder, "exported", "an exported student, not a sentence encoder"),
         (load_encoder, "data/encoders", "not a sentence encoder.*contains sra"),
         (open_shards, "data/transfer/movies", "not a shard set, but it contains full"),

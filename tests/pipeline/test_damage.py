@@ -55,17 +55,17 @@ def test_a_damaged_shard_is_not_trained_on(workspace: Workspace, folder: Path) -
     error = workspace.stage("train").error
     fault = f"{folder}/b001-i002.arrow: altered (its SHA-256 is not the manifest's)"
     assert f"error: {fault} (1 of {SHARDS} shards damaged)" in error
-    assert f"Delete {folder} and run `dvc repro`" in error
+    assert f"Delete {folder} and run `distill run`" in error
     verified = workspace.distill("verify", str(folder))
     assert verified.status == 1
     *_, named, remedy = verified.text.splitlines()
-    assert named == f"error: {fault}" and remedy.startswith("Delete the folders named and run `dvc repro`")
+    assert named == f"error: {fault}" and remedy.startswith("Delete the folders named and run `distill run`")
 
 
 def test_what_the_messages_say_to_do_helps(finished: Finished, workspace: Workspace) -> None:
     flip_byte(workspace / STUDENT / "1/model.safetensors")
     error = workspace.distill("predict", str(STUDENT / "1"), "good").error
-    assert f"Delete {STUDENT}/1 and run `dvc repro` to make it again." in error
+    assert f"Delete {STUDENT}/1 and run `distill run` to make it again." in error
     workspace.forget(TRANSFER, STUDENT / "1")
     run = workspace.dvc("repro", f"train@{TASK}").sound()
     assert f"precompute@{TASK}" not in run.stages

@@ -31,7 +31,7 @@ def test_a_damaged_file_is_named_with_key_and_remedy(tmp_path: Path, change: dic
     with pytest.raises(PotstillError) as refused:
         TaskSpeed.read(path)
     assert str(refused.value).startswith(f"{path}: {place}")
-    assert "Delete it and run `dvc repro` to make it again." in str(refused.value)
+    assert "Delete it and run `distill run` to make it again." in str(refused.value)
 
 
 def test_the_fastest_form_is_sought_where_it_runs() -> None:

@@ -118,7 +118,7 @@ def test_faulty_sets_are_refused(folder: Path) -> None:
         read_manifest(folder)
     # Folder without manifest is unfinished.
     (folder / "manifest.json").unlink()
-    with pytest.raises(PotstillError, match=r"no manifest\.json.*dvc repro"):
+    with pytest.raises(PotstillError, match=r"no manifest\.json.*distill run"):
         ShardSet.open(folder)
 
 

@@ -85,7 +85,7 @@ def test_readers_take_what_they_need(tmp_path: Path) -> None:
 )
 def test_a_damaged_record_is_named(tmp_path: Path, content: Any, key: str) -> None:
     write_json(tmp_path / "training.json", content)
-    message = rf"training\.json: {key}: .*Delete it and run `dvc repro` to make it again"
+    message = rf"training\.json: {key}: .*Delete it and run `distill run` to make it again"
     with pytest.raises(PotstillError, match=message):
         TrainingRecord.read(tmp_path / "training.json")
 

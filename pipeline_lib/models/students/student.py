@@ -178,7 +178,7 @@ def opening(folder: Path, what: str, remedy: str) -> Iterator[None]:
 def load_student(folder: Path | str, device: torch.device | str = "cpu") -> Student:
     """Load a trained student."""
     folder = Path(folder)
-    with opening(folder, "not a trained student", "Train it with `dvc repro`, or give a folder below data/students."):
+    with opening(folder, "not a trained student", "Train it with `distill run`, or give a folder below data/students."):
         config = read_record(folder / "config.json")
         if DEFINED_IN in config:
             import_extensions([config[DEFINED_IN]], f"{folder}/config.json: {DEFINED_IN}")

@@ -238,4 +238,4 @@ def load_vocabulary(folder: Path) -> tuple[Tokenizer, np.ndarray]:
     try:
         return load_tokenizer(folder), load_file(folder / "vectors.safetensors")["vectors"]
     except (OSError, ValueError, KeyError, SafetensorError) as error:
-        raise PotstillError(f"{folder}: not a vocabulary ({error}). Delete it and run `dvc repro`.") from error
+        raise PotstillError(f"{folder}: not a vocabulary ({error}). Delete it and run `distill run`.") from error

@@ -91,7 +91,7 @@ def _entries(path: Path, format: str) -> Iterator[Entry]:
                 else:
                     yield from _binary_entries(path, handle, count, width)
     except FileNotFoundError as error:
-        raise PotstillError(f"{path}: not found. Run `dvc repro` to fetch it.") from error
+        raise PotstillError(f"{path}: not found. Run `distill run` to fetch it.") from error
 
 
 def _header(path: Path, handle: IO[bytes]) -> tuple[int, int]:

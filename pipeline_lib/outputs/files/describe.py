@@ -57,7 +57,7 @@ def _answered(answers: KeyedTable, task: Task, name: str, texts: Texts | None) -
     if not counts and texts is not None:
         counts["the task's own files"] = coverage(answers, texts)
     if not counts:
-        return ["coverage unknown, since the task has no sets yet: run `dvc repro augment`"]
+        return ["coverage unknown, since the task has no sets yet: run `distill run augment`"]
     check_answered(*map(sum, zip(*counts.values(), strict=True)), answers.origins.names)
     lines = [f"{at}: {n:,} of {total:,} rows answered ({n / max(total, 1):.1%})" for at, (n, total) in counts.items()]
     if not layout.task(name).exists():

@@ -58,7 +58,7 @@ def labelled_splits(layout: Layout, task: str) -> dict[str, LabelledPairs]:
             return {TRAIN: train, split: pairs}
     raise PotstillError(
         f"{layout.task(task)}: no labelled pairs to score. Name a labelled dev or test file in the "
-        "task's source, and run `dvc repro`."
+        "task's source, and run `distill run`."
     )
 
 

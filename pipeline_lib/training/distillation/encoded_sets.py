@@ -126,7 +126,7 @@ class EncodingPass(ShardPass):
         try:
             return load_tokenizer(self.vocabulary)
         except ValueError as error:
-            raise PotstillError(f"{self.vocabulary}: {error}. Delete the folder and run `dvc repro`.") from error
+            raise PotstillError(f"{self.vocabulary}: {error}. Delete the folder and run `distill run`.") from error
 
     def _table(self, tables: list[pa.Table], targets: dict[str, np.ndarray], chosen: np.ndarray) -> pa.Table:
         if self.reads == "words":
@@ -254,7 +254,7 @@ def _labels(rows: pa.Table, logits: np.ndarray | None) -> np.ndarray:
         if logits is None:
             raise PotstillError(
                 f"{missing.sum():,} training rows have no label, and this row reads no teacher's "
-                "outputs to replace them. Run `dvc repro` again."
+                "outputs to replace them. Run `distill run` again."
             )
         labels[missing] = KINDS[kind_of_labels(column)].decide(logits[missing])
     return labels

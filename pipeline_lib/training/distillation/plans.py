@@ -35,7 +35,7 @@ class ModelReference(BaseModel):
     def open(self) -> Path:
         """Return the model's folder."""
         if sha256_folder(Path(self.folder)) != self.digest:
-            raise PotstillError(f"{self.folder}: it was changed while students were trained. Run `dvc repro` again.")
+            raise PotstillError(f"{self.folder}: it was changed while students were trained. Run `distill run` again.")
         return Path(self.folder)
 
 
@@ -92,7 +92,7 @@ class Plan(BaseModel):
         if seed not in self.students:
             planned = ", ".join(map(str, self.students))
             raise PotstillError(
-                f"{self.task} {self.method}: its start has the seeds {planned}, not {seed}. Run `dvc repro` again."
+                f"{self.task} {self.method}: its start has the seeds {planned}, not {seed}. Run `distill run` again."
             )
         return self.students[seed]
 

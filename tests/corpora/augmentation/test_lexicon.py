@@ -55,7 +55,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     for content in (None, b"ARROW1"):
         if content:
             path.write_bytes(content)
-        with pytest.raises(PotstillError, match=r"lexicon\.arrow: .*dvc repro"):
+        with pytest.raises(PotstillError, match=r"lexicon\.arrow: .*distill run"):
             read_lexicon(path)
     path.unlink()
     write_shard(path, SCHEMA.empty_table())

@@ -123,5 +123,5 @@ def _cosines(folder: Path, collection: Collection) -> np.ndarray:
 def test_a_student_that_is_not_there_is_named(world: tuple[Params, Layout]) -> None:
     params, layout = world
     (layout.student("neighbours", "bilstm", params.seeds[-1]) / "config.json").unlink()
-    with pytest.raises(PotstillError, match=r"bilstm.3: no model here\. Run `dvc repro`"):
+    with pytest.raises(PotstillError, match=r"bilstm.3: no model here\. Run `distill run`"):
         retrieval_scores(params, "mine", layout)

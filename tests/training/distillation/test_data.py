@@ -261,5 +261,5 @@ def test_another_tokenizer_is_another_set(tmp_path: Path, model: Path) -> None:
     assert len(keys) == 3
     # A damaged vocabulary is named with the remedy.
     (tmp_path / "tokenizer.json").write_text('{"version"')
-    with pytest.raises(PotstillError, match=r"tokenizer.json: .* Delete the folder and run `dvc"):
+    with pytest.raises(PotstillError, match=r"tokenizer.json: .* Delete the folder and run `distill"):
         EncodingPass.of(tmp_path, 5)._words()

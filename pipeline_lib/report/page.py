@@ -88,8 +88,11 @@ def _task(task: Mapping[str, Any]) -> dict[str, Any]:
         "score_tables": _halves(task["tables"]["scores"]),
         "weakest": _weakest(scores, task["best"], task["split"]),
         "label_errors": [
-            row for ranked in task["work_lists"] if ranked["name"] == "labels" for row in ranked["rows"][:FIRST]
-        ],
+            row
+            for ranked in task["work_lists"]
+            for row in ranked["rows"]
+            if ranked["name"] == "labels" and row["teacher"]["answer"] != row["label"]
+        ][:FIRST],
         "gain_figures": list(_gain_figures(task, series)),
         "cost_figures": list(_cost_figures(task, series)),
         "reliability_figures": [

@@ -142,8 +142,7 @@ def test_what_the_data_hold_is_offered_to_an_empty_store(workspace: Workspace) -
     workspace.params(setting("tasks", TASK, "augment", "n_iter", value=N_ITER + 1))
     assert "store import" not in planned(workspace)[0]
     workspace.forget(".potstill")
-    text = planned(workspace)[0]
-    assert "data/ has outputs that the store lacks: distill store import takes them." in text
+    assert "data/ has outputs that the store lacks: distill store import takes them." in planned(workspace)[0]
     workspace.distill("store", "import").sound()
     assert "store import" not in planned(workspace)[0]
 

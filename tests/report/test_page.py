@@ -157,15 +157,17 @@ def test_further_splits_are_shown_if_there_are_any(content: dict[str, Any], html
     further = made_up_content(tmp_path, **dict(with_split(scores, "test_b")))
     titles = [one["title"] for one in further["tasks"][0]["tables"]["further"]]
     assert titles == [f"{TASK}: {what} on test_b" for what in ("accuracy", "calibration", "routing")]
+    [labels] = [own["rows"] for own in further["tasks"][0]["work_lists"] if own["name"] == "labels"]
+    labels[1:] = [row | {"label": row["teacher"]["answer"]} for row in labels[1:]]
     write_page(tmp_path / "index.html", further)
     shown = (tmp_path / "index.html").read_text()
+    assert (html.count(" Label "), shown.count(" Label ")) == (5, 1)
     assert "<h3>Further labelled splits</h3>" in shown and "rows of test_b, with" in shown
     assert f"<caption>{TASK}: accuracy on test_b</caption>" in shown
 
 
 def test_long_sentences_are_cut_and_say_by_how_much() -> None:
-    spans = [{"rule": "mask", "start": 2, "end": 8, "was": "very"}]
-    found = pieces({"text": "a [MASK] film", "spans": spans})
+    found = pieces({"text": "a [MASK] film", "spans": [{"rule": "mask", "start": 2, "end": 8, "was": "very"}]})
     assert [piece["text"] for piece in found] == ["a ", "[MASK]", " film"]
     assert found[1] | {"was": "very", "rule": "mask"} == found[1]
     long = pieces({"text": "x" * 1000, "spans": [{"rule": "mask", "start": 900, "end": 910, "was": None}]})
@@ -184,7 +186,6 @@ def test_colours_go_by_the_greatest_change() -> None:
         (0.78, 0.86, False, [0.78, 0.8, 0.82, 0.84, 0.86]),
         (-0.3, 0.1, False, [-0.3, -0.2, -0.1, 0.0, 0.1]),
         (150, 6000, True, [200, 500, 1000, 2000, 5000]),
-        (1e3, 1e8, True, [1e3, 1e4, 1e5, 1e6, 1e7, 1e8]),
     ],
 )
 def test_ticks_are_round_numbers(low: float, high: float, log: bool, wanted: list[float]) -> None:

@@ -39,8 +39,8 @@ def _gain(ours: dict[str, Any], row: str, base: dict[str, Any], base_row: str) -
     """Return both means, the gain and its 95 % interval: Welch's t over seeds, with the examples' variance added."""
     sides = [(task, task["methods"][name], name) for task, name in ((ours, row), (base, base_row))]
     seeds = [(method["std"] ** 2 / len(method["seeds"]), len(method["seeds"]) - 1) for _, method, _ in sides]
-    variance = sum(part for part, _ in seeds) + sum(_error(task, name) ** 2 for task, _, name in sides)
-    freedom = variance**2 / sum(part**2 / degrees for part, degrees in seeds)
+    variance = sum(of_seeds for of_seeds, _ in seeds) + sum(_error(task, name) ** 2 for task, _, name in sides)
+    freedom = variance**2 / sum(of_seeds**2 / degrees for of_seeds, degrees in seeds)
     half = float(t.ppf(0.975, freedom)) * math.sqrt(variance)
     means = [method["mean"] for _, method, _ in sides]
     gain = means[0] - means[1]

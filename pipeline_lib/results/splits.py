@@ -17,8 +17,10 @@ def prepared_line(task: str, manifests: "Mapping[str, Manifest]") -> str:
     """Return a one-line description of a task's prepared splits."""
     rows = ", ".join(f"{name} {manifest.rows:,}" for name, manifest in manifests.items())
     total: Counter[str] = Counter()
-    for counts in manifests["train"].counts["dropped"].values():
-        total.update({name: counts.get(name, 0) for name in (*REASONS, "hidden_label")})
+    for split, counts in manifests["train"].counts["dropped"].items():
+        # Nobody asks for the labels of unlabelled texts.
+        reasons = REASONS if split == "unlabelled" else (*REASONS, "hidden_label")
+        total.update({name: counts.get(name, 0) for name in reasons})
     left_out = [f"{total[reason]:,} {words}" for reason, words in REASONS.items() if total[reason]]
     facts = [f"{task}: {rows} rows", f"left out: {', '.join(left_out) or 'none'}"]
     if total["hidden_label"]:

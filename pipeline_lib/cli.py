@@ -59,7 +59,7 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Compress BERT-class models into students about 8 times smaller and 30 to 80 times faster."""
+    """Compress BERT-class models into students about 8 times smaller and 30 to 100 times faster."""
 
 
 def main() -> None:
